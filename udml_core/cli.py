@@ -1,0 +1,298 @@
+"""The command line. With --json exactly one JSON object goes to stdout; everything else goes to stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import click
+import typer
+from PIL import Image
+
+from udml_core import jobs, runs, worker
+from udml_core.backbones.pooling import Pooling
+from udml_core.data import catalog
+from udml_core.data.dataset import read_image
+from udml_core.data.sources.folder import Folder
+from udml_core.data.splits import SplitName
+from udml_core.errors import UserError
+from udml_core.methods import METHODS, describe
+from udml_core.retrieval import Gallery, Retrieval, export
+from udml_core.runs import Run, Select, find_run, jsonable, list_runs, runs_folder
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
+                  help="Metric learning with few labels or none.")
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs (UDML_RUNS, else ./runs).")]
+RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the start of one, or its folder.")]
+
+
+@app.command()
+def datasets(as_json: Json = False,
+             remember: Annotated[Path | None, typer.Option(help="List this folder of images from now on.")] = None,
+             forget: Annotated[Path | None, typer.Option(help="Take this folder off the list.")] = None) -> None:
+    """The data sets that can be used, the embedded one first."""
+    if remember is not None:
+        problem = Folder(remember).missing()
+        if problem:
+            raise UserError(problem)
+        catalog.remember(remember)
+    if forget is not None:
+        catalog.forget(forget)
+    rows = []
+    for source in catalog.sources():
+        missing = source.missing()
+        rows.append({"name": source.name, "title": source.title, "available": missing is None,
+                     "images": source.images, "classes": source.classes, "missing": missing})
+    _answer({"datasets": rows}, as_json, lambda: [
+        f"{row['name']:16} {row['images'] or '–':>7} images {row['classes'] or '–':>5} classes"
+        + ("" if row["available"] else f"   not here: {row['missing']}") for row in rows])
+
+
+@app.command()
+def methods(as_json: Json = False) -> None:
+    """The methods and their fields."""
+    rows: list[dict[str, Any]] = []
+    for method in METHODS:
+        fields = [{"name": one.name, "type": one.kind.__name__, "default": one.default, "allowed": one.allowed,
+                   "text": one.text, "symbol": one.shown.symbol, "unit": one.shown.unit} for one in describe(method)]
+        rows.append({"name": method.name, "title": method.title, "paper": method.paper, "idea": method.idea,
+                     "supervision": method.supervision, "promise": method.promise,
+                     "promise_source": method.promise_source, "fields": fields})
+    _answer({"methods": rows}, as_json, lambda: [
+        line for row in rows for line in (f"{row['name']}: {row['idea']}", *(
+            f"    {one['name']}={one['default']}  {one['allowed']}. {one['text']}" for one in row["fields"]), "")])
+
+
+@app.command()
+def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a folder of images.")],
+          method: Annotated[str, typer.Option(help="A method's name.")],
+          settings: Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
+                                                             help="A field of the method; VALUE as JSON.")] = None,
+          backbone: Annotated[str, typer.Option(help="An encoder's name, or timm:NAME.")] = "efficientnet-lite0",
+          pooling: Annotated[Pooling, typer.Option()] = "mean",
+          size: Annotated[int | None, typer.Option(help="Pixels of the square that images are read at.")] = None,
+          split: Annotated[SplitName | None, typer.Option(help="Default: zero-shot with labels, all without.")] = None,
+          device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
+          seed: Annotated[int, typer.Option()] = 0,
+          select: Annotated[Select, typer.Option(help="Which epoch is kept.")] = "last",
+          wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
+          root: Root = None, as_json: Json = False) -> None:
+    """Train a method on a data set. The run goes on by itself if this command is interrupted twice."""
+    data = catalog.load(dataset, _progress())
+    for skipped in data.skipped[:20]:
+        typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
+    if data.skipped:
+        typer.echo(f"{len(data.skipped)} files skipped, {len(data)} images read", err=True)
+    spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
+                     device, select)
+    run = jobs.submit(spec, _root(root))
+    typer.echo(f"run {run.id} in {run.folder}", err=True)
+    if wait:
+        _follow(run, _root(root))
+    _report_run(run, as_json, must_be_done=wait)
+
+
+@app.command()
+def work(run: RunName, root: Root = None) -> None:
+    """Execute a run here, from where it stands to its end. `train` and the app call this."""
+    status = worker.work(find_run(run, _root(root)))
+    if status.state == "failed":
+        _refuse(status.message, 1)
+
+
+@app.command()
+def resume(run: RunName, wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
+           root: Root = None, as_json: Json = False) -> None:
+    """Go on with a run behind its last finished epoch."""
+    found = find_run(run, _root(root))
+    jobs.resume(found)
+    if wait:
+        _follow(found, found.folder.parent)
+    _report_run(found, as_json, must_be_done=wait)
+
+
+@app.command()
+def stop(run: RunName, root: Root = None, as_json: Json = False) -> None:
+    """End a run; its finished epochs stay and it can be resumed."""
+    found = find_run(run, _root(root))
+    jobs.stop(found)
+    _report_run(found, as_json)
+
+
+@app.command(name="runs")
+def list_all(root: Root = None, as_json: Json = False) -> None:
+    """All runs, newest first."""
+    rows = [_summary(run) for run in list_runs(_root(root))]
+    _answer({"runs": rows}, as_json, lambda: [
+        f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
+        + (f"  ({row['ahead']} before it)" if row["state"] == "waiting" else "") for row in rows]
+        or [f"No runs in {_root(root)} yet. Start one: python -m udml_core train --dataset fashion-mini --method rpml"])
+
+
+@app.command()
+def evaluate(run: RunName, again: Annotated[bool, typer.Option(help="Compute it anew from the embeddings.")] = False,
+             root: Root = None, as_json: Json = False) -> None:
+    """Initial, frozen, PCA and final on the test half, in percent."""
+    found = find_run(run, _root(root))
+    status = found.status()
+    result = found.evaluation()
+    if status.state != "done" or result is None:
+        raise UserError(f"The run {found.id} is {status.state} and has no evaluation yet. {runs.ADVICE[status.state]}")
+    if again:
+        result = worker.evaluate_run(found, worker.load(found, _progress()), _progress())
+    names = list(dict.fromkeys(name for row in result.values() for name in row))
+    shown = {key: {name: row.get(name) for name in names} for key, row in result.items()}
+    _answer(result, as_json, lambda: [
+        f"{'':28}" + "".join(f"{key:>10}" for key in shown),
+        *(f"{name:28}" + "".join(f"{_number(row[name]):>10}" for row in shown.values()) for name in names)])
+
+
+@app.command()
+def query(run: RunName, image: Annotated[str, typer.Argument(help="An image file, or the number of one of the set.")],
+          k: Annotated[int, typer.Option("-k", min=1, max=10_000)] = 10,
+          gallery: Annotated[Gallery, typer.Option(help="Search the test half, or all images.")] = "test",
+          root: Root = None, as_json: Json = False) -> None:
+    """The images most similar to one, by what the run learnt."""
+    opened = Retrieval(find_run(run, _root(root)))
+    path = Path(image).expanduser()
+    if path.exists():
+        hits = opened.search_image(_readable(path), k, "final", gallery)
+    elif image.isdigit():
+        hits = opened.search_item(int(image), k, "final", gallery)
+    else:
+        raise UserError(f"The query must be an image file or the number of an image, and there is no '{image}'.")
+    dataset = opened.dataset
+    rows: list[dict[str, Any]] = [
+        {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "similarity": hit.similarity,
+         "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
+         "correct": hit.correct} for hit in hits]
+    _answer({"run": opened.run.id, "query": image, "results": rows}, as_json, lambda: [
+        f"{row['rank']:3}  {row['similarity']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
+
+
+@app.command(name="export")
+def export_run(run: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR")], root: Root = None,
+               as_json: Json = False) -> None:
+    """Copy model, embeddings, index, curves and evaluation into a new folder."""
+    files = export(find_run(run, _root(root)), folder)
+    _answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
+            lambda: [str(path) for path in files])
+
+
+def main() -> NoReturn:
+    """Run the command line: 0 done, 1 a run failed, 2 bad input with one clear message."""
+    try:
+        code = app(standalone_mode=False)
+    except UserError as error:
+        _refuse(str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        _refuse(error.format_message())
+    except click.ClickException as error:
+        _refuse(error.format_message())
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        _refuse("Interrupted.", 130)
+    except BrokenPipeError:
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _refuse(message: str, code: int = 2) -> NoReturn:
+    typer.echo(message, err=True)
+    sys.exit(code)
+
+
+def _answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    if as_json:
+        typer.echo(json.dumps(jsonable(value)))
+    else:
+        for line in lines():
+            typer.echo(line)
+
+
+def _summary(run: Run) -> dict[str, Any]:
+    spec, status = run.spec(), run.status()
+    ahead = jobs.place(run, run.folder.parent) if status.state == "waiting" else 0
+    return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
+            "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
+            "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
+            "evaluation": run.evaluation()}
+
+
+def _report_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
+    summary = _summary(run)
+    _answer(summary, as_json, lambda: [f"{summary['run']}  {summary['state']}  epoch {summary['epoch']}/"
+                                       f"{summary['epochs']}  {summary['message']}".rstrip()])
+    if must_be_done and summary["state"] != "done":
+        _refuse(summary["message"] or f"The run ended as {summary['state']}.", 1)
+
+
+def _follow(run: Run, root: Path) -> None:
+    """Tell on stderr how the run goes on, until it ends. An interrupt stops the run."""
+    shown, offset = "", 0
+    try:
+        while True:
+            status = run.status()
+            rows, offset = run.metrics(offset)
+            for row in rows:
+                curves = ", ".join(f"{name} {value:.4g}" for name, value in row.items()
+                                   if name != "epoch" and isinstance(value, int | float))
+                typer.echo(f"epoch {row['epoch']}: {curves}", err=True)
+            text = status.phase
+            if status.state == "waiting":
+                text = f"waiting, {jobs.place(run, root)} before it"
+            if text != shown:
+                typer.echo(text, err=True)
+                shown = text
+            if status.state not in ("waiting", "running"):
+                return
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        typer.echo("stopping the run; its finished epochs stay", err=True)
+        jobs.stop(run)
+
+
+def _parsed(settings: list[str]) -> dict[str, Any]:
+    """FIELD=VALUE pairs, VALUE as JSON or, where it is no JSON, as text."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"--set takes FIELD=VALUE, got '{setting}'.")
+        try:
+            values[name.strip()] = json.loads(text)
+        except ValueError:
+            values[name.strip()] = text
+    return values
+
+
+def _progress() -> Callable[[float, str], None]:
+    """Say on stderr what is going on, a line a tenth."""
+    last: dict[str, int] = {}
+
+    def report(share: float, what: str) -> None:
+        tenth = int(share * 10)
+        if last.get(what, -1) < tenth < 10:
+            typer.echo(f"{what}: {10 * tenth} %", err=True)
+        last[what] = tenth
+
+    return report
+
+
+def _readable(path: Path) -> Image.Image:
+    try:
+        return read_image(path)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UserError(f"{path} must be an image, and could not be read: {error}") from error
+
+
+def _root(root: Path | None) -> Path:
+    return root.expanduser().resolve() if root is not None else runs_folder()
+
+
+def _number(value: Any) -> str:
+    return "–" if value is None else f"{value:.2f}"

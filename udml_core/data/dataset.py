@@ -1,0 +1,113 @@
+"""A data set: images, and labels where there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from PIL import Image, ImageOps
+
+from udml_core.errors import UserError
+
+Array = np.ndarray[Any, Any]
+Report = Callable[[float, str], None]
+"""Called with the share that is done, 0 to 1, and what is being done."""
+
+
+class Images(Protocol):
+    """Images by position, as RGB."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: int) -> Image.Image: ...
+
+
+@dataclass(frozen=True)
+class ArrayImages:
+    """Images held in one array, uint8, (n, height, width) gray or (n, height, width, 3)."""
+
+    pixels: Array
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        return Image.fromarray(self.pixels[index]).convert("RGB")
+
+
+@dataclass(frozen=True)
+class FileImages:
+    """Images as files below a folder."""
+
+    root: Path
+    files: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        path = self.root / self.files[index]
+        try:
+            return read_image(path)
+        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+            raise UserError(f"The image {path} could be read when the data set was opened and cannot be read now "
+                            f"({error}). Bring it back, or open the data set again without it.") from error
+
+
+def read_image(source: Any) -> Image.Image:
+    """An image as people see it: turned as its EXIF says, transparency on white, RGB."""
+    with Image.open(source) as image:
+        turned = ImageOps.exif_transpose(image)
+        if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
+            layered = turned.convert("RGBA")
+            paper = Image.new("RGBA", layered.size, "white")
+            return Image.alpha_composite(paper, layered).convert("RGB")
+        return turned.convert("RGB")
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A file that was left out, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Images with a fingerprint that changes when they do.
+
+    labels (n,) int64, 0 … c−1 in the order of `class_names`, or None: unlabeled. official_test (n,) bool marks the
+    authors' test images where there is such a division. native_size: the typical shorter side in pixels.
+    names (n,): what to call each image.
+    """
+
+    name: str
+    title: str
+    images: Images
+    labels: Array | None
+    class_names: tuple[str, ...]
+    fingerprint: str
+    native_size: int
+    gray: bool
+    names: tuple[str, ...]
+    official_test: Array | None = None
+    skipped: tuple[Skipped, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @cached_property
+    def class_sizes(self) -> Array:
+        """Images of each class, (c,)."""
+        return np.bincount(self.labels, minlength=len(self.class_names)) if self.labels is not None else np.zeros(0)
+
+    def caption(self, index: int) -> str:
+        """The image's name, with its class where it has one."""
+        if self.labels is None:
+            return self.names[index]
+        return f"{self.class_names[self.labels[index]]} · {self.names[index]}"

@@ -1,0 +1,134 @@
+"""Frozen features and prepared images, computed once per (data set, encoder) and memory-mapped afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from filelock import FileLock
+
+from udml_core.backbones import Encoder
+from udml_core.data.dataset import Dataset, Report
+from udml_core.data.places import cache_folder
+from udml_core.data.storage import replace_text
+from udml_core.errors import UserError
+
+Array = np.ndarray[Any, Any]
+BLOCK = 64
+
+
+def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
+    """The frozen encoder's features of every image, (n, d) float32, read-only.
+
+    Computed in blocks of 64 that are kept: a killed computation goes on where it stopped. Two processes that want the
+    same features wait for each other.
+
+    Raises:
+        UserError: the encoder gives values that are not finite.
+    """
+    def compute(start: int, stop: int) -> Array:
+        return embed_pixels(encoder, pixels[start:stop])
+
+    pixels = _Prepared(dataset, encoder)
+    path = features_path(dataset, encoder)
+    return _filled(path, (len(dataset), encoder.dimension), np.dtype(np.float32), compute, report, "features")
+
+
+def features_path(dataset: Dataset, encoder: Encoder) -> Path:
+    """Where the features lie once computed."""
+    return _folder(dataset) / f"{encoder.spec.key}.npy"
+
+
+def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
+    """Every image as the encoder reads it, (n, 3, s, s) uint8, or (n, 1, s, s) for gray data sets; read-only."""
+    channels = 1 if dataset.gray else 3
+    side = encoder.spec.size
+    prepared = _Prepared(dataset, encoder)
+    path = _folder(dataset) / f"pixels-{side}.npy"
+    return _filled(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
+                   lambda start, stop: prepared[start:stop][:, :channels], report, "images")
+
+
+def embed_pixels(encoder: torch.nn.Module, pixels: Array) -> Array:
+    """What a module makes of prepared images (b, c, s, s) uint8, on the module's device, (b, d) float32."""
+    device = next(encoder.buffers()).device
+    with torch.inference_mode():
+        values = encoder(torch.from_numpy(np.ascontiguousarray(pixels)).to(device)).float().cpu().numpy()
+    if not np.isfinite(values).all():
+        raise UserError("The encoder gave values that are not finite. Its training may have diverged: "
+                        "lower the learning rate, or choose another backbone.")
+    return np.asarray(values)
+
+
+class _Prepared:
+    """Slices of a data set as the encoder reads it; the block after the one asked for is read ahead."""
+
+    def __init__(self, dataset: Dataset, encoder: Encoder) -> None:
+        self._dataset = dataset
+        self._encoder = encoder
+        self._pool = ThreadPoolExecutor(max_workers=2)
+        self._ahead: tuple[int, Future[Array]] | None = None
+
+    def __getitem__(self, part: slice) -> Array:
+        start, stop = part.start, part.stop
+        if self._ahead is not None and self._ahead[0] == start:
+            block = self._ahead[1].result()
+        else:
+            block = self._read(start, stop)
+        following = min(stop + BLOCK, len(self._dataset))
+        self._ahead = (stop, self._pool.submit(self._read, stop, following)) if following > stop else None
+        return block
+
+    def _read(self, start: int, stop: int) -> Array:
+        return np.stack([self._encoder.prepare(self._dataset.images[index]) for index in range(start, stop)])
+
+
+def _folder(dataset: Dataset) -> Path:
+    return cache_folder() / "features" / dataset.fingerprint[:24]
+
+
+def _filled(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],
+            report: Report, what: str) -> Array:
+    """The array at `path`, computed block by block where it is not complete."""
+    if path.exists():
+        report(1.0, what)
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.exists():
+            for share in _fill(path, shape, dtype, compute):
+                report(share, what)
+    return np.load(path, mmap_mode="r", allow_pickle=False)
+
+
+def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
+          compute: Callable[[int, int], Array]) -> Iterator[float]:
+    partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
+    done = _blocks_done(partial, progress, shape, dtype)
+    array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
+    for start in range(done, shape[0], BLOCK):
+        stop = min(start + BLOCK, shape[0])
+        array[start:stop] = compute(start, stop)
+        if start // BLOCK % 8 == 7:
+            array.flush()
+            replace_text(progress, json.dumps({"done": stop, "shape": shape, "dtype": str(dtype)}))
+        yield stop / shape[0]
+    array.flush()
+    del array
+    partial.replace(path)
+    progress.unlink(missing_ok=True)
+
+
+def _blocks_done(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """How many rows of an interrupted computation can be kept."""
+    try:
+        state = json.loads(progress.read_text())
+        fits = state["shape"] == list(shape) and state["dtype"] == str(dtype) and partial.exists()
+        return int(state["done"]) if fits else 0
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0

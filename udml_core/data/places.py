@@ -1,0 +1,21 @@
+"""Where files lie that belong to no run."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+
+
+def cache_folder() -> Path:
+    """Computed features, prepared images and folder scans: UDML_CACHE, or the user's cache folder."""
+    return Path(os.environ.get("UDML_CACHE") or platformdirs.user_cache_dir("udml-explorer", appauthor=False))
+
+
+def data_folder() -> Path | None:
+    """Further data sets, one a sub-folder: UDML_DATA, or None where it is not set."""
+    value = os.environ.get("UDML_DATA")
+    return Path(value) if value else None

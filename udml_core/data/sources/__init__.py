@@ -1,0 +1,1 @@
+"""Where data sets come from, one file a kind of source."""

@@ -1,0 +1,84 @@
+"""What a method may see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+Array = np.ndarray[Any, Any]
+Supervision = Literal["none", "few", "pairs", "all"]
+
+
+class Pixels(Protocol):
+    """Prepared images by positions: (b, c, s, s) uint8."""
+
+    def __getitem__(self, indices: Array, /) -> Array: ...
+
+
+class UndeclaredLabelsError(AttributeError):
+    """A method asked for labels that its class does not declare."""
+
+
+@dataclass(frozen=True)
+class TrainingData:
+    """The training half, with the labels that the method declared and no others.
+
+    features (n, d) float32: the frozen encoder's, as pooled, not normalized. pixels (n, c, s, s) uint8: the prepared
+    images, only for methods that train the encoder. Test images and labels, and labels that were not declared, are
+    not in this object, so they cannot be reached through it.
+    """
+
+    features: Tensor
+    pixels: Pixels | None = None
+    given_labels: Tensor | None = None
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def labels(self) -> Tensor:
+        """(n,) int64, −1 where unlabeled.
+
+        Raises:
+            UndeclaredLabelsError: the method declared no labels.
+        """
+        if self.given_labels is None:
+            raise UndeclaredLabelsError("this method declares supervision = 'none', so it is given no labels; "
+                                        "declare 'few' or 'all' on the class to use them")
+        return self.given_labels
+
+    def images(self, indices: Tensor) -> Tensor:
+        """Prepared images (b, c, s, s) uint8 at positions of the training half."""
+        if self.pixels is None:
+            raise AttributeError("this method does not declare trains_encoder, so it is given no images")
+        return torch.from_numpy(self.pixels[indices.cpu().numpy()])
+
+
+def training_data(features: Array, labels: Array | None, train: Array, supervision: Supervision,
+                  pixels: Array | None = None) -> TrainingData:
+    """Copy out the training half of arrays over the whole data set.
+
+    Args:
+        features: (n, d). labels: (n,) or None. train: positions. pixels: (n, c, s, s) or None.
+        supervision: only "all" passes labels on.
+    """
+    given = None
+    if supervision == "all" and labels is not None:
+        given = torch.from_numpy(np.array(labels[train], dtype=np.int64))
+    rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
+    return TrainingData(rows, None if pixels is None else _Selected(pixels, train), given)
+
+
+class _Selected:
+    """Rows of a memory-mapped array, read when they are asked for."""
+
+    def __init__(self, pixels: Array, rows: Array) -> None:
+        self._pixels = pixels
+        self._rows = rows
+
+    def __getitem__(self, indices: Array) -> Array:
+        return np.ascontiguousarray(self._pixels[self._rows[indices]])

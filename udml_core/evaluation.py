@@ -1,0 +1,228 @@
+"""Every metric of the project, the same for all methods. All are fractions unless said otherwise.
+
+Nearest means Euclidean; for unit embeddings that is the cosine order. Equal distances go to the lowest index, so a
+metric of duplicates is defined and every machine gives the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from sklearn.cluster import KMeans
+from sklearn.metrics import normalized_mutual_info_score
+
+Array = np.ndarray[Any, Any]
+
+CHUNK_ENTRIES = 30_000_000
+QUANTUM = 1e-9
+KMEANS_SEED = 0
+KMEANS_RESTARTS = 3
+
+
+def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
+    """Each point's k nearest others, in chunks of (queries (q,), neighbors (q, k)).
+
+    Squared distances are computed in float64 and rounded to 1e-9 of the largest squared norm, above rounding noise and
+    below the resolution of float32 inputs; distance and index then form one integer key, so ties cannot go astray.
+
+    Args:
+        embeddings: (n, d).
+        k: how many; at most n − 1.
+    """
+    points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
+    count = len(points)
+    norms = points.square().sum(1)
+    quantum = max(float(norms.max()), 1e-300) * QUANTUM
+    indices = torch.arange(count)
+    size = max(1, CHUNK_ENTRIES // count)
+    for start in range(0, count, size):
+        rows = indices[start : start + size]
+        squared = torch.addmm(norms[rows, None] + norms, points[rows], points.T, alpha=-2)
+        keys = squared.div_(quantum).round_().clamp_min_(0).to(torch.int64).mul_(count).add_(indices)
+        keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
+        chosen = torch.topk(keys, k, dim=1, largest=False, sorted=True).values
+        yield rows.numpy(), (chosen % count).numpy()
+
+
+def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 8)) -> dict[int, float]:
+    """Recall@k: the share of all points with at least one other of their class among their k nearest others.
+
+    A class of one is a miss at every k; where k exceeds the others there are, all of them count.
+
+    Args:
+        embeddings: (n, d), n ≥ 2.
+        labels: (n,) int.
+        ks: the cut-offs, each at least 1.
+
+    Returns:
+        {k: fraction}.
+    """
+    labels = _checked(embeddings, labels)
+    if any(k < 1 for k in ks):
+        raise ValueError(f"recall@k needs k ≥ 1, got {tuple(ks)}")
+    deepest = min(max(ks), len(labels) - 1)
+    first_hit = np.full(len(labels), np.iinfo(np.int64).max)
+    for queries, neighbors in rankings(embeddings, deepest):
+        hits = labels[neighbors] == labels[queries, None]
+        found = hits.any(axis=1)
+        first_hit[queries[found]] = hits[found].argmax(axis=1)
+    return {k: float((first_hit < k).mean()) for k in ks}
+
+
+def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
+    """Mean average precision at R: (1/R_i) Σ_{r ≤ R_i} precision@r · hit(r), R_i = the others of the point's class.
+
+    Returns:
+        The mean over the points with R_i > 0, and how many points were left out because R_i = 0. NaN if all were.
+
+    References:
+        K. Musgrave, S. Belongie, S.-N. Lim, "A Metric Learning Reality Check", ECCV 2020.
+    """
+    labels = _checked(embeddings, labels)
+    _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    others = sizes[inverse] - 1
+    deepest = int(others.max())
+    if deepest == 0:
+        return float("nan"), len(labels)
+    scores = np.zeros(len(labels))
+    ranks = np.arange(1, deepest + 1)
+    for queries, neighbors in rankings(embeddings, deepest):
+        hits = (labels[neighbors] == labels[queries, None]) & (ranks <= others[queries, None])
+        precision = np.cumsum(hits, axis=1) / ranks
+        scores[queries] = (precision * hits).sum(axis=1) / np.maximum(others[queries], 1)
+    counted = others > 0
+    return float(scores[counted].mean()), int((~counted).sum())
+
+
+def kmeans_clusters(embeddings: Array, count: int) -> Array:
+    """Labels (n,) of k-means with k = `count`, k-means++ seeded with 0, the best of 3 restarts."""
+    points = np.ascontiguousarray(embeddings, dtype=np.float32)
+    return KMeans(count, random_state=KMEANS_SEED, n_init=KMEANS_RESTARTS).fit_predict(points)
+
+
+def nmi(clusters: Array, labels: Array) -> float:
+    """Normalized mutual information I / ((H(clusters) + H(labels))/2) of two labelings (n,)."""
+    return float(normalized_mutual_info_score(labels, clusters, average_method="arithmetic"))
+
+
+def pairwise_f(clusters: Array, labels: Array) -> dict[str, float]:
+    """Precision, recall and their harmonic mean f over pairs: a pair is positive where both share a cluster, and true
+    where both share a label. An empty denominator gives 0."""
+    table = _contingency(clusters, labels)
+    together = _pairs(np.bincount(np.asarray(clusters) - np.min(clusters)))
+    same = _pairs(np.bincount(np.asarray(labels) - np.min(labels)))
+    both = _pairs(table.data)
+    precision = both / together if together else 0.0
+    recall = both / same if same else 0.0
+    f = 2 * precision * recall / (precision + recall) if both else 0.0
+    return {"precision": precision, "recall": recall, "f": f}
+
+
+def label_purity(clusters: Array, labels: Array) -> float:
+    """Σ_c max_y n_cy / n: the share of points that carry their cluster's majority label."""
+    return float(_contingency(clusters, labels).max(axis=1).sum() / len(np.asarray(labels)))
+
+
+def trustworthiness(space: Array, embedding: Array, k: int = 12) -> Array:
+    """Per point (n,), how little its k nearest in `embedding` were far in `space`; the mean is scikit-learn's.
+
+    1 − 2n/(nk(2n−3k−1)) · n Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k), by point.
+    Continuity is the same with the two exchanged.
+
+    Raises:
+        ValueError: k is not below n/2.
+    """
+    count = len(space)
+    if not 1 <= k < count / 2:
+        raise ValueError(f"trustworthiness needs 1 ≤ k < n/2, got k={k} for n={count}")
+    near = np.concatenate([neighbors for _, neighbors in rankings(embedding, k)])
+    penalty = np.zeros(count)
+    for queries, order in rankings(space, count - 1):
+        ranks = np.empty((len(queries), count), dtype=np.int64)
+        np.put_along_axis(ranks, order, np.arange(1, count)[None, :], axis=1)
+        excess = np.take_along_axis(ranks, near[queries], axis=1) - k
+        penalty[queries] = np.maximum(excess, 0).sum(axis=1)
+    return 1.0 - penalty * 2.0 / (k * (2.0 * count - 3.0 * k - 1.0))
+
+
+def effective_rank(embeddings: Array) -> float:
+    """exp(−Σ p log p), p the singular values of the centered embedding over their sum: 1 is a line, d is a ball."""
+    points = np.asarray(embeddings, dtype=np.float64)
+    centered = points - points.mean(axis=0)
+    values = np.sqrt(np.maximum(np.linalg.eigvalsh(centered.T @ centered), 0.0))
+    total = values.sum()
+    if total == 0:
+        return 1.0
+    shares = values[values > total * 1e-12] / total
+    return float(np.exp(-(shares * np.log(shares)).sum()))
+
+
+def neighbor_stability(before: Array, after: Array, k: int = 10) -> float:
+    """The mean share of each point's k nearest that are the same in two embeddings of the same points."""
+    pairs = zip(rankings(before, k), rankings(after, k), strict=True)
+    shared = [(old[:, :, None] == new[:, None, :]).any(axis=2).mean(axis=1) for (_, old), (_, new) in pairs]
+    return float(np.concatenate(shared).mean())
+
+
+def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Callable[[float], None] = lambda _: None,
+             sample: int = 2_000) -> dict[str, float]:
+    """Every measure of one embedding, in percent but for counts and the effective rank.
+
+    With labels: recall@k, MAP@R, NMI, F, precision, recall and purity of k-means at the true class count. Always the
+    label-free ones: effective rank, and trustworthiness and continuity against `space`, on at most `sample` evenly
+    spread images.
+
+    Args:
+        embeddings: (n, d).
+        labels: (n,) or None.
+        space: (n, D), what the embedding was made from.
+        report: called with the share that is done.
+    """
+    result: dict[str, float] = {"images": float(len(embeddings)), "dimension": float(embeddings.shape[1])}
+    if labels is not None:
+        result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
+        report(0.3)
+        score, left_out = map_at_r(embeddings, labels)
+        result |= {"map@r": 100 * score, "map@r left out": float(left_out)}
+        report(0.5)
+        clusters = kmeans_clusters(embeddings, len(np.unique(labels)))
+        result |= {"nmi": 100 * nmi(clusters, labels), "purity": 100 * label_purity(clusters, labels)}
+        result |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
+        report(0.8)
+    chosen = np.linspace(0, len(embeddings) - 1, min(sample, len(embeddings))).astype(int)
+    if len(chosen) > 25:
+        here, there = embeddings[chosen], space[chosen]
+        result["trustworthiness"] = 100 * float(trustworthiness(there, here).mean())
+        result["continuity"] = 100 * float(trustworthiness(here, there).mean())
+    result["effective rank"] = effective_rank(embeddings)
+    report(1.0)
+    return result
+
+
+def _checked(embeddings: Array, labels: Array) -> Array:
+    labels = np.asarray(labels)
+    if labels.shape != (len(embeddings),):
+        raise ValueError(f"labels must have one entry for each of the {len(embeddings)} embeddings, "
+                         f"got shape {labels.shape}")
+    if len(labels) < 2:
+        raise ValueError(f"retrieval among the others needs at least 2 embeddings, got {len(labels)}")
+    return labels
+
+
+def _contingency(clusters: Array, labels: Array) -> csr_array:
+    clusters, labels = np.asarray(clusters), np.asarray(labels)
+    if clusters.shape != labels.shape or clusters.ndim != 1 or not len(clusters):
+        raise ValueError(f"clusters and labels must be two equally long lists, got {clusters.shape} and {labels.shape}")
+    rows, columns = (np.unique(values, return_inverse=True)[1] for values in (clusters, labels))
+    table = csr_array((np.ones(len(rows), dtype=np.int64), (rows, columns)))
+    table.sum_duplicates()
+    return table
+
+
+def _pairs(sizes: Array) -> float:
+    sizes = np.asarray(sizes, dtype=np.float64)
+    return float((sizes * (sizes - 1) / 2).sum())

@@ -1,0 +1,71 @@
+"""The closed set of array records that methods explain themselves with and pages draw.
+
+The algorithms return these very records (tensors inside, NumPy arrays once stored), so nothing in a
+method is computed for display. A reader matches on the record's type, never on the method.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Disjoint trees of points that ascend to a common authority (RPML eq. 3–4).
+
+    labels (n,) int: the cluster of each point, 0 … c−1, numbered by the smallest member.
+    modes (c,) int: the point each cluster's members ascend to.
+    parents (n,) int: the next point on each ascent path; a mode is its own parent.
+    """
+
+    labels: Any
+    modes: Any
+    parents: Any
+
+
+@dataclass(frozen=True)
+class Triplets:
+    """Triplets as a method used them in one pass.
+
+    anchor, positive, negative (t,) int: indices into the training images.
+    argument (t,): z of RPML eq. 8; a triplet violates its angle exactly when z > 0.
+    weight (t,): w of eq. 10 or 25, in (0, 1).
+    """
+
+    anchor: Any
+    positive: Any
+    negative: Any
+    argument: Any
+    weight: Any
+
+
+Explanation = Clusters | Triplets
+"""What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
+
+KINDS: dict[str, type[Clusters] | type[Triplets]] = {"clusters": Clusters, "triplets": Triplets}
+
+
+def name_of(record: Explanation) -> str:
+    """The name under which a record is stored, for example ``clusters``."""
+    return next(name for name, kind in KINDS.items() if isinstance(record, kind))
+
+
+def to_arrays(record: Explanation) -> dict[str, np.ndarray[Any, Any]]:
+    """The fields of a record as NumPy arrays on the CPU."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    return {name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
+            for name, value in values.items()}
+
+
+def thinned(record: Explanation, limit: int) -> Explanation:
+    """A record small enough to keep for every epoch: at most `limit` triplets, evenly spread over the pass."""
+    match record:
+        case Triplets():
+            step = max(1, -(-len(record.anchor) // limit))
+            return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
+        case Clusters():
+            return record

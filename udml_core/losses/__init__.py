@@ -1,0 +1,1 @@
+"""Losses as pure functions on tensors, one file a family."""

@@ -1,0 +1,25 @@
+"""The methods, by an explicit tuple: a new one is a file, a line here and a golden test."""
+
+from udml_core.errors import UserError
+from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
+from udml_core.methods.baselines import PCA, Frozen, Whiten
+from udml_core.methods.embedder import Embedder, Head
+from udml_core.methods.rpml import RPML, SRPML
+
+METHODS: tuple[type[Method], ...] = (RPML, SRPML, Whiten, PCA, Frozen)
+
+
+def find_method(name: str) -> type[Method]:
+    """A method by its name.
+
+    Raises:
+        UserError: there is none of that name.
+    """
+    for method in METHODS:
+        if method.name == name:
+            return method
+    raise UserError(f"The method must be one of {', '.join(method.name for method in METHODS)}, got '{name}'.")
+
+
+__all__ = ["METHODS", "PCA", "RPML", "SRPML", "Described", "Embedder", "Epoch", "Frozen", "Head", "Method", "Setting",
+           "Shown", "State", "Whiten", "describe", "find_method"]

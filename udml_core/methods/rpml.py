@@ -1,0 +1,300 @@
+"""RPML and sRPML: pseudo-labels by authority ascent, weighted angular triplets, Riemannian optimization.
+
+U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
+equation numbers are that paper's.
+"""
+
+from __future__ import annotations
+
+import copy
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from udml_core.backbones import Encoder
+from udml_core.data.training import Supervision, TrainingData
+from udml_core.errors import UserError
+from udml_core.explanations import Clusters, Explanation, Triplets
+from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
+from udml_core.graph import AuthorityGraph
+from udml_core.losses.angular import Weight, WeightedAngular, WeightedAngularEvaluation, weighted_angular_loss
+from udml_core.methods.base import Epoch, Method, Setting, Shown, State
+from udml_core.methods.baselines import principal_directions
+from udml_core.methods.embedder import Embedder, Head, unit
+from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
+
+PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
+         "without Supervision.")
+
+
+class AuthorityMethod(Method):
+    """What RPML and sRPML share: the pseudo-labels, the weight, the search space and its start."""
+
+    paper: ClassVar[str] = PAPER
+    supervision: ClassVar[Supervision] = "none"
+    promise: ClassVar[Literal["gain", "may fall"]] = "gain"
+
+    alpha: Annotated[float, Field(gt=0, lt=90), Shown(symbol="α", unit="°", step=1)] = 45.0
+    """Upper bound on the angle at the negative (eq. 8). Smaller asks for negatives that are farther away."""
+
+    epsilon: Annotated[float, Field(ge=0, le=1), Shown(symbol="ε", step=0.01)] = 0.65
+    """Least relevancy of an edge that authority ascent may follow (eq. 4). Lower merges, higher shatters."""
+
+    gamma: Annotated[float, Field(ge=0, le=100_000), Shown(symbol="γ", step=1, high=1000)] = 100.0
+    """How much a steep rise in authority lowers relevancy (eq. 3)."""
+
+    n_neighbors: Annotated[int, Field(ge=2, le=500), Shown(symbol="k", step=1, high=200)] = 50
+    """Neighbors of each image in the graph; at most the number of images less one."""
+
+    dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
+    """Width of the embedding."""
+
+    weight: Weight = "bilinear"
+    """Weight of a triplet: two bilinear similarities (eq. 25, RPMLv1), or the concatenated triplet (eq. 10), whose
+    optimum is the collapse of all weights."""
+
+    beginning: Literal["random", "pca"] = "random"
+    """Where the projection starts: a random subspace, as in the paper, or the principal components."""
+
+    epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 10
+    """Passes. Triplets are drawn afresh in each."""
+
+    @abstractmethod
+    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]: ...
+
+    def initial(self, data: TrainingData, setting: Setting) -> Embedder:
+        return Embedder(setting.encoder, Head(self._first_point(data, setting)[1]))
+
+    def _first_point(self, data: TrainingData, setting: Setting) -> Point:
+        """The weight's parameter and L. R starts at a seeded Gaussian/√d, as R = 0 is stationary; r at 0, w = ½."""
+        rows = unit(data.features)
+        width = rows.shape[1]
+        if self.dimension > width:
+            raise UserError(f"{type(self).__name__}.dimension must be at most the features' width {width}, "
+                            f"got {self.dimension}.")
+        if self.beginning == "pca":
+            projection = principal_directions(rows, self.dimension)
+        else:
+            projection = Grassmann(width, self.dimension).random(setting.seed)[0]
+        if self.weight == "bilinear":
+            parameter = Euclidean(width, self.dimension, scale=width**-0.5).random(setting.seed + 1)[0]
+        else:
+            parameter = torch.zeros(2 * width)
+        return parameter.to(setting.device), projection.to(setting.device)
+
+    def _space(self, width: int) -> Product:
+        """R^{d×l} × Grassmann(l, d), or R^{2d} × Grassmann(l, d) (eq. 13)."""
+        shape = (width, self.dimension) if self.weight == "bilinear" else (2 * width,)
+        return Product(Euclidean(*shape), Grassmann(width, self.dimension))
+
+    def _clusters(self, data: TrainingData) -> Clusters:
+        """The pseudo-labels of the frozen features.
+
+        Raises:
+            UserError: no cluster has two images, or all images are in one.
+        """
+        neighbors = min(self.n_neighbors, len(data) - 1)
+        graph = AuthorityGraph.build(unit(data.features).numpy(), neighbors)
+        found = graph.clusters(self.epsilon, self.gamma)
+        if len(found.modes) == 1:
+            raise UserError(f"Authority ascent put all {len(data)} images into one cluster at ε={self.epsilon:g}, so "
+                            "there are no negatives. Raise the field 'epsilon'.")
+        if len(found.modes) == len(data):
+            raise UserError(f"Authority ascent left each of the {len(data)} images alone at ε={self.epsilon:g}, so "
+                            "there are no positives. Lower the field 'epsilon'.")
+        return Clusters(*(torch.from_numpy(part) for part in (found.labels, found.modes, found.parents)))
+
+    def _resume(self, data: TrainingData, setting: Setting,
+                start: State | None) -> tuple[int, Point, float, Tensor, tuple[Explanation, ...]]:
+        """Epoch, point, remembered step, pseudo-labels, and what explains them (only where they are new)."""
+        if start is None:
+            clusters = self._clusters(data)
+            return 0, self._first_point(data, setting), 0.0, clusters.labels, (clusters,)
+        point = (start["parameter"].to(setting.device), start["projection"].to(setting.device))
+        return int(start["epoch"]), point, float(start["step"]), start["labels"], ()
+
+    def _state(self, epoch: int, point: Point, step: float, labels: Tensor) -> dict[str, Tensor]:
+        return {"epoch": torch.tensor(epoch), "parameter": point[0], "projection": point[1],
+                "step": torch.tensor(step, dtype=torch.float64), "labels": labels}
+
+
+class RPML(AuthorityMethod):
+    """Reweighted probabilistic unsupervised embedding learning, on the frozen features, full batch (algorithm 1)."""
+
+    name: ClassVar[str] = "rpml"
+    title: ClassVar[str] = "RPML"
+    idea: ClassVar[str] = (
+        "Images climb a neighbor graph towards denser places; those that reach the same summit share a pseudo-label. "
+        "Triplets drawn from the pseudo-labels ask that the negative sees anchor and positive under a small angle, and "
+        "a learnt weight lowers the say of doubtful triplets. "
+        "An orthonormal projection is optimized by conjugate gradient on the Grassmann manifold.")
+    promise_source: ClassVar[str] = "Paper, table 1: above Initial (Random) on every data set."
+
+    per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50)] = 10
+    """Triplets of each anchor in a pass (the paper does not say)."""
+
+    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50)] = 10
+    """Conjugate-gradient steps in a pass (the paper does not say)."""
+
+    MOST_TRIPLETS: ClassVar[int] = 200_000
+
+    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
+        done, point, step, labels, explained = self._resume(data, setting, start)
+        rows = unit(data.features.to(setting.device))
+        optimizer = ConjugateGradient(self._space(rows.shape[1]))
+        for epoch in range(done + 1, self.epochs + 1):
+            triplets = cluster_triplets(labels, self.per_anchor, self.MOST_TRIPLETS, generator(setting.seed, epoch))
+            objective = WeightedAngular(rows, triplets.to(setting.device), self.alpha, self.weight)
+            progress = optimizer.start(objective, point, step)
+            for position in range(self.steps):
+                progress = optimizer.step(objective, progress)
+                setting.report((position + 1) / self.steps)
+            point, step = progress.point, progress.step
+            last = objective(point)
+            used = Triplets(triplets[:, 0], triplets[:, 1], triplets[:, 2], last.argument, last.weight)
+            embedder = Embedder(setting.encoder, Head(point[1]))
+            yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
+            explained = ()
+
+
+class SRPML(AuthorityMethod):
+    """Stochastic RPML: conjugate gradient on the projection and SGD on the encoder, batch by batch.
+
+    Per batch, as the authors' code does: ℓ2-normalized features, one random same-cluster positive per anchor and one
+    semi-hard negative, five conjugate-gradient steps on (R, L), then one SGD step on the network. With an encoder that
+    has nothing to train (raw pixels) only the first part remains, on cached features.
+    """
+
+    name: ClassVar[str] = "srpml"
+    title: ClassVar[str] = "sRPML"
+    idea: ClassVar[str] = (
+        "RPML in small batches, so that the network itself learns. "
+        "For each batch the projection and the triplets' weights take a few conjugate-gradient steps, then the "
+        "encoder takes one step of gradient descent on the same loss. "
+        "The pseudo-labels come from the frozen features and stay.")
+    promise_source: ClassVar[str] = "Paper, table 1 (Ours): above Initial (Random) on every data set."
+    trains_encoder: ClassVar[bool] = True
+
+    batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400)] = 120
+    """Images in a batch, half of them anchors."""
+
+    steps: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=20)] = 5
+    """Conjugate-gradient steps for each batch."""
+
+    margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2)] = 0.5
+    """A negative is semi-hard if its squared distance exceeds the positive's by less than this."""
+
+    learning_rate: Annotated[float, Field(gt=0, le=10), Shown(symbol="η", low=1e-5, high=0.1, logarithmic=True)] = 0.01
+    """Step of SGD on the encoder."""
+
+    momentum: Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)] = 0.9
+    """Momentum of SGD."""
+
+    weight_decay: Annotated[float, Field(ge=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)] = 5e-4
+    """Weight decay of SGD."""
+
+    batch_norm: Literal["frozen", "batch"] = "frozen"
+    """Whether batch normalization keeps its pretrained statistics or follows the batches."""
+
+    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
+        done, point, step, labels, explained = self._resume(data, setting, start)
+        network = _Network(self, data, setting, start)
+        optimizer = ConjugateGradient(self._space(setting.encoder.dimension))
+        batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
+        for epoch in range(done + 1, self.epochs + 1):
+            random = generator(setting.seed, epoch)
+            seen: list[tuple[Tensor, WeightedAngularEvaluation]] = []
+            for position, batch in enumerate(pair_batches(labels, self.batch, random)):
+                features = network.features(batch)
+                rows = features.detach()
+                local = semi_hard_triplets((rows @ point[1]).cpu(), labels[batch], self.margin, random)
+                if not len(local):
+                    continue
+                objective = WeightedAngular(rows, local.to(setting.device), self.alpha, self.weight)
+                progress = optimizer.start(objective, point, step)
+                for _ in range(self.steps):
+                    progress = optimizer.step(objective, progress)
+                point, step = progress.point, progress.step
+                seen.append((batch[local], objective(point)))
+                anchor, positive, negative = (features[part] for part in local.to(setting.device).unbind(1))
+                loss = weighted_angular_loss(anchor, positive, negative, point[0], point[1], self.alpha, self.weight)
+                network.step(loss / len(local))
+                setting.report(min(1.0, (position + 1) / batches))
+            embedder = Embedder(network.snapshot(), Head(point[1]), trained=network.trains)
+            state = self._state(epoch, point, step, labels) | network.state()
+            yield Epoch(epoch, _mean_curves([one for _, one in seen]), embedder, (*explained, *_used(seen)), state)
+            explained = ()
+
+
+class _Network:
+    """The encoder in training and its SGD, or cached features where the encoder has no parameters."""
+
+    def __init__(self, method: SRPML, data: TrainingData, setting: Setting, start: State | None) -> None:
+        self.trains = setting.encoder.trainable
+        self._data = data
+        self._device = setting.device
+        if not self.trains:
+            self._encoder = setting.encoder
+            return
+        self._encoder = copy.deepcopy(setting.encoder)
+        self._encoder.train(method.batch_norm == "batch")
+        self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=method.learning_rate, momentum=method.momentum,
+                                    weight_decay=method.weight_decay)
+        if start is not None:
+            self._encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in start.items()
+                                           if name.startswith("encoder.")})
+            for name, parameter in self._encoder.named_parameters():
+                if f"momentum.{name}" in start:
+                    buffer = start[f"momentum.{name}"].to(setting.device).clone(memory_format=torch.preserve_format)
+                    self._sgd.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(buffer)
+
+    def features(self, indices: Tensor) -> Tensor:
+        """Unit features (b, d), with a gradient to the encoder where it trains."""
+        if not self.trains:
+            return unit(self._data.features[indices].to(self._device))
+        return unit(self._encoder(self._data.images(indices).to(self._device)))
+
+    def step(self, loss: Tensor) -> None:
+        """One step of SGD; nothing without an encoder to train."""
+        if self.trains:
+            self._sgd.zero_grad(set_to_none=True)
+            loss.backward()  # type: ignore[no-untyped-call]
+            self._sgd.step()
+
+    def snapshot(self) -> Encoder:
+        """The encoder as it is now, for embedding; training goes on without changing it."""
+        return copy.deepcopy(self._encoder).eval() if self.trains else self._encoder
+
+    def state(self) -> dict[str, Tensor]:
+        if not self.trains:
+            return {}
+        state = {f"encoder.{name}": value.detach().clone() for name, value in self._encoder.state_dict().items()}
+        for name, parameter in self._encoder.named_parameters():
+            buffer = self._sgd.state[parameter].get("momentum_buffer")
+            if buffer is not None:
+                state[f"momentum.{name}"] = buffer.detach().clone()
+        return state
+
+
+def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
+    """What a person watches: the mean loss, the mean weight (its fall to 0 is the collapse), the violating share."""
+    return {"loss": last.value / len(last.argument), "mean weight": float(last.weight.mean()),
+            "violating": float((last.argument > 0).float().mean())}
+
+
+def _mean_curves(evaluations: list[WeightedAngularEvaluation]) -> dict[str, float]:
+    curves = [_curves(one) for one in evaluations]
+    return {name: float(np.mean([one[name] for one in curves])) for name in (curves[0] if curves else ())}
+
+
+def _used(seen: list[tuple[Tensor, WeightedAngularEvaluation]]) -> tuple[Triplets, ...]:
+    if not seen:
+        return ()
+    triplets = torch.cat([rows for rows, _ in seen])
+    return (Triplets(triplets[:, 0], triplets[:, 1], triplets[:, 2], torch.cat([one.argument for _, one in seen]),
+                     torch.cat([one.weight for _, one in seen])),)

@@ -1,0 +1,419 @@
+"""A run is a folder. The only file that knows the names of a run's files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import safetensors
+from filelock import FileLock, Timeout
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from safetensors.torch import save
+from torch import Tensor
+
+from udml_core.backbones import EncoderSpec
+from udml_core.data.splits import SplitName
+from udml_core.data.storage import replace_bytes, replace_text
+from udml_core.errors import UserError
+from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
+from udml_core.methods import Embedder, Method, find_method
+
+Array = np.ndarray[Any, Any]
+Select = Literal["last", "validation"]
+State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
+STARTING_SECONDS = 30.0
+"""How long a submitted worker may take until it holds its lock."""
+BALLAST_BYTES = 65_536
+ADVICE: dict[State, str] = {
+    "waiting": "It waits for the device.",
+    "running": "It is being trained.",
+    "done": "",
+    "failed": "See its message, then resume it or train again.",
+    "stopped": "Resume it to go on behind its last finished epoch.",
+    "interrupted": "Its worker died. Resume it to go on behind its last finished epoch.",
+}
+"""What a person can do about a run in each state."""
+PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
+
+
+class Spec(BaseModel):
+    """What a run is asked to do; with the same versions it gives the same result on a CPU."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    dataset: str
+    dataset_title: str
+    fingerprint: str
+    method: str
+    fields: dict[str, Any]
+    encoder: EncoderSpec
+    split: SplitName
+    seed: int
+    device: str
+    select: Select = "last"
+    created: float = Field(default_factory=time.time)
+    versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
+
+    def build_method(self) -> Method:
+        """The method with its hyper-parameters."""
+        return find_method(self.method).make(self.fields)
+
+
+class Status(BaseModel):
+    """Where a run stands. share: of the phase that is going on, 0 to 1. ticket: its place in the order of arrival."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    state: State = "waiting"
+    phase: str = ""
+    share: float = 0.0
+    epoch: int = 0
+    epochs: int = 0
+    ticket: float = 0.0
+    started: float | None = None
+    finished: float | None = None
+    heartbeat: float = 0.0
+    epoch_seconds: float | None = None
+    pid: int | None = None
+    message: str = ""
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left of the training, from the epochs so far; None until one is done."""
+        if self.state != "running" or self.epoch_seconds is None or self.phase != "training":
+            return None
+        return max(0.0, (self.epochs - self.epoch - self.share) * self.epoch_seconds)
+
+
+def installed_versions() -> dict[str, str]:
+    """Python's and the numerical packages' versions."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def runs_folder() -> Path:
+    """UDML_RUNS, or `runs` in the current folder."""
+    return Path(os.environ.get("UDML_RUNS") or "runs").resolve()
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run's folder, with reading and writing of every file in it."""
+
+    folder: Path
+
+    @property
+    def id(self) -> str:
+        return self.folder.name
+
+    # What it is and where it stands
+
+    def spec(self) -> Spec:
+        """Raises:
+        UserError: the file is missing or broken."""
+        path = self.folder / "spec.json"
+        try:
+            return Spec.model_validate_json(path.read_text())
+        except (OSError, ValidationError) as error:
+            raise UserError(f"{path} must describe a run and could not be read: {error}") from error
+
+    def stored_status(self) -> Status:
+        """The status as last written, whether or not anybody is alive to change it."""
+        try:
+            return Status.model_validate_json((self.folder / "status.json").read_text())
+        except (OSError, ValidationError):
+            return Status(state="interrupted", message="The status file could not be read.")
+
+    def status(self) -> Status:
+        """The status, `interrupted` where the worker that should be working is dead."""
+        status = self.stored_status()
+        if status.state in ("waiting", "running") and not self.is_alive():
+            starting = status.state == "waiting" and time.time() - status.ticket < STARTING_SECONDS
+            if not starting:
+                after = self.stored_status()
+                if after.state != status.state:  # it ended between the two looks
+                    return after
+                return status.model_copy(update={"state": "interrupted"})
+        return status
+
+    def write_status(self, status: Status) -> None:
+        replace_text(self.folder / "status.json", status.model_dump_json())
+
+    def lock(self) -> FileLock:
+        """Held by the worker while it lives."""
+        return FileLock(self.folder / "lock")
+
+    def is_alive(self) -> bool:
+        """Whether a worker holds the lock; never judged by a process number."""
+        try:
+            with self.lock().acquire(timeout=0.05, poll_interval=0.01):
+                return False
+        except Timeout:
+            return True
+        except OSError:
+            return False
+
+    @property
+    def log_path(self) -> Path:
+        return self.folder / "log.txt"
+
+    def log_tail(self, lines: int = 20) -> str:
+        return _tail(self.log_path, lines)
+
+    def error(self) -> str:
+        """The trace of a failure, or nothing."""
+        return _tail(self.folder / "error.txt", 10_000)
+
+    def write_error(self, trace: str) -> None:
+        (self.folder / "error.txt").write_text(trace)
+
+    def clear_failure(self) -> None:
+        """Forget what ended the run before, on the way to going on with it."""
+        (self.folder / "error.txt").unlink(missing_ok=True)
+        (self.folder / "stop").unlink(missing_ok=True)
+
+    def request_stop(self) -> None:
+        (self.folder / "stop").touch()
+
+    def stop_requested(self) -> bool:
+        return (self.folder / "stop").exists()
+
+    def reserve(self) -> None:
+        """Keep a little room, so that a full disk leaves space for the message."""
+        (self.folder / "ballast").write_bytes(bytes(BALLAST_BYTES))
+
+    def release_reserve(self) -> None:
+        (self.folder / "ballast").unlink(missing_ok=True)
+
+    # Curves and epochs
+
+    def metrics(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
+        """Finished epochs from a byte offset on, and the offset to go on from; half a line is left for later."""
+        try:
+            with (self.folder / "metrics.jsonl").open("rb") as file:
+                file.seek(offset)
+                content = file.read()
+        except OSError:
+            return [], offset
+        end = content.rfind(b"\n") + 1
+        rows = []
+        for line in content[:end].splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                continue
+        return rows, offset + end
+
+    def append_metrics(self, row: Mapping[str, Any]) -> None:
+        path = self.folder / "metrics.jsonl"
+        line = json.dumps(jsonable(row)) + "\n"
+        with path.open("ab") as file:
+            if file.tell() and not path.read_bytes().endswith(b"\n"):
+                line = "\n" + line  # a writer was killed within its line
+            file.write(line.encode())
+            file.flush()
+            os.fsync(file.fileno())
+
+    def write_epoch(self, number: int, records: Iterable[Explanation], sample: Array) -> None:
+        """Keep an epoch's explanations and the embedding of the fixed sample."""
+        final = self.folder / "epochs" / f"{number:04d}"
+        if final.exists():
+            return
+        aside = final.with_suffix(".part")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        np.save(aside / "sample.npy", sample.astype(np.float32))
+        for record in records:
+            np.savez(aside / f"{name_of(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
+        aside.rename(final)
+
+    def epoch_numbers(self) -> list[int]:
+        """Epochs that can be read, ascending."""
+        return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdigit())
+
+    def epoch_sample(self, number: int) -> Array:
+        """The embedding of the fixed sample after an epoch (0: before the first)."""
+        return _load(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
+
+    def explanations(self, number: int) -> list[Explanation]:
+        """What the method explained itself with in an epoch, as arrays."""
+        found: list[Explanation] = []
+        for name, kind in KINDS.items():
+            path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
+            if path.exists():
+                with np.load(path, allow_pickle=False) as stored:
+                    found.append(kind(**{key: stored[key] for key in stored.files}))
+        return found
+
+    # Checkpoints
+
+    def write_checkpoint(self, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> None:
+        """Put the state after an epoch in place, whole or not at all, and drop the older ones."""
+        final = self.folder / "checkpoint" / f"{number:04d}"
+        aside = final.with_suffix(".part")
+        shutil.rmtree(aside, ignore_errors=True)
+        aside.mkdir(parents=True)
+        tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
+        replace_bytes(aside / "state.safetensors", save(tensors))
+        embedder.save(aside / "embedder.safetensors")
+        shutil.rmtree(final, ignore_errors=True)
+        aside.rename(final)
+        for other in self._checkpoints():
+            if other != final:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def read_checkpoint(self) -> tuple[int, dict[str, Tensor], Path] | None:
+        """The newest epoch's number and state, and where its embedder lies; None before the first."""
+        for folder in reversed(self._checkpoints()):
+            try:
+                with safetensors.safe_open(folder / "state.safetensors", framework="pt", device="cpu") as file:
+                    state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            except (OSError, safetensors.SafetensorError):
+                continue
+            return int(folder.name), state, folder / "embedder.safetensors"
+        return None
+
+    def _checkpoints(self) -> list[Path]:
+        return sorted(path for path in (self.folder / "checkpoint").glob("[0-9]*") if path.name.isdigit())
+
+    @property
+    def best_embedder_path(self) -> Path:
+        """The embedder of the epoch that was best on the validation images."""
+        return self.folder / "checkpoint" / "best.safetensors"
+
+    # Results
+
+    @property
+    def embedder_path(self) -> Path:
+        return self.folder / "embedder.safetensors"
+
+    @property
+    def initial_embedder_path(self) -> Path:
+        return self.folder / "initial.safetensors"
+
+    @property
+    def index_path(self) -> Path:
+        return self.folder / "index.faiss"
+
+    def write_embeddings(self, which: Literal["initial", "final"], embeddings: Array) -> None:
+        path = self._embeddings_path(which)
+        aside = path.with_suffix(".part")
+        with aside.open("wb") as file:
+            np.save(file, embeddings)
+        aside.replace(path)
+
+    def embeddings(self, which: Literal["initial", "final"]) -> Array:
+        """(n, l) float32 of all images, memory-mapped."""
+        return _load(self._embeddings_path(which), mapped=True)
+
+    def _embeddings_path(self, which: Literal["initial", "final"]) -> Path:
+        return self.folder / ("embeddings.npy" if which == "final" else "embeddings-initial.npy")
+
+    def evaluation(self) -> dict[str, dict[str, Any]] | None:
+        """{"initial": …, "frozen": …, "pca": …, "final": …} in percent, or None where it is not there yet."""
+        try:
+            found: dict[str, dict[str, Any]] = json.loads((self.folder / "evaluation.json").read_text())
+            return found
+        except (OSError, ValueError):
+            return None
+
+    def write_evaluation(self, evaluation: Mapping[str, Mapping[str, float]]) -> None:
+        replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
+
+    def files_to_export(self) -> list[Path]:
+        names = ("spec.json", "metrics.jsonl", "evaluation.json", "embedder.safetensors", "initial.safetensors",
+                 "embeddings.npy", "embeddings-initial.npy", "index.faiss")
+        return [self.folder / name for name in names if (self.folder / name).exists()]
+
+
+def create(spec: Spec, root: Path) -> Run:
+    """Make a run's folder, whole or not at all.
+
+    Raises:
+        UserError: the folder of runs cannot be written.
+    """
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(spec.created))
+    final = root / f"{stamp}-{spec.method}-{secrets.token_hex(3)}"
+    aside = root / f".{final.name}"
+    try:
+        aside.mkdir(parents=True)
+        (aside / "spec.json").write_text(spec.model_dump_json(indent=1))
+        (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json())
+        aside.rename(final)
+    except OSError as error:
+        raise UserError(f"Runs are kept in {root}, which cannot be written: {error}. "
+                        "Choose another folder with --runs or UDML_RUNS.") from error
+    return Run(final)
+
+
+def list_runs(root: Path) -> list[Run]:
+    """All runs, newest first."""
+    if not root.is_dir():
+        return []
+    return [Run(path) for path in sorted(root.iterdir(), reverse=True)
+            if not path.name.startswith(".") and (path / "spec.json").exists()]
+
+
+def find_run(text: str, root: Path) -> Run:
+    """A run by its id, the start of one, or its folder.
+
+    Raises:
+        UserError: no run, or more than one.
+    """
+    if re.fullmatch(r"[\w-]+", text):
+        matches = [run for run in list_runs(root) if run.id.startswith(text)]
+        exact = [run for run in matches if run.id == text]
+        if exact or len(matches) == 1:
+            return (exact or matches)[0]
+        if matches:
+            raise UserError(f"'{text}' starts {len(matches)} runs: {', '.join(run.id for run in matches[:4])}, … "
+                            "Give more of the id.")
+    path = Path(text).expanduser()
+    if (path / "spec.json").exists():
+        return Run(path.resolve())
+    raise UserError(f"There is no run '{text}' in {root}, and it is no folder of a run. "
+                    "`python -m udml_core runs` lists them.")
+
+
+def jsonable(value: Any) -> Any:
+    """Numbers that JSON lacks become null, NumPy's scalars become Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(one) for one in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _load(path: Path, mapped: bool = False) -> Array:
+    try:
+        loaded: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        return loaded
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} should hold an array of this run and could not be read: {error}. "
+                        "Resume the run, or train it again.") from error
+
+
+def _tail(path: Path, lines: int) -> str:
+    try:
+        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""

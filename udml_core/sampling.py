@@ -1,0 +1,104 @@
+"""Triplets and batches from pseudo-labels. Every draw derives from a generator that the caller seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+
+def generator(seed: int, epoch: int) -> torch.Generator:
+    """The random stream of one epoch, so that a resumed run draws what an uninterrupted one would have drawn."""
+    return torch.Generator().manual_seed((seed * 1_000_003 + epoch) & 0x7FFF_FFFF_FFFF_FFFF)
+
+
+def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.Generator) -> Tensor:
+    """Triplets whose anchor and positive share a cluster and whose negative does not, (t, 3) int64.
+
+    Every point of a cluster of two or more is the anchor `per_anchor` times, with uniform positives and negatives;
+    points alone in their cluster serve as negatives only. Above `most` triplets a uniform sample of them remains.
+
+    Args:
+        labels: (n,) int64, 0 … c−1.
+
+    Returns:
+        An empty (0, 3) tensor where no cluster has two points, or only one cluster exists.
+    """
+    members, starts, sizes = _groups(labels)
+    anchors = torch.nonzero(sizes[labels] > 1).squeeze(1)
+    if len(sizes) < 2 or not len(anchors):
+        return torch.zeros(0, 3, dtype=torch.int64)
+    total = len(anchors) * per_anchor
+    if total > most:
+        anchor = anchors[torch.randint(len(anchors), (most,), generator=random)]
+    else:
+        anchor = anchors.repeat_interleave(per_anchor)
+    positive = _partner(anchor, labels, members, starts, sizes, random)
+    negative = _outsider(labels[anchor], members, starts, sizes, random)
+    return torch.stack([anchor, positive, negative], dim=1)
+
+
+def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:
+    """Batches of size/2 anchors, each followed by a partner of its cluster, (size,) int64: even rows are anchors.
+
+    One pass takes every point of a cluster of two or more as an anchor once, in random order; what does not fill a
+    batch is left for another epoch's order, unless it is all there is.
+    """
+    members, starts, sizes = _groups(labels)
+    anchors = torch.nonzero(sizes[labels] > 1).squeeze(1)
+    order = anchors[torch.randperm(len(anchors), generator=random)]
+    half = min(size // 2, len(order))
+    for start in range(0, len(order) - half + 1, max(1, half)):
+        anchor = order[start : start + half]
+        if len(anchor):
+            partner = _partner(anchor, labels, members, starts, sizes, random)
+            yield torch.stack([anchor, partner], dim=1).flatten()
+
+
+def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
+    """One triplet for each row of a batch of pairs (see `pair_batches`), positions within the batch, (t, 3) int64.
+
+    The positive is the row's partner. The negative is drawn among the semi-hard ones,
+    δ²(a,p) < δ²(a,n) < δ²(a,p) + margin, and among all of other clusters where there is none.
+
+    Args:
+        embeddings: (b, l). labels: (b,) their clusters.
+
+    Returns:
+        Fewer than b rows where a row has no other cluster in the batch.
+    """
+    rows = torch.arange(len(labels))
+    partner = rows ^ 1
+    squared = torch.cdist(embeddings, embeddings).square()
+    allowed = labels[:, None] != labels
+    own = squared[rows, partner][:, None]
+    semi_hard = allowed & (squared > own) & (squared < own + margin)
+    pool = torch.where(semi_hard.any(1, keepdim=True), semi_hard, allowed)
+    kept = torch.nonzero(pool.any(1)).squeeze(1)
+    scores = torch.rand(pool.shape, generator=random).masked_fill(~pool, -1.0)
+    return torch.stack([kept, partner[kept], scores[kept].argmax(1)], dim=1)
+
+
+def _groups(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Points ordered by cluster, where each cluster starts in that order, and its size."""
+    sizes = torch.bincount(labels)
+    return torch.argsort(labels, stable=True), sizes.cumsum(0) - sizes, sizes
+
+
+def _partner(anchor: Tensor, labels: Tensor, members: Tensor, starts: Tensor, sizes: Tensor,
+             random: torch.Generator) -> Tensor:
+    """A uniform other member of each anchor's cluster."""
+    place = torch.empty_like(members)
+    place[members] = torch.arange(len(members))
+    group = labels[anchor]
+    others = sizes[group] - 1
+    step = 1 + (torch.rand(len(anchor), generator=random, dtype=torch.float64) * others).long()
+    return members[starts[group] + (place[anchor] - starts[group] + step) % sizes[group]]
+
+
+def _outsider(group: Tensor, members: Tensor, starts: Tensor, sizes: Tensor, random: torch.Generator) -> Tensor:
+    """A uniform point outside each cluster: positions are counted past the cluster's block."""
+    outside = len(members) - sizes[group]
+    position = (torch.rand(len(group), generator=random, dtype=torch.float64) * outside).long()
+    return members[torch.where(position >= starts[group], position + sizes[group], position)]
