@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ import psutil
 import torch
 from filelock import FileLock
 
-from udml_core.backbones import check_backbone, choose_spec
+from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds
 from udml_core.backbones.pooling import Pooling
 from udml_core.data.dataset import Dataset
+from udml_core.data.features import features_path
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import SplitName, default_split, make_split
 from udml_core.errors import UserError
@@ -52,6 +54,28 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     return Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
                 select=select)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A rough guess before the start: seconds of features still to compute and of training, and bytes of memory."""
+
+    feature_seconds: float
+    training_seconds: float
+    memory: float
+
+
+def expect(spec: Spec, dataset: Dataset) -> Expectation:
+    """What a run will take on two CPU cores, within a factor of two or three."""
+    method = spec.build_method()
+    train = len(make_split(dataset, spec.split).train)
+    per_image = image_seconds(spec.encoder)
+    computed = features_path(dataset, spec.encoder).exists()
+    width = feature_width(spec.encoder)
+    epoch = method.expected_seconds(train, width, per_image)
+    activations = 120 * 600 * spec.encoder.size**2 if method.trains_encoder else 0
+    return Expectation(0.0 if computed else len(dataset) * per_image, epoch * method.epochs_planned,
+                       600e6 + 12.0 * train * width + activations)
 
 
 def resolve_device(text: str) -> str:

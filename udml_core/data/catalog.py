@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import re
+import shutil
+from collections.abc import Iterable
+from pathlib import Path, PurePosixPath
 
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import cache_folder, data_folder
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.fashion_mnist import FashionMini, FashionMNIST
-from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.folder import ENDINGS, LAYOUT, Folder
 from udml_core.data.sources.source import Source
 from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
@@ -89,6 +92,39 @@ def remember(folder: Path) -> None:
     known = remembered_folders()
     if path not in known:
         replace_text(cache_folder() / "folders.json", json.dumps([str(one) for one in [*known, path]]))
+
+
+def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
+    """Keep images that came one by one as a folder below the cache, and remember it.
+
+    Args:
+        name: what to call the folder.
+        files: relative paths, of which at most the last sub-folder is kept as the class, and contents.
+
+    Raises:
+        UserError: the name is empty, taken, or no file is an image.
+    """
+    plain = re.sub(r"[^\w .-]", "", name).strip(" .")
+    if not plain:
+        raise UserError(f"The data set needs a name of letters or digits, got '{name}'.")
+    folder = cache_folder() / "imports" / plain
+    if folder.exists():
+        raise UserError(f"There is an imported data set '{plain}' already. Choose another name.")
+    aside = folder.with_name(f".{plain}.part")
+    shutil.rmtree(aside, ignore_errors=True)
+    kept = 0
+    for path, content in files:
+        parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part not in ("..", "/", ".")]
+        if parts and Path(parts[-1]).suffix.lower() in ENDINGS:
+            target = aside.joinpath(*parts[-2:])
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            kept += 1
+    if not kept:
+        raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
+    aside.rename(folder)
+    remember(folder)
+    return folder
 
 
 def forget(folder: Path) -> None:

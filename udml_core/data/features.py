@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 
-from udml_core.backbones import Encoder
+from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import cache_folder
 from udml_core.data.storage import replace_text
@@ -35,13 +35,13 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
         return embed_pixels(encoder, pixels[start:stop])
 
     pixels = _Prepared(dataset, encoder)
-    path = features_path(dataset, encoder)
+    path = features_path(dataset, encoder.spec)
     return _filled(path, (len(dataset), encoder.dimension), np.dtype(np.float32), compute, report, "features")
 
 
-def features_path(dataset: Dataset, encoder: Encoder) -> Path:
+def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     """Where the features lie once computed."""
-    return _folder(dataset) / f"{encoder.spec.key}.npy"
+    return _folder(dataset) / f"{spec.key}.npy"
 
 
 def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:

@@ -79,6 +79,14 @@ class Method(BaseModel, ABC):
         """How many epochs `fit` yields from the start."""
         return int(getattr(self, "epochs", 1))
 
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        """A rough guess of an epoch's time on two CPU cores, for a person who is about to start.
+
+        Args:
+            images: of the training half. width: d of the features. image_seconds: the encoder's time for one image.
+        """
+        return 1e-10 * images * width**2 + 0.5
+
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         """The embedder that `fit` starts from at this seed; closed-form methods start from the frozen features."""
         return Embedder(setting.encoder)

@@ -143,6 +143,10 @@ class RPML(AuthorityMethod):
 
     MOST_TRIPLETS: ClassVar[int] = 200_000
 
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        triplets = min(self.MOST_TRIPLETS, images * self.per_anchor)
+        return self.steps * self.dimension * (2e-10 * images * width + 1.5e-8 * triplets)
+
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
         rows = unit(data.features.to(setting.device))
@@ -200,6 +204,10 @@ class SRPML(AuthorityMethod):
 
     batch_norm: Literal["frozen", "batch"] = "frozen"
     """Whether batch normalization keeps its pretrained statistics or follows the batches."""
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        batches = 2 * images / self.batch
+        return 2 * images * 3 * image_seconds + batches * self.steps * 1e-8 * self.batch * width * self.dimension
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
@@ -263,7 +271,7 @@ class _Network:
         """One step of SGD; nothing without an encoder to train."""
         if self.trains:
             self._sgd.zero_grad(set_to_none=True)
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             self._sgd.step()
 
     def snapshot(self) -> Encoder:

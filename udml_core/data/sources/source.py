@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
 
 from udml_core.data.dataset import Dataset, Report
 
@@ -15,8 +14,8 @@ class Source(ABC):
     """
 
     name: str
-    title: ClassVar[str] | str
-    summary: ClassVar[str] | str
+    title: str
+    summary: str
     images: int | None
     classes: int | None
 
