@@ -22,7 +22,7 @@ from udml_core.data.splits import SplitName
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, describe
 from udml_core.retrieval import Gallery, Retrieval, export
-from udml_core.runs import Run, Select, find_run, jsonable, list_runs, runs_folder
+from udml_core.runs import LIVE_STATES, Run, Select, find_run, jsonable, list_runs, runs_folder
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
@@ -248,7 +248,7 @@ def _follow(run: Run, root: Path) -> None:
             if text != shown:
                 typer.echo(text, err=True)
                 shown = text
-            if status.state not in ("waiting", "running"):
+            if status.state not in LIVE_STATES:
                 return
             time.sleep(0.2)
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ from udml_core.data.places import cache_folder
 from udml_core.data.splits import SplitName, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import find_method
-from udml_core.runs import Run, Select, Spec, Status, create, list_runs
+from udml_core.runs import LIVE_STATES, Run, Select, Spec, Status, create, list_runs
 
 PATIENCE = 3.0
 """Seconds that a worker gets to end by itself."""
@@ -113,7 +113,7 @@ def resume(run: Run) -> None:
     status = run.status()
     if status.state == "done":
         raise UserError(f"The run {run.id} is done; there is nothing to resume.")
-    if status.state in ("waiting", "running"):
+    if status.state in LIVE_STATES:
         raise UserError(f"The run {run.id} is {status.state} already.")
     run.clear_failure()
     run.write_status(Status(state="waiting", ticket=time.time(), epoch=status.epoch, epochs=status.epochs))
@@ -131,7 +131,7 @@ def stop(run: Run) -> Status:
         while run.is_alive() and time.monotonic() < deadline:
             time.sleep(0.05)
     status = run.stored_status()
-    if status.state in ("waiting", "running"):
+    if status.state in LIVE_STATES:
         status = status.model_copy(update={"state": "stopped", "finished": time.time(), "message": "Stopped."})
         run.write_status(status)
     return status
@@ -143,10 +143,10 @@ def place(run: Run, root: Path) -> int:
     ahead = 0
     for other in list_runs(root):
         status = other.stored_status()
-        if other.id == run.id or status.state not in ("waiting", "running") or other.spec().device != device:
+        if other.id == run.id or status.state not in LIVE_STATES or other.spec().device != device:
             continue
         earlier = status.state == "running" or (status.ticket, other.id) < (mine.ticket, run.id)
-        if earlier and other.status().state in ("waiting", "running"):
+        if earlier and other.status().state in LIVE_STATES:
             ahead += 1
     return ahead
 

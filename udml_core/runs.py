@@ -33,6 +33,7 @@ from udml_core.methods import Embedder, Method, find_method
 Array = np.ndarray[Any, Any]
 Select = Literal["last", "validation"]
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
+LIVE_STATES: tuple[State, ...] = ("waiting", "running")
 STARTING_SECONDS = 30.0
 """How long a submitted worker may take until it holds its lock."""
 BALLAST_BYTES = 65_536
@@ -144,7 +145,7 @@ class Run:
     def status(self) -> Status:
         """The status, `interrupted` where the worker that should be working is dead."""
         status = self.stored_status()
-        if status.state in ("waiting", "running") and not self.is_alive():
+        if status.state in LIVE_STATES and not self.is_alive():
             starting = status.state == "waiting" and time.time() - status.ticket < STARTING_SECONDS
             if not starting:
                 after = self.stored_status()

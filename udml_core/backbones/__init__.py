@@ -9,5 +9,7 @@ from udml_core.backbones.encoder import (
     feature_width,
     image_seconds,
 )
+from udml_core.backbones.pooling import Pooling
 
-__all__ = ["BACKBONES", "Encoder", "EncoderSpec", "check_backbone", "choose_spec", "feature_width", "image_seconds"]
+__all__ = ["BACKBONES", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "choose_spec", "feature_width",
+           "image_seconds"]

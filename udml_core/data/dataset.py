@@ -106,6 +106,12 @@ class Dataset:
         """Images of each class, (c,)."""
         return np.bincount(self.labels, minlength=len(self.class_names)) if self.labels is not None else np.zeros(0)
 
+    def members(self, label: int | None) -> Array:
+        """Positions of a class's images; of all images without a class."""
+        if label is None or self.labels is None:
+            return np.arange(len(self))
+        return np.flatnonzero(self.labels == label)
+
     def caption(self, index: int) -> str:
         """The image's name, with its class where it has one."""
         if self.labels is None:

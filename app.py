@@ -1,0 +1,17 @@
+"""UDML Explorer: metric learning with few labels or none, made visible. Start it with `make app`."""
+
+from pathlib import Path
+
+import streamlit as st
+
+ICON = Path(__file__).parent / "assets" / "icon.png"
+
+st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide")
+st.logo(str(ICON), size="large")
+st.navigation([
+    st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
+    st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),
+    st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
+    st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
+    st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
+]).run()

@@ -1,0 +1,81 @@
+"""Charts, each with the table behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+DASHES = ("solid", "dash", "dot", "dashdot")
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+CURVE_WORDS = {
+    "loss": "Loss, mean over triplets", "mean weight": "Mean weight of a triplet",
+    "violating": "Triplets that violate their angle", "sample map@r": "MAP@R on a sample of the test half",
+    "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
+    "effective rank": "Effective rank", "neighbor stability": "10 nearest that stayed since the epoch before",
+    "mutual pairs": "Mutual pairs",
+}
+HIDDEN = ("epoch", "seconds")
+EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi", "f", "purity", "trustworthiness",
+                   "continuity", "effective rank", "neighbors kept from frozen", "dimension", "images")
+
+
+def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The curves that rows hold, known ones first."""
+    present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
+    return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
+
+
+def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str) -> None:
+    """One curve over the epochs, a line a run, told apart by colour and dash."""
+    figure = go.Figure()
+    last = []
+    for position, (run, rows) in enumerate(runs.items()):
+        points = [(row["epoch"], row[name]) for row in rows if row.get(name) is not None]
+        if points:
+            figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], name=run, mode="lines+markers",
+                               line={"dash": DASHES[position % 4], "color": COLORS[position % 4]})
+            last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}")
+    title = CURVE_WORDS.get(name, name.capitalize())
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=230, showlegend=len(runs) > 1,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.3},
+                         hovermode="x unified")
+    figure.update_yaxes(tickformat=".4~g")
+    figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
+    st.plotly_chart(figure, key=key, width="stretch", config={"displayModeBar": False},
+                    alt=f"{title} over the epochs: {'; '.join(last)}.")
+
+
+def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) -> None:
+    """A bar chart with names that can be read."""
+    figure = go.Figure(go.Bar(x=list(values), y=list(names), orientation="h", marker={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=max(160, 24 * len(names) + 70),
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_yaxes(autorange="reversed")
+    st.plotly_chart(figure, key=key, width="stretch", config={"displayModeBar": False},
+                    alt=f"{title}: from {min(values)} to {max(values)}.")
+
+
+def table_behind(label: str, frame: pd.DataFrame) -> None:
+    """The numbers of a chart, folded away."""
+    with st.expander(label, icon=":material/table:"):
+        st.dataframe(frame, hide_index=True, width="stretch")
+
+
+def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> pd.DataFrame:
+    """Measures as rows; initial, frozen, PCA and final as columns, of each run if there are several."""
+    columns = {}
+    for run, evaluation in evaluations.items():
+        for name, row in evaluation.items():
+            title = {"pca": "PCA, same width"}.get(name, name.capitalize())
+            columns[title if len(evaluations) == 1 else f"{run}: {title}"] = row
+    present = [name for name in EVALUATION_ROWS if any(row.get(name) is not None for row in columns.values())]
+    words = pd.Index([MEASURE_WORDS.get(name, name.capitalize()) for name in present], name="Measure")
+    return pd.DataFrame({title: [row.get(name) for name in present] for title, row in columns.items()}, index=words)
+
+
+MEASURE_WORDS = {"map@r": "MAP@R", "nmi": "NMI", "f": "Pairwise F", "neighbors kept from frozen":
+                 "10 nearest kept from frozen", "dimension": "Width", "images": "Images searched"}

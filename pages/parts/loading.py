@@ -1,0 +1,66 @@
+"""What pages load once and share: data sets and opened runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import streamlit as st
+
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
+from udml_core.retrieval import Retrieval
+from udml_core.runs import find_run, runs_folder
+
+
+def opened_dataset(name: str) -> Dataset:
+    """A data set by name, loaded once; a bar shows how far a folder is read.
+
+    Raises:
+        UserError: it is not there.
+    """
+    source = catalog.find(name)
+    problem = source.missing()
+    if problem:
+        raise UserError(problem)
+    return _dataset(source.name, source.images)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _dataset(name: str, count: int | None) -> Dataset:  # noqa: ARG001 (a folder that grew is opened again)
+    bar = st.progress(0.0, "Opening the data set …")
+
+    def report(share: float, what: str) -> None:
+        bar.progress(min(1.0, share), what)
+
+    try:
+        return catalog.load(name, report)
+    finally:
+        bar.empty()
+
+
+def opened_retrieval(run_id: str) -> Retrieval:
+    """A finished run's gallery, opened once.
+
+    Raises:
+        UserError: the run is not done, or its data set is gone.
+    """
+    run = find_run(run_id, runs_folder())
+    return _retrieval(str(run.folder), opened_dataset(run.spec().dataset).fingerprint)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False)
+def _retrieval(folder: str, fingerprint: str) -> Retrieval:  # noqa: ARG001 (a changed data set is opened again)
+    run = find_run(folder, runs_folder())
+    return Retrieval(run, opened_dataset(run.spec().dataset))
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Show what a person can mend as a message in its place; anything else stays an error of ours."""
+    try:
+        yield
+    except UserError as error:
+        st.error(str(error), icon=":material/error:")
+

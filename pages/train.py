@@ -1,0 +1,118 @@
+"""Choose data, method and hyper-parameters, see what it will take, start."""
+
+from typing import get_args
+
+import streamlit as st
+
+from pages.parts.form import method_form
+from pages.parts.loading import opened_dataset, told
+from pages.parts.runs import duration
+from udml_core import jobs
+from udml_core.backbones import BACKBONES, Pooling
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import SPLITS, default_split
+from udml_core.errors import UserError
+from udml_core.methods import METHODS, Method
+from udml_core.runs import LIVE_STATES, Select, Spec, list_runs, runs_folder
+
+OTHER = "another, by name"
+POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
+SELECTS: tuple[Select, ...] = get_args(Select)
+
+
+def choose_dataset() -> Dataset | None:
+    """A data set that is here, kept in the address."""
+    names = [source.name for source in catalog.sources() if source.missing() is None]
+    wanted = st.query_params.get("dataset", names[0])
+    titles = {source.name: source.title for source in catalog.sources()}
+    name = st.selectbox("Data set", names, names.index(wanted) if wanted in names else 0,
+                        format_func=lambda one: titles[one])
+    st.query_params["dataset"] = name
+    with told():
+        return opened_dataset(name)
+    return None
+
+
+def choose_method() -> type[Method]:
+    """The method and its idea."""
+    by_name = {method.name: method for method in METHODS}
+    wanted = st.query_params.get("method", METHODS[0].name)
+    name = st.selectbox("Method", list(by_name), list(by_name).index(wanted) if wanted in by_name else 0,
+                        format_func=lambda one: by_name[one].title)
+    st.query_params["method"] = name
+    return by_name[name]
+
+
+def explain(method: type[Method]) -> None:
+    """The idea in three sentences, the paper, and what to expect."""
+    st.markdown(method.idea)
+    needs = {"none": "No labels.", "few": "A few labels.", "pairs": "Pairs of images.", "all": "Labels of all images."}
+    promise = "Expected to gain over its own start" if method.promise == "gain" else "May fall behind its start"
+    st.caption(f"{needs[method.supervision]} {promise}: {method.promise_source} {method.paper}")
+
+
+def choose_backbone() -> str:
+    """A backbone's name."""
+    name = st.selectbox("Backbone", [*BACKBONES, OTHER],
+                        format_func=lambda one: BACKBONES[one].title if one in BACKBONES else one,
+                        help="The network whose features the method starts from.")
+    if name != OTHER:
+        return name
+    return st.text_input("Name of the model", "timm:vit_small_patch14_dinov2.lvd142m",
+                         help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
+
+
+def plan(dataset: Dataset, method: type[Method], fields: dict[str, object]) -> Spec | None:
+    """Everything else that a run needs, under one fold."""
+    with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
+        left, right = st.columns(2, gap="large")
+        with left:
+            backbone = choose_backbone()
+            pooling = st.segmented_control("Pooling", POOLINGS, default=POOLINGS[0],
+                                           help="R-MAC reads the image at three scales, as RPML and SSDML do: slower.")
+            size = st.number_input("Image size in pixels", 16, 1024, None, 16, placeholder="chosen by the data set")
+        with right:
+            split = st.selectbox("Split", SPLITS, SPLITS.index(default_split(dataset)))
+            seed = st.number_input("Seed", 0, 2**31 - 1, 0)
+            device = st.text_input("Device", "auto", help="auto, cpu or cuda:N")
+            select = st.selectbox("Keep the epoch", SELECTS,
+                                  help="Validation needs labels: 15 % of the training half, never seen by the method.")
+    with told():
+        return jobs.plan(dataset, method.name, fields, backbone, pooling or POOLINGS[0], size, split, int(seed),
+                         device.strip() or "auto", select)
+    return None
+
+
+def start(spec: Spec, dataset: Dataset) -> None:
+    """What it will take, and the press."""
+    expected = jobs.expect(spec, dataset)
+    waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
+    columns = st.columns(3)
+    columns[0].metric("Features", duration(expected.feature_seconds) if expected.feature_seconds else "there already")
+    columns[1].metric("Training, about", duration(expected.training_seconds))
+    columns[2].metric("Memory, about", f"{expected.memory / 1e9:.1f} GB")
+    st.caption("A rough guess for two CPU cores; a GPU is faster."
+               + (f" {waiting} runs are waiting or running; one runs at a time on a device." if waiting else ""))
+    if st.button("Start training", type="primary", icon=":material/play_arrow:"):
+        with told():
+            run = jobs.submit(spec, runs_folder())
+            st.switch_page("pages/runs.py", query_params={"run": run.id})
+
+
+st.title("Train")
+try:
+    left, right = st.columns(2, gap="large")
+    with left:
+        data = choose_dataset()
+    with right:
+        chosen = choose_method()
+    if data is not None:
+        explain(chosen)
+        with st.container(border=True):
+            values = method_form(chosen, f"train-{chosen.name}")
+        planned = plan(data, chosen, values)
+        if planned is not None:
+            start(planned, data)
+except UserError as error:
+    st.error(str(error), icon=":material/error:")
