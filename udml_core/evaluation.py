@@ -26,14 +26,15 @@ KMEANS_RESTARTS = 3
 def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
     """Each point's k nearest others, in chunks of (queries (q,), neighbors (q, k)).
 
-    Squared distances are computed in float64 and rounded to 1e-9 of the largest squared norm, above rounding noise and
-    below the resolution of float32 inputs; distance and index then form one integer key, so ties cannot go astray.
+    Squared distances are computed in float64 around the mean and rounded to 1e-9 of the largest squared norm there,
+    which is above rounding noise; distance and index then form one integer key, so ties cannot go astray.
 
     Args:
         embeddings: (n, d).
         k: how many; at most n − 1.
     """
     points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
+    points = points - points.mean(0)  # distances stay, and a common offset takes no digits from them
     count = len(points)
     norms = points.square().sum(1)
     quantum = max(float(norms.max()), 1e-300) * QUANTUM
@@ -113,8 +114,7 @@ def pairwise_f(clusters: Array, labels: Array) -> dict[str, float]:
     """Precision, recall and their harmonic mean f over pairs: a pair is positive where both share a cluster, and true
     where both share a label. An empty denominator gives 0."""
     table = _contingency(clusters, labels)
-    together = _pairs(np.bincount(np.asarray(clusters) - np.min(clusters)))
-    same = _pairs(np.bincount(np.asarray(labels) - np.min(labels)))
+    together, same = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
     both = _pairs(table.data)
     precision = both / together if together else 0.0
     recall = both / same if same else 0.0

@@ -17,7 +17,7 @@ import torch
 class Clusters:
     """Disjoint trees of points that ascend to a common authority (RPML eq. 3–4).
 
-    labels (n,) int: the cluster of each point, 0 … c−1, numbered by the smallest member.
+    labels (n,) int: the cluster of each point, 0 … c−1, numbered as their modes are.
     modes (c,) int: the point each cluster's members ascend to.
     parents (n,) int: the next point on each ascent path; a mode is its own parent.
     """

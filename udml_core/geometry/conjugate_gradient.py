@@ -85,10 +85,10 @@ class ConjugateGradient:
         """
         slope = float(self.manifold.inner(now.point, now.gradient, now.direction))
         if not slope < 0:
-            if not any(bool(part.any()) for part in now.gradient):
-                return now
             now = replace(now, direction=_negative(now.gradient))
-            slope = -float(self.manifold.inner(now.point, now.gradient, now.gradient))
+            slope = float(self.manifold.inner(now.point, now.gradient, now.direction))
+            if not slope < 0:  # no gradient, or one whose square underflows
+                return now
         point, evaluation, remembered = self._search(objective, now, slope)
         if evaluation is None:
             return replace(now, direction=_negative(now.gradient), step=remembered)

@@ -1,0 +1,64 @@
+"""Authority shift at n = 60,000, k = 50: moving ε, and fitting beside the neighbor search alone."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import cycle
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import faiss
+import numpy as np
+import pytest
+import torch
+
+from tests.benchmarks.measure import medians, seconds
+from udml_core.graph import AuthorityShift
+
+FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
+COUNT, NEIGHBORS = 60_000, 50
+
+Array = np.ndarray[Any, Any]
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
+
+
+@pytest.fixture(scope="module")
+def pixels() -> Array:
+    """Fashion-MNIST's training pixels (60,000, 784) with unit rows; seeded Gaussian ones where it is not installed."""
+    if FASHION_MNIST.exists():
+        values = np.frombuffer(gzip.decompress(FASHION_MNIST.read_bytes()), np.uint8, offset=16)
+    else:
+        values = np.random.default_rng(0).normal(size=COUNT * 784)
+    points = values.reshape(COUNT, 784).astype(np.float32)
+    return points / np.linalg.norm(points, axis=1, keepdims=True)
+
+
+def reduced(points: Array, dimension: int) -> Array:
+    """PCA, centered."""
+    centered = torch.from_numpy(points - points.mean(axis=0))
+    vectors = torch.linalg.eigh(centered.mT @ centered).eigenvectors[:, -dimension:]
+    return (centered @ vectors).numpy()
+
+
+@pytest.mark.parametrize(("dimension", "repetitions"), [(128, 5), (784, 3)])
+def test_fit_costs_little_more_than_the_search(pixels: Array, dimension: int, repetitions: int) -> None:
+    points = np.ascontiguousarray(pixels if dimension == 784 else reduced(pixels, dimension))
+    times = medians(repetitions, search=lambda: faiss.knn(points, points, NEIGHBORS + 1),
+                    fit=lambda: AuthorityShift(NEIGHBORS).fit(points))
+    ratio = times["fit"] / times["search"]
+    print(f"\nn={COUNT}, d={dimension}, k={NEIGHBORS}, {repetitions} rounds: faiss.knn {times['search']:.2f} s, "
+          f"AuthorityShift.fit {times['fit']:.2f} s, ratio {ratio:.3f}")
+    assert ratio < 1.10
+
+
+def test_moving_epsilon_re_forms_the_clusters_at_once(pixels: Array) -> None:
+    graph = AuthorityShift(NEIGHBORS).fit(reduced(pixels, 128)).graph_
+    graph.clusters(0.5, 100.0)
+    epsilons = np.linspace(0.3, 0.9, 25)
+    moves = [1000 * seconds(lambda value=value: graph.clusters(value, 100.0)) for value in np.tile(epsilons, 3)]
+    gammas = cycle([50.0, 200.0])
+    changes = [1000 * seconds(lambda: graph.clusters(0.65, next(gammas))) for _ in range(9)]
+    print(f"\nn={COUNT}, k={NEIGHBORS}: ε moved in {median(moves):.1f} ms (slowest {max(moves):.1f}), "
+          f"γ in {median(changes):.0f} ms, {len(graph.rows):,} climbing edges")
+    assert median(moves) < 25

@@ -1,0 +1,79 @@
+"""Every row of a zero-shot table: methods on one data set, several seeds, each a real run with its evaluation.
+
+    python -m tests.benchmarks.zero_shot birds100 --seeds 3 --out assets/results/birds100-zero-shot.json \\
+        --row "RPML=rpml" --row "RPML, start PCA=rpml beginning=pca"
+
+A row is NAME=METHOD FIELD=VALUE … and may set the encoder's image size with @size=N. Frozen, PCA of the same width and
+the start stand in every run's evaluation and are written once a seed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from udml_core import worker
+from udml_core.cli import _parsed
+from udml_core.data import catalog
+from udml_core.jobs import plan
+from udml_core.runs import create, installed_versions, jsonable
+
+MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("dataset")
+    parser.add_argument("--row", action="append", required=True)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    dataset = catalog.load(given.dataset)
+    results: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for row in given.row:
+            name, _, words = row.partition("=")
+            method, *settings = words.split()
+            size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
+            fields = _parsed([one for one in settings if not one.startswith("@")])
+            found = []
+            for seed in range(given.seeds):
+                run = create(plan(dataset, method, fields, size=size, seed=seed), Path(folder))
+                began = time.monotonic()
+                status = worker.work(run)
+                if status.state != "done":
+                    sys.exit(f"{name}, seed {seed}: {status.message}")
+                rows, _ = run.metrics()
+                found.append({"seed": seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
+                              "curves": rows})
+            results[name] = {"row": words, "runs": found, "summary": summary(found)}
+            given.out.write_text(json.dumps(jsonable(record(given, dataset.title, results)), indent=1) + "\n")
+
+
+def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
+    """Mean and standard deviation over the seeds, of every candidate and measure."""
+    return {candidate: {measure: _spread([one["evaluation"][candidate][measure] for one in found])
+                        for measure in MEASURES} for candidate in ("initial", "frozen", "pca", "final")}
+
+
+def record(given: argparse.Namespace, title: str, results: dict[str, Any]) -> dict[str, Any]:
+    return {"command": "python -m tests.benchmarks.zero_shot " + " ".join(f'"{one}"' if " " in one else one
+                                                                        for one in sys.argv[1:]),
+            "dataset": title, "protocol": "zero-shot: first half of the classes by sorted name trains, second half "
+                                          "tests; percent; [mean, standard deviation] over the seeds",
+            "device": "CPU, 2 cores", "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"),
+            "rows": results}
+
+
+def _spread(values: list[float]) -> list[float]:
+    return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,266 @@
+"""Every metric beside a loop written from FORMULAS.md, with ties, duplicates and classes of one."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.manifold import trustworthiness as sklearn_trustworthiness
+from sklearn.metrics import normalized_mutual_info_score
+
+from udml_core import evaluation
+from udml_core.evaluation import (
+    effective_rank,
+    evaluate,
+    kmeans_clusters,
+    label_purity,
+    map_at_r,
+    neighbor_stability,
+    nmi,
+    pairwise_f,
+    rankings,
+    recall_at_k,
+    trustworthiness,
+)
+
+Array = np.ndarray[Any, Any]
+Case = tuple[Array, Array]
+
+checked = settings(max_examples=60, deadline=None, derandomize=True)
+
+
+@st.composite
+def tied_embeddings(draw: st.DrawFn) -> Case:
+    """A few points of a small integer grid, so that duplicates, equal distances and classes of one are usual."""
+    count, dimension = draw(st.integers(2, 12)), draw(st.integers(1, 3))
+    rows = st.lists(st.integers(-2, 2), min_size=dimension, max_size=dimension)
+    embeddings = draw(st.lists(rows, min_size=count, max_size=count))
+    labels = draw(st.lists(st.integers(0, 4), min_size=count, max_size=count))
+    return np.array(embeddings, dtype=np.float32), np.array(labels)
+
+
+labelings = st.integers(1, 12).flatmap(lambda count: st.tuples(
+    *[st.lists(st.integers(-1, 4), min_size=count, max_size=count).map(np.array)] * 2))
+
+
+def generic(count: int = 90, dimension: int = 6, classes: int = 8, seed: int = 0) -> Case:
+    generator = np.random.default_rng(seed)
+    labels = generator.integers(0, classes, count)
+    labels[0] = classes  # a class of one
+    return (generator.normal(size=(count, dimension)) + labels[:, None] % 3).astype(np.float32), labels
+
+
+def order(embeddings: Array, query: int) -> list[int]:
+    """All others by distance, equals by index."""
+    exact = [[float(value) for value in row] for row in embeddings]
+    others = [j for j in range(len(exact)) if j != query]
+    return sorted(others, key=lambda j: (sum((a - b) ** 2 for a, b in zip(exact[query], exact[j], strict=True)), j))
+
+
+def literal_recall(embeddings: Array, labels: Array, k: int) -> float:
+    found = sum(any(labels[j] == labels[i] for j in order(embeddings, i)[:k]) for i in range(len(labels)))
+    return found / len(labels)
+
+
+def literal_map(embeddings: Array, labels: Array) -> tuple[float, int]:
+    scores = []
+    for i, label in enumerate(labels):
+        others = int((labels == label).sum()) - 1
+        if others:
+            hits = [labels[j] == label for j in order(embeddings, i)[:others]]
+            scores.append(sum(sum(hits[:r]) / r for r in range(1, others + 1) if hits[r - 1]) / others)
+    return (sum(scores) / len(scores) if scores else math.nan), len(labels) - len(scores)
+
+
+def literal_pairs(clusters: Array, labels: Array) -> dict[str, float]:
+    pairs = [(clusters[i] == clusters[j], labels[i] == labels[j]) for i, j in combinations(range(len(labels)), 2)]
+    both, together, same = (sum(map(test, pairs)) for test in (all, lambda pair: pair[0], lambda pair: pair[1]))
+    precision, recall = both / together if together else 0.0, both / same if same else 0.0
+    return {"precision": precision, "recall": recall,
+            "f": 2 * precision * recall / (precision + recall) if precision + recall else 0.0}
+
+
+def literal_purity(clusters: Array, labels: Array) -> float:
+    majorities = (max(np.sum(labels[clusters == c] == y) for y in set(labels)) for c in set(clusters))
+    return float(sum(majorities) / len(labels))
+
+
+@checked
+@given(case=tied_embeddings())
+def test_rankings_go_by_distance_then_index_and_never_hold_the_query(case: Case) -> None:
+    embeddings, _ = case
+    (queries, neighbors), = rankings(embeddings, len(embeddings) - 1)
+    assert queries.tolist() == list(range(len(embeddings)))
+    assert neighbors.tolist() == [order(embeddings, i) for i in range(len(embeddings))]
+
+
+@checked
+@given(case=tied_embeddings())
+def test_retrieval_of_ties_is_the_literal_one(case: Case) -> None:
+    found = recall_at_k(*case, ks=(1, 2, 4, 30))
+    assert found == pytest.approx({k: literal_recall(*case, k) for k in (1, 2, 4, 30)}, abs=1e-12)
+    assert map_at_r(*case) == pytest.approx(literal_map(*case), abs=1e-12, nan_ok=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("unit", [False, True])
+def test_retrieval_of_generic_points_is_the_literal_one(seed: int, unit: bool) -> None:
+    embeddings, labels = generic(seed=seed)
+    if unit:
+        embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
+    assert recall_at_k(embeddings, labels) == pytest.approx(
+        {k: literal_recall(embeddings, labels, k) for k in (1, 2, 4, 8)})
+    assert map_at_r(embeddings, labels) == pytest.approx(literal_map(embeddings, labels))
+
+
+def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+    embeddings, labels = generic()
+    whole = recall_at_k(embeddings, labels), map_at_r(embeddings, labels), trustworthiness(embeddings[::-1], embeddings)
+    monkeypatch.setattr(evaluation, "CHUNK_ENTRIES", 7 * len(labels))
+    assert len(list(rankings(embeddings, 3))) == 13
+    again = recall_at_k(embeddings, labels), map_at_r(embeddings, labels), trustworthiness(embeddings[::-1], embeddings)
+    assert whole[:2] == again[:2]
+    np.testing.assert_array_equal(whole[2], again[2])
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("offset", [0.0, 1e3])
+def test_retrieval_does_not_depend_on_scale_and_origin(scale: float, offset: float) -> None:
+    """In float64; a large common offset takes digits from the distances, which must not become ties by index."""
+    embeddings, labels = generic(seed=5)
+    moved = (embeddings.astype(np.float64) + offset) * scale
+    assert recall_at_k(moved, labels) == recall_at_k(embeddings, labels)
+    assert map_at_r(moved, labels) == pytest.approx(map_at_r(embeddings, labels))
+
+
+def test_a_collapsed_embedding_is_still_ranked_by_distance() -> None:
+    """Float32 tells apart unit vectors that are 1e-5 from each other, so the metrics must too: a collapse keeps its
+    order, and is not to be mistaken for an order by index."""
+    embeddings, labels = generic(seed=6)
+    collapsed = np.ones((len(labels), 1), dtype=np.float64) + 1e-5 * embeddings
+    collapsed = collapsed.astype(np.float32)
+    (_, neighbors), = rankings(collapsed, 3)
+    assert neighbors.tolist() == [order(collapsed, i)[:3] for i in range(len(labels))]
+
+
+@pytest.mark.parametrize(("labels", "recall", "score", "left_out"), [
+    ([0, 0], 1.0, 1.0, 0),
+    ([0, 1], 0.0, math.nan, 2),
+])
+def test_two_points(labels: list[int], recall: float, score: float, left_out: int) -> None:
+    embeddings = np.array([[0.0], [3.0]])
+    assert recall_at_k(embeddings, np.array(labels)) == dict.fromkeys((1, 2, 4, 8), recall)
+    assert map_at_r(embeddings, np.array(labels)) == pytest.approx((score, left_out), nan_ok=True)
+
+
+def test_map_at_r_by_hand() -> None:
+    """A line a a b a: for the first, hits at ranks 1 and 3 of R = 2: (1/1)/2; for the last, rank 2: (1/2)/2."""
+    score, left_out = map_at_r(np.array([[0.0], [1], [2.5], [4]]), np.array([0, 0, 1, 0]))
+    assert (score, left_out) == (pytest.approx((0.5 + 0.5 + 0.25) / 3), 1)
+
+
+@checked
+@given(case=labelings)
+def test_cluster_measures_are_the_literal_ones(case: Case) -> None:
+    clusters, labels = case
+    assert nmi(clusters, labels) == pytest.approx(normalized_mutual_info_score(labels, clusters), abs=1e-12)
+    assert pairwise_f(clusters, labels) == pytest.approx(literal_pairs(clusters, labels), abs=1e-12)
+    assert label_purity(clusters, labels) == pytest.approx(literal_purity(clusters, labels), abs=1e-12)
+
+
+@checked
+@given(case=labelings)
+def test_cluster_measures_do_not_see_names(case: Case) -> None:
+    clusters, labels = case
+    renamed = 7 - 3 * clusters
+    assert nmi(renamed, labels) == pytest.approx(nmi(clusters, labels), abs=1e-12)
+    assert pairwise_f(renamed, labels) == pairwise_f(clusters, labels)
+    assert label_purity(renamed, labels) == label_purity(clusters, labels)
+
+
+def test_nmi_averages_the_entropies_arithmetically() -> None:
+    """All apart against two halves: I = H(labels) = log 2, H(clusters) = log 4."""
+    assert nmi(np.arange(4), np.array([0, 0, 1, 1])) == pytest.approx(math.log(2) / ((math.log(4) + math.log(2)) / 2))
+
+
+@pytest.mark.parametrize("k", [1, 5, 12])
+def test_trustworthiness_averages_to_scikit_learns(k: int) -> None:
+    space, _ = generic(count=80, dimension=10)
+    embedding = space[:, :2] + 0.1 * np.random.default_rng(1).normal(size=(80, 2)).astype(np.float32)
+    for here, there in [(space, embedding), (embedding, space)]:
+        points = trustworthiness(here, there, k)
+        assert points.shape == (80,)
+        assert points.mean() == pytest.approx(sklearn_trustworthiness(here, there, n_neighbors=k), abs=1e-6)
+    np.testing.assert_array_equal(trustworthiness(space, 2 * space, k), np.ones(80))
+
+
+@pytest.mark.parametrize(("embeddings", "expected"), [
+    (np.linspace(-1, 1, 50)[:, None] * np.ones(64), 1.0),
+    (np.vstack([np.eye(7), -np.eye(7)]), 7.0),
+    (np.vstack([np.eye(7), -np.eye(7)]) + 40, 7.0),
+    (np.ones((20, 3)), 1.0),
+    (np.array([[3.0, 0], [-3, 0], [0, 1], [0, -1]]), math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))),
+], ids=["line", "isotropic", "off center", "point", "two to one"])
+def test_effective_ranks_that_are_known(embeddings: Array, expected: float) -> None:
+    assert effective_rank(embeddings) == pytest.approx(expected, rel=1e-4)
+
+
+def test_neighbor_stability_is_the_mean_overlap() -> None:
+    before, _ = generic(count=40)
+    after = before + np.random.default_rng(2).normal(size=before.shape).astype(np.float32)
+    overlaps = [len(set(order(before, i)[:5]) & set(order(after, i)[:5])) / 5 for i in range(40)]
+    assert 0.1 < np.mean(overlaps) < 0.9
+    assert neighbor_stability(before, after, 5) == pytest.approx(np.mean(overlaps))
+    assert neighbor_stability(before, -3 * before, 5) == 1.0
+
+
+def test_kmeans_finds_groups_and_is_repeatable() -> None:
+    embeddings, labels = generic(classes=3)
+    apart = embeddings + 50 * (labels[:, None] == np.arange(6))
+    clusters = kmeans_clusters(apart, 4)
+    assert nmi(clusters, labels) == pytest.approx(1)
+    np.testing.assert_array_equal(clusters, kmeans_clusters(apart, 4))
+
+
+def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
+    embeddings, labels = generic()
+    space = np.hstack([embeddings, np.random.default_rng(3).normal(size=(90, 4))])
+    shares: list[float] = []
+    result = evaluate(embeddings, labels, space, shares.append)
+    clusters = kmeans_clusters(embeddings, 9)
+    expected = {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
+    expected |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
+    score, left_out = map_at_r(embeddings, labels)
+    expected |= {"images": 90, "dimension": 6, "map@r": 100 * score, "map@r left out": left_out,
+                 "nmi": 100 * nmi(clusters, labels), "purity": 100 * label_purity(clusters, labels),
+                 "trustworthiness": 100 * trustworthiness(space, embeddings).mean(),
+                 "continuity": 100 * trustworthiness(embeddings, space).mean(),
+                 "effective rank": effective_rank(embeddings)}
+    assert result == pytest.approx(expected)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
+    unlabeled = evaluate(embeddings, None, space)
+    assert unlabeled == {name: result[name] for name in unlabeled}
+    assert {"trustworthiness", "continuity", "effective rank"} <= set(unlabeled)
+    assert "nmi" not in unlabeled
+
+
+@pytest.mark.parametrize(("call", "message"), [
+    (lambda: recall_at_k(np.ones((3, 2)), np.zeros(2)), r"each of the 3 embeddings, got shape \(2,\)"),
+    (lambda: map_at_r(np.ones((3, 2)), np.zeros((3, 1))), r"each of the 3 embeddings, got shape \(3, 1\)"),
+    (lambda: recall_at_k(np.ones((1, 2)), np.zeros(1)), "at least 2 embeddings, got 1"),
+    (lambda: map_at_r(np.ones((0, 2)), np.zeros(0)), "at least 2 embeddings, got 0"),
+    (lambda: recall_at_k(np.ones((3, 2)), np.zeros(3), ks=(1, 0)), r"needs k ≥ 1, got \(1, 0\)"),
+    (lambda: pairwise_f(np.zeros(3), np.zeros(4)), r"equally long lists, got \(3,\) and \(4,\)"),
+    (lambda: label_purity(np.zeros(0), np.zeros(0)), "equally long lists"),
+    (lambda: trustworthiness(np.ones((10, 2)), np.ones((10, 2)), 5), "got k=5 for n=10"),
+    (lambda: trustworthiness(np.ones((10, 2)), np.ones((10, 2)), 0), "got k=0 for n=10"),
+])
+def test_wrong_input_is_named(call: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
