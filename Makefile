@@ -1,0 +1,35 @@
+# With only Python 3.11+ and make: `make app` starts the app, `make test` runs the whole suite.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: app setup dev test check benchmark
+
+app: setup
+	$(BIN)/streamlit run app.py
+
+setup: .venv/ready
+
+dev: .venv/ready-dev
+
+test: dev
+	$(BIN)/python -m pytest
+
+check: dev
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+benchmark: dev
+	UDML_BENCHMARK=1 $(BIN)/python -m pytest tests/benchmarks -s
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ". Name another: make app PYTHON=python3.12")'
+	$(PYTHON) -m venv .venv
+
+.venv/ready: requirements.txt | .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@touch $@
+
+.venv/ready-dev: requirements-dev.txt requirements.txt .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@

@@ -1,0 +1,215 @@
+"""The main paths, as a person goes them, in a real Chromium against a real server."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from PIL import Image
+from playwright.sync_api import Page, expect
+from sklearn.datasets import load_digits
+
+from tests.app.conftest import App
+from udml_core.runs import Run, list_runs
+
+pytestmark = pytest.mark.browser
+PAGES = ("", "data", "train", "runs", "retrieval")
+MINUTE = 60_000
+
+
+def settle(page: Page) -> None:
+    """Wait until the app has drawn its page and stands still."""
+    page.wait_for_selector("h1")
+    page.wait_for_function("!document.querySelector('[data-testid=stApp][data-test-script-state=running]')")
+
+
+def newest(app: App) -> Run:
+    return list_runs(app.runs)[0]
+
+
+def until(run: Run, *states: str, seconds: float = 90) -> str:
+    deadline = time.monotonic() + seconds
+    while (state := run.status().state) not in states:
+        assert time.monotonic() < deadline, f"{run.id} is {run.status()} after {seconds} s"
+        time.sleep(0.1)
+    return state
+
+
+@pytest.fixture(scope="module")
+def finished(app: App) -> Run:
+    """A small finished run on the digits, made by the command line on the app's own folders."""
+    done = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
+                       "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
+    assert done.returncode == 0, done.stderr
+    return newest(app)
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A flat folder of 120 unlabeled images and one that is broken."""
+    folder = tmp_path_factory.mktemp("photographs")
+    for index, digit in enumerate(load_digits().images[:120]):
+        Image.fromarray((digit * 15).astype("uint8")).resize((32, 32)).save(folder / f"photo {index:03}.png")
+    (folder / "broken.jpg").write_bytes(b"\xff\xd8\xff no image")
+    return folder
+
+
+def test_a_link_into_the_app_is_answered_by_the_app_also_when_it_is_the_first(app: App, page: Page) -> None:
+    page.goto("/train")
+    settle(page)
+    expect(page.get_by_role("link", name="Retrieval")).to_be_visible()
+    expect(page.get_by_role("link", name="app")).to_have_count(0)
+
+
+def test_one_press_trains_the_default_and_leads_to_the_gallery(app: App, page: Page) -> None:
+    page.goto("/")
+    page.get_by_role("button", name="Train RPML now").click()
+    page.wait_for_url(re.compile(r"/runs"))
+    run = newest(app)
+    expect(page.get_by_text("RPML on Fashion-MNIST, 6,000 images").first).to_be_visible()
+    until(run, "running")
+    page.reload()
+    expect(page.get_by_role("button", name="Stop")).to_be_visible()
+    expect(page.get_by_text("Mean weight of a triplet").first).to_be_visible(timeout=3 * MINUTE)
+    assert until(run, "done", "failed", seconds=240) == "done", run.status().message
+    page.get_by_role("link", name="Search in it").click()
+    page.wait_for_url(re.compile(r"/retrieval"))
+    gallery = page.get_by_role("group", name="Images to ask with")
+    gallery.get_by_role("button").nth(4).click()
+    page.wait_for_url(re.compile(r"query=\d+"))
+    after = page.get_by_role("group", name="The 10 nearest images, after training")
+    expect(after.get_by_role("button")).to_have_count(10)
+    expect(page.get_by_role("group", name="The 10 nearest images, before training").get_by_role("button")
+           ).to_have_count(10)
+    assert "class" in (after.get_by_role("button").first.get_attribute("aria-label") or "")
+    settle(page)
+    first_query = page.url
+    after.get_by_role("button").nth(2).click()
+    page.wait_for_url(lambda url: url != first_query and "query=" in url)
+    settle(page)
+
+
+def test_the_gallery_is_moved_through_with_keys_and_keeps_its_focus(page: Page, finished: Run) -> None:
+    page.goto(f"/retrieval?run={finished.id}")
+    tiles = page.get_by_role("group", name="Images to ask with").get_by_role("button")
+    expect(tiles.first).to_be_visible()
+    tiles.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(tiles.nth(1)).to_be_focused()
+    page.keyboard.press("End")
+    expect(tiles.last).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    chosen = page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? "
+                           "document.activeElement.dataset.id")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"query={chosen}\b"))
+    settle(page)
+    expect(page.get_by_role("group", name="Images to ask with").locator(f"[data-id='{chosen}']")).to_be_focused()
+
+
+def test_an_image_that_is_uploaded_finds_itself_and_a_file_that_is_no_image_is_told_so(
+        page: Page, finished: Run, tmp_path: Path) -> None:
+    page.goto(f"/retrieval?run={finished.id}")
+    settle(page)
+    known = tmp_path / "digit.png"
+    Image.fromarray((load_digits().images[7] * 255 / 16).round().astype("uint8")).save(known)
+    page.locator("input[type=file]").set_input_files(known)
+    page.get_by_text("all images", exact=True).click()
+    after = page.get_by_role("group", name="The 10 nearest images, after training")
+    expect(after.get_by_role("button").first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(b"no image at all")
+    page.locator("input[type=file]").set_input_files(broken)
+    expect(page.get_by_text("broken.png must be an image")).to_be_visible()
+
+
+def test_a_flat_folder_is_imported_trained_and_searched_without_any_label(
+        app: App, page: Page, photographs: Path) -> None:
+    page.goto("/data?import=1")
+    settle(page)
+    page.get_by_label("Folder on this computer").fill(str(photographs / "nowhere"))
+    page.get_by_label("Folder on this computer").press("Enter")
+    page.get_by_role("button", name="Use this folder").click()
+    expect(page.get_by_text("does not exist")).to_be_visible()
+    page.get_by_label("Folder on this computer").fill(str(photographs))
+    page.get_by_label("Folder on this computer").press("Enter")
+    page.get_by_role("button", name="Use this folder").click()
+    expect(page.get_by_text("1 files were skipped")).to_be_visible()
+    expect(page.get_by_text("These images have no classes")).to_be_visible()
+    page.goto(f"/train?dataset={photographs}&method=whiten")
+    page.get_by_role("button", name="Start training").click()
+    page.wait_for_url(re.compile(r"/runs"))
+    run = newest(app)
+    assert until(run, "done", "failed") == "done", run.status().message
+    page.goto(f"/runs?run={run.id}")
+    expect(page.get_by_role("heading", name="Evaluation on the test half")).to_be_visible()
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    assert "recall@1" not in evaluation["final"]
+    assert evaluation["final"]["trustworthiness"] > 50
+    page.goto(f"/retrieval?run={run.id}&query=3")
+    expect(page.get_by_role("group", name="The 10 nearest images, after training").get_by_role("button")
+           ).to_have_count(10)
+    settle(page)
+
+
+def test_a_run_is_stopped_resumed_killed_and_resumed_from_the_page(app: App, page: Page, finished: Run) -> None:
+    started = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
+                          "epochs=400", "--set", "dimension=32", "--no-wait", "--json")
+    assert started.returncode == 0, started.stderr
+    run = newest(app)
+    until(run, "running")
+    page.goto(f"/runs?run={run.id}")
+    page.get_by_role("button", name="Stop").click()
+    until(run, "stopped", seconds=6)
+    page.get_by_role("button", name="Resume").click()
+    until(run, "running")
+    os.kill(run.status().pid or 0, signal.SIGKILL)
+    until(run, "interrupted")
+    expect(page.get_by_text("Its worker died")).to_be_visible()
+    page.get_by_role("button", name="Resume").click()
+    until(run, "running")
+    page.get_by_role("button", name="Stop").click()
+    assert until(run, "stopped", seconds=6) == "stopped"
+    settle(page)
+
+
+def test_two_ticked_runs_are_laid_over_each_other(app: App, page: Page, finished: Run) -> None:
+    other = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "pca", "--set",
+                        "dimension=16", "--split", "seen", "--json")
+    assert other.returncode == 0, other.stderr
+    page.goto("/runs")
+    settle(page)
+    box = page.get_by_test_id("stDataFrame").first.bounding_box()
+    assert box is not None
+    for row in (0, 1):
+        page.mouse.click(box["x"] + 15, box["y"] + 35 * 1.5 + 35 * row)
+        settle(page)
+        page.wait_for_timeout(300)
+    expect(page.get_by_role("heading", name="What differs")).to_be_visible()
+
+
+@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+                                  for scheme in ("light", "dark") for width in (1400, 390)], indirect=True,
+                         ids=["light-1400", "light-390", "dark-1400", "dark-390"])
+def test_every_page_fits_its_window_and_passes_axe(page: Page, finished: Run) -> None:
+    for name in PAGES:
+        page.goto(f"/{name}")
+        settle(page)
+        page.wait_for_timeout(500)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 2"), name
+        found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+        serious = [(one["id"], [node["html"][:160] for node in one["nodes"] if ours(node["html"])]) for one in found
+                   if one["impact"] in ("serious", "critical")]
+        assert not [one for one in serious if one[1]], (name, serious)
+
+
+def ours(html: str) -> bool:
+    """Whether a node is made by our pages rather than by Streamlit's own widgets."""
+    return not re.search(r"data-testid=\"st|class=\"st-|emotion|data-baseweb|glideDataEditor|plotly|js-plotly", html)

@@ -1,0 +1,136 @@
+"""Every page through Streamlit's AppTest: empty, with a run, with a run that failed, with nonsense in its address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from udml_core import worker
+from udml_core.data import catalog
+from udml_core.jobs import plan
+from udml_core.runs import Run, create
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("home", "data", "train", "runs", "retrieval")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pages")
+
+
+@pytest.fixture(autouse=True)
+def own_places(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(places / "cache"))
+    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+    monkeypatch.delenv("UDML_DATA", raising=False)
+
+
+@pytest.fixture
+def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
+
+
+def small_run(places: Path, **fields: object) -> Run:
+    spec = plan(catalog.load("digits"), "rpml", {"dimension": 16, "epochs": 2, **fields}, "pixels", split="seen")
+    run = create(spec, places / "runs")
+    worker.work(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def done(places: Path) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(places / "cache"))
+        return small_run(places)
+
+
+@pytest.fixture(scope="module")
+def failed(places: Path) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(places / "cache"))
+        return small_run(places, epsilon=1.0)
+
+
+def opened(page: str, **query: str) -> AppTest:
+    """A page as app.py shows it."""
+    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    for name, value in query.items():
+        test.query_params[name] = value
+    test.run()
+    return test if page == "home" else test.switch_page(f"pages/{page}.py").run()
+
+
+def texts(test: AppTest) -> str:
+    kinds = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
+    return "\n".join(str(one.value) for kind in kinds for one in test.get(kind))
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("empty")
+def test_without_any_run_each_page_says_what_to_do_next(page: str) -> None:
+    test = opened(page)
+    assert not test.exception
+    advice = {"home": "Train RPML now", "data": "computed once", "train": "Images climb a neighbor graph",
+              "runs": "Start one on the page", "retrieval": "Train one, then come back"}
+    assert advice[page] in texts(test)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_with_a_finished_and_a_failed_run_each_page_stands(page: str, done: Run, failed: Run) -> None:
+    assert done.status().state == "done", done.status().message
+    assert not opened(page).exception
+
+
+def test_a_failed_run_shows_its_reason_and_can_be_resumed(failed: Run) -> None:
+    test = opened("runs", run=failed.id)
+    assert "Lower the field 'epsilon'" in "\n".join(one.value for one in test.error)
+    assert "Resume" in [button.label for button in test.button]
+
+
+def test_a_finished_run_shows_its_evaluation_beside_frozen_and_pca(done: Run) -> None:
+    test = opened("runs", run=done.id)
+    table = next(one.value for one in test.dataframe if "PCA, same width" in one.value.columns)
+    assert list(table.columns) == ["Initial", "Frozen", "PCA, same width", "Final"]
+    assert table.loc["Recall@1", "Final"] > 90
+
+
+def test_retrieval_answers_the_query_in_the_address(done: Run) -> None:
+    test = opened("retrieval", run=done.id, query="3")
+    assert not test.exception
+    assert "After training" in texts(test)
+    assert "10 hits" in texts(test).replace("10 of 10", "10")
+
+
+@pytest.mark.parametrize("query", [{"run": "nonsense"}, {"query": "-4"}, {"query": "999999"}, {"dataset": "/nowhere"},
+                                   {"method": "nonsense"}])
+@pytest.mark.parametrize("page", PAGES)
+def test_nonsense_in_the_address_is_survived(page: str, query: dict[str, str], done: Run) -> None:
+    assert not opened(page, **query).exception
+
+
+def test_the_form_is_made_of_the_method_s_fields(done: Run) -> None:
+    test = opened("train", method="srpml", dataset="digits")
+    labels = {one.label for kind in ("slider", "select_slider", "selectbox", "toggle") for one in test.get(kind)}
+    assert {"Alpha · α in °", "Epsilon · ε", "Learning rate · η", "Neighbors · k", "Batch norm"} <= labels
+    assert "between 0 and 90 degrees" in test.slider(key="train-srpml-alpha").help
+
+
+def test_zero_shot_is_not_offered_as_a_wreck_for_unlabeled_images(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for index in range(6):
+        Image.new("L", (16, 16), 30 * index).save(tmp_path / f"{index}.png")
+    catalog.remember(tmp_path)
+    try:
+        test = opened("data", dataset=str(tmp_path))
+        assert not test.exception
+        assert "These images have no classes" in texts(test)
+        training = opened("train", dataset=str(tmp_path))
+        next(box for box in training.selectbox if box.label == "Split").select("zero-shot").run()
+        assert not training.exception
+        assert "zero-shot split needs at least 2 classes" in training.error[0].value
+    finally:
+        catalog.forget(tmp_path)
