@@ -1,0 +1,143 @@
+"""Starting, queueing, stopping and resuming real workers."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.running import spec, until, write_digits
+from udml_core import jobs
+from udml_core.backbones import Encoder
+from udml_core.data import catalog
+from udml_core.data.features import features_of
+from udml_core.errors import UserError
+from udml_core.runs import Run, create
+
+LONG = {"dimension": 32, "epochs": 900}
+
+
+@pytest.mark.parametrize(("given", "message"), [
+    ({"backbone": "nonsense"}, "The backbone must be one of"),
+    ({"backbone": "timm:vit_tiny"}, "not installed"),
+    ({"device": "gpu"}, "must be auto, cpu or cuda:N"),
+    ({"device": "cuda:77"}, "CUDA devices are here"),
+    ({"seed": -1}, "The seed must be between 0"),
+    ({"method": "nonsense"}, "The method must be one of rpml"),
+    ({"fields": {"alpha": 120}}, "RPML.alpha must be between 0 and 90 degrees"),
+    ({"pooling": "rmac"}, "Raw pixels have no feature maps"),
+])
+def test_a_plan_that_cannot_work_is_refused_before_the_start(given: dict[str, object], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        spec(**given)  # type: ignore[arg-type]
+
+
+def test_unlabeled_images_train_as_all_and_refuse_what_needs_labels(tmp_path: Path) -> None:
+    folder = str(write_digits(tmp_path / "flat", by_class=False))
+    assert spec(dataset=folder, split=None, method="pca").split == "all"
+    with pytest.raises(UserError, match="needs class labels"):
+        spec(dataset=folder, split=None, method="pca", select="validation")
+    with pytest.raises(UserError, match="zero-shot split needs at least 2 classes"):
+        spec(dataset=folder, split="zero-shot", method="pca")
+
+
+def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:
+    dataset = catalog.load("digits")
+    planned = spec(backbone="cnn", seed=91)
+    assert jobs.expect(planned, dataset).feature_seconds > 0
+    features_of(dataset, Encoder(planned.encoder))
+    expected = jobs.expect(planned, dataset)
+    assert expected.feature_seconds == 0
+    assert expected.training_seconds > 0
+    assert expected.memory > 1e8
+
+
+def test_runs_wait_their_turn_first_in_first_out_and_any_of_them_can_be_stopped(tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    first = jobs.submit(spec(fields=LONG), root)
+    until(first, "running")
+    second = jobs.submit(spec(fields={"dimension": 16, "epochs": 1}), root)
+    third = jobs.submit(spec(method="pca", fields={"dimension": 16}), root)
+    deadline = time.monotonic() + 30
+    while not (second.is_alive() and third.is_alive()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert [jobs.place(run, root) for run in (first, second, third)] == [0, 1, 2]
+    assert [run.status().state for run in (first, second, third)] == ["running", "waiting", "waiting"]
+    began = time.monotonic()
+    jobs.stop(first)
+    assert time.monotonic() - began < 5
+    assert first.status().state == "stopped"
+    until(third, "done")
+    until(second, "done")
+    assert (second.status().finished or 0) <= (third.status().started or 0)
+    with pytest.raises(UserError, match="is done"):
+        jobs.resume(second)
+
+
+def test_stop_ends_the_whole_process_group_within_five_seconds_also_one_that_does_not_listen(tmp_path: Path) -> None:
+    run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
+    until(run, "running")
+    worker = psutil.Process(run.status().pid)
+    os.kill(worker.pid, signal.SIGSTOP)  # deaf to everything but the kill
+    began = time.monotonic()
+    jobs.stop(run)
+    assert time.monotonic() - began < 5
+    assert not run.is_alive()
+    assert run.status().state == "stopped"
+    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
+
+
+def test_stop_reaches_the_processes_that_a_worker_started(tmp_path: Path) -> None:
+    """A stand-in worker that holds the lock and has a child: the real one has none to look for."""
+    run = create(spec(fields=LONG), tmp_path / "runs")
+    code = ("import subprocess, sys, time; from pathlib import Path; from udml_core.runs import Run; import os\n"
+            "run = Run(Path(sys.argv[1])); lock = run.lock().acquire()\n"
+            "child = subprocess.Popen(['sleep', '60']); (run.folder / 'child').write_text(str(child.pid))\n"
+            "run.write_status(run.stored_status().model_copy(update={'state': 'running', 'pid': os.getpid()}))\n"
+            "time.sleep(60)")
+    worker = subprocess.Popen([sys.executable, "-c", code, str(run.folder)], start_new_session=True)
+    until(run, "running")
+    child = psutil.Process(int((run.folder / "child").read_text()))
+    jobs.stop(run)
+    assert worker.wait(5) != 0
+    _, alive = psutil.wait_procs([child], timeout=3)
+    assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_a_run_that_was_killed_is_interrupted_and_resumes_to_its_end(tmp_path: Path) -> None:
+    run: Run = jobs.submit(spec(fields={"dimension": 16, "epochs": 60}), tmp_path / "runs")
+    until(run, "running")
+    with pytest.raises(UserError, match="already"):
+        jobs.resume(run)
+    os.killpg(run.status().pid or 0, signal.SIGKILL)
+    until(run, "interrupted")
+    jobs.resume(run)
+    until(run, "done")
+    assert [row["epoch"] for row in run.metrics()[0]] == list(range(61))
+
+
+def test_stopping_before_the_worker_has_come_up_keeps_it_from_working(tmp_path: Path) -> None:
+    run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
+    jobs.stop(run)
+    assert run.status().state == "stopped"
+    deadline = time.monotonic() + 20
+    while "stopped" not in run.log_tail() and time.monotonic() < deadline and run.metrics()[0] == []:
+        if _gone(run):
+            break
+        time.sleep(0.05)
+    assert run.status().state == "stopped"
+    assert run.metrics()[0] == []
+
+
+def _gone(run: Run) -> bool:
+    """Whether no process works on a run any more."""
+    return not any(str(run.folder) in (process.info["cmdline"] or [])
+                   and process.info["status"] != psutil.STATUS_ZOMBIE
+                   for process in psutil.process_iter(["cmdline", "status"]))

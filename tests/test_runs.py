@@ -1,0 +1,85 @@
+"""A run's folder: written whole or not at all, readable whatever happened."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from tests.running import spec
+from udml_core.errors import UserError
+from udml_core.explanations import Clusters, Triplets
+from udml_core.runs import Run, Spec, Status, create, find_run, list_runs
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    return create(spec(), tmp_path / "runs")
+
+
+def test_a_spec_comes_back_as_it_was_written(run: Run) -> None:
+    assert run.spec() == Spec.model_validate_json((run.folder / "spec.json").read_text())
+    assert run.spec().build_method().model_dump()["dimension"] == 16
+    assert run.spec().versions["torch"]
+
+
+def test_half_a_line_of_curves_is_left_for_later_and_does_not_spoil_the_next(run: Run) -> None:
+    run.append_metrics({"epoch": 0, "loss": float("nan")})
+    with (run.folder / "metrics.jsonl").open("a") as file:
+        file.write('{"epoch": 1, "lo')
+    rows, offset = run.metrics()
+    assert rows == [{"epoch": 0, "loss": None}]
+    run.append_metrics({"epoch": 1, "loss": 0.5})
+    assert run.metrics(offset)[0] == [{"epoch": 1, "loss": 0.5}]
+    assert [row["epoch"] for row in run.metrics()[0]] == [0, 1]
+
+
+def test_explanations_come_back_as_the_records_they_were(run: Run) -> None:
+    clusters = Clusters(torch.tensor([0, 0, 1]), torch.tensor([1, 2]), torch.tensor([1, 1, 2]))
+    triplets = Triplets(*(torch.arange(4) for _ in range(3)), torch.rand(4), torch.rand(4))
+    run.write_epoch(1, [clusters, triplets], np.ones((2, 3)))
+    (run.folder / "epochs" / "0002.part").mkdir()
+    assert run.epoch_numbers() == [1]
+    back = run.explanations(1)
+    assert [type(one) for one in back] == [Clusters, Triplets]
+    np.testing.assert_array_equal(back[0].labels, [0, 0, 1])  # type: ignore[union-attr]
+    np.testing.assert_array_equal(back[1].weight, triplets.weight.numpy())  # type: ignore[union-attr]
+
+
+def test_liveness_is_the_lock_and_nothing_else(run: Run) -> None:
+    run.write_status(Status(state="running", pid=1, ticket=0.0))
+    assert run.status().state == "interrupted"
+    with run.lock().acquire():
+        assert run.is_alive()
+        assert run.status().state == "running"
+    assert not run.is_alive()
+
+
+def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run) -> None:
+    (run.folder / "status.json").write_text("{")
+    assert run.status().state == "interrupted"
+    (run.folder / "spec.json").write_text("{}")
+    with pytest.raises(UserError, match="must describe a run"):
+        run.spec()
+
+
+def test_runs_are_found_by_id_by_its_start_and_by_folder(run: Run, tmp_path: Path) -> None:
+    root = tmp_path / "runs"
+    other = create(spec(), root)
+    assert [one.id for one in list_runs(root)] == sorted((run.id, other.id), reverse=True)
+    assert find_run(run.id, root) == run
+    assert find_run(str(other.folder), tmp_path) == other
+    assert find_run(run.id[:-2], root) == run
+    for text, message in (("2", "starts 2 runs"), ("nothing", "There is no run 'nothing'")):
+        with pytest.raises(UserError, match=message):
+            find_run(text, root)
+
+
+def test_time_left_follows_the_epochs_so_far() -> None:
+    status = Status(state="running", phase="training", epoch=2, epochs=10, share=0.5, epoch_seconds=4.0)
+    assert status.seconds_left == pytest.approx(30.0)
+    assert Status(state="running", phase="training", epochs=10).seconds_left is None
+    assert json.loads(status.model_dump_json())["epoch"] == 2

@@ -1,0 +1,105 @@
+"""Twenty kills at random times: every finished epoch stays readable, and the end is what it would have been."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+
+from udml_core import jobs
+from udml_core.data import catalog
+from udml_core.runs import LIVE_STATES, Run
+
+KILLS = 10  # a method; two methods
+FIELDS: dict[str, dict[str, Any]] = {
+    "rpml": {"dimension": 32, "epochs": 14, "steps": 6},
+    "srpml": {"dimension": 16, "epochs": 6, "batch": 120, "steps": 1},
+}
+BACKBONE = {"rpml": "pixels", "srpml": "cnn"}
+
+
+def started(method: str, root: Path) -> Run:
+    spec = jobs.plan(catalog.load("digits"), method, FIELDS[method], BACKBONE[method], size=8, split="seen")
+    return jobs.submit(spec, root)
+
+
+def wait(run: Run, seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while run.status().state in LIVE_STATES:
+        assert time.monotonic() < deadline, run.status()
+        time.sleep(0.02)
+
+
+def assert_readable(run: Run) -> int:
+    """Every epoch in the curves has its sample and its explanations; the number of such epochs."""
+    rows, _ = run.metrics()
+    numbers = [row["epoch"] for row in rows]
+    assert numbers == list(range(len(numbers)))
+    for number in numbers:
+        assert np.isfinite(run.epoch_sample(number)).all()
+        assert bool(run.explanations(number)) == (number > 0)
+    checkpoint = run.read_checkpoint()
+    assert (checkpoint[0] if checkpoint else 0) >= len(numbers) - 2
+    return len(numbers)
+
+
+def killed_at(run: Run, moment: float) -> bool:
+    """Kill the worker's group `moment` seconds from now; whether it was still working."""
+    end = time.monotonic() + moment
+    while time.monotonic() < end and run.status().state in LIVE_STATES:
+        time.sleep(0.01)
+    pid = run.stored_status().pid
+    if run.status().state not in LIVE_STATES:
+        return False
+    while pid is None:  # it has not come up yet
+        time.sleep(0.01)
+        pid = run.stored_status().pid
+    os.killpg(pid, signal.SIGKILL)
+    while run.is_alive():
+        time.sleep(0.01)
+    return True
+
+
+@pytest.mark.parametrize("method", FIELDS)
+def test_killed_ten_times_it_ends_bit_equal_to_a_run_that_was_left_alone(method: str, tmp_path: Path) -> None:
+    whole = started(method, tmp_path / "whole")
+    wait(whole)
+    assert whole.status().state == "done", whole.status().message
+    status = whole.status()
+    lasted = (status.finished or 0) - (status.started or 0)
+    run = started(method, tmp_path / "broken")
+    moments = random.Random(7)
+    kills = finished_epochs = 0
+    while kills < KILLS:
+        # Longer than it takes to come up, shorter than the whole, so that most kills hit training.
+        if not killed_at(run, 2.5 + moments.random() * lasted / 4):
+            break
+        kills += 1
+        assert run.status().state == "interrupted"
+        readable = assert_readable(run)
+        assert readable >= finished_epochs, "a finished epoch was lost"
+        finished_epochs = readable
+        jobs.resume(run)
+    wait(run)
+    assert run.status().state == "done", run.status().message
+    assert kills >= 3
+    assert_same(run, whole)
+
+
+def assert_same(run: Run, whole: Run) -> None:
+    for which in ("initial", "final"):
+        np.testing.assert_array_equal(run.embeddings(which), whole.embeddings(which))  # type: ignore[arg-type]
+    mine, other = (safetensors.torch.load_file(one.embedder_path) for one in (run, whole))
+    assert mine.keys() == other.keys()
+    assert all((mine[name] == other[name]).all() for name in mine)
+    assert run.evaluation() == whole.evaluation()
+    timeless = [[{name: value for name, value in row.items() if name != "seconds"} for row in one.metrics()[0]]
+                for one in (run, whole)]
+    assert timeless[0] == timeless[1]
