@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+import udml_core  # noqa: F401  (before anything that loads OpenMP)
+
 
 @pytest.fixture(scope="session")
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
-import click
 import typer
 from PIL import Image
 
@@ -82,7 +81,7 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
           select: Annotated[Select, typer.Option(help="Which epoch is kept.")] = "last",
           wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
           root: Root = None, as_json: Json = False) -> None:
-    """Train a method on a data set. The run goes on by itself if this command is interrupted twice."""
+    """Train a method on a data set. An interrupt stops the run; its finished epochs stay."""
     data = catalog.load(dataset, _progress())
     for skipped in data.skipped[:20]:
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
@@ -190,11 +189,9 @@ def main() -> NoReturn:
         code = app(standalone_mode=False)
     except UserError as error:
         _refuse(str(error))
-    except click.exceptions.NoArgsIsHelpError as error:
+    except typer.TyperException as error:
         _refuse(error.format_message())
-    except click.ClickException as error:
-        _refuse(error.format_message())
-    except (click.exceptions.Abort, KeyboardInterrupt):
+    except (typer.Abort, KeyboardInterrupt):
         _refuse("Interrupted.", 130)
     except BrokenPipeError:
         sys.exit(0)

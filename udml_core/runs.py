@@ -35,7 +35,7 @@ Select = Literal["last", "validation"]
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
 LIVE_STATES: tuple[State, ...] = ("waiting", "running")
 STARTING_SECONDS = 30.0
-"""How long a submitted worker may take until it holds its lock."""
+"""How long a submitted worker may take until it holds its lock and has written its process number."""
 BALLAST_BYTES = 65_536
 ADVICE: dict[State, str] = {
     "waiting": "It waits for the device.",
@@ -146,7 +146,7 @@ class Run:
         """The status, `interrupted` where the worker that should be working is dead."""
         status = self.stored_status()
         if status.state in LIVE_STATES and not self.is_alive():
-            starting = status.state == "waiting" and time.time() - status.ticket < STARTING_SECONDS
+            starting = status.pid is None and time.time() - status.ticket < STARTING_SECONDS
             if not starting:
                 after = self.stored_status()
                 if after.state != status.state:  # it ended between the two looks

@@ -16,6 +16,7 @@ from udml_core.backbones import hub, pretrained, small
 from udml_core.backbones.pooling import Pooling, pool, rmac_scales
 from udml_core.errors import UserError
 
+SMALLEST, LARGEST = 4, 1024
 PHOTOGRAPH = 160
 """Images whose shorter side is at least this many pixels count as photographs."""
 
@@ -75,7 +76,7 @@ class EncoderSpec(BaseModel):
 
     backbone: str = "efficientnet-lite0"
     pooling: Pooling = "mean"
-    size: int = Field(default=224, ge=4, le=1024)
+    size: int = Field(default=224, ge=SMALLEST, le=LARGEST)
     gray: bool = False
     seed: int = 0
 
@@ -148,6 +149,8 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
             size = 512 if photograph else 192
         else:
             size = 224 if photograph else 96
+    if not SMALLEST <= size <= LARGEST:
+        raise UserError(f"The image size must be between {SMALLEST} and {LARGEST} pixels, got {size}.")
     if backbone == "pixels" and pooling != "mean":
         raise UserError("Raw pixels have no feature maps to pool: R-MAC needs a network. Choose pooling 'mean'.")
     if pooling == "rmac" and min(rmac_scales(size)) < 32:

@@ -1,0 +1,126 @@
+"""A folder that a person brings: labelled or flat, with whatever lies in it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tests.running import write_digits
+from udml_core.data import catalog
+from udml_core.data.sources.folder import Folder
+from udml_core.errors import UserError
+
+
+def test_sub_folders_are_the_classes_by_sorted_name(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_digits(tmp_path, 60)))
+    assert dataset.class_names == tuple(f"class {digit}" for digit in range(10))
+    assert dataset.labels is not None
+    assert [dataset.names[index].split("/")[0] for index in range(60)] == [
+        dataset.class_names[label] for label in dataset.labels]
+    assert (dataset.native_size, dataset.gray, dataset.skipped) == (24, True, ())
+
+
+@pytest.mark.parametrize("classes", [(), ("only",)])
+def test_fewer_than_two_classes_are_no_labels(classes: tuple[str, ...], tmp_path: Path) -> None:
+    place = tmp_path.joinpath(*classes)
+    write_digits(place, 5, by_class=False)
+    dataset = catalog.load(str(tmp_path))
+    assert dataset.labels is None
+    assert dataset.class_names == ()
+    assert len(dataset) == 5
+
+
+def test_what_cannot_be_read_is_skipped_counted_and_listed_with_its_reason(tmp_path: Path) -> None:
+    write_digits(tmp_path, 40)
+    whole = tmp_path / "whole.jpg"
+    Image.effect_noise((300, 300), 80).save(whole)
+    (tmp_path / "class 1" / "cut.jpg").write_bytes(whole.read_bytes()[:3000])
+    (tmp_path / "class 1" / "empty.png").write_bytes(b"")
+    (tmp_path / "class 1" / "text.jpg").write_text("hello")
+    Image.new("L", (2, 2)).save(tmp_path / "class 1" / "tiny.png")
+    (tmp_path / "class 1" / "notes.txt").write_text("no image, and does not look like one")
+    (tmp_path / "class 1" / ".hidden.png").write_bytes(b"")
+    dataset = catalog.load(str(tmp_path))
+    reasons = {Path(one.file).name: one.reason for one in dataset.skipped}
+    assert reasons.keys() == {"cut.jpg", "empty.png", "text.jpg", "tiny.png", "whole.jpg"}
+    assert "truncated" in reasons["cut.jpg"]
+    assert reasons["text.jpg"] == reasons["empty.png"] == "not an image"
+    assert "too small: 2×2" in reasons["tiny.png"]
+    assert "beside the class folders" in reasons["whole.jpg"]
+    assert len(dataset) == 40
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
+def test_every_kind_of_image_is_read_as_rgb(mode: str, tmp_path: Path) -> None:
+    suffix = "tif" if mode in ("CMYK", "I;16") else "png"
+    for index in range(2):
+        image = Image.new("RGBA", (12, 10), (255, 0, 0, 0)) if mode == "RGBA" else Image.new(
+            "L" if mode == "I;16" else mode, (12, 10))
+        (image.convert("I;16") if mode == "I;16" else image).save(tmp_path / f"{index} ü.{suffix}")
+    read = catalog.load(str(tmp_path)).images[0]
+    assert (read.mode, read.size) == ("RGB", (12, 10))
+    if mode == "RGBA":
+        assert read.getpixel((0, 0)) == (255, 255, 255), "what is transparent shows white paper"
+
+
+def test_a_photograph_is_turned_as_its_camera_was(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    for index in range(2):
+        Image.new("RGB", (20, 10)).save(tmp_path / f"{index}.jpg", exif=exif)
+    assert catalog.load(str(tmp_path)).images[0].size == (10, 20)
+
+
+def test_the_fingerprint_is_of_the_images_and_not_of_the_place(tmp_path: Path) -> None:
+    first = write_digits(tmp_path / "first", 30)
+    before = catalog.load(str(first)).fingerprint
+    moved = first.rename(tmp_path / "second")
+    assert catalog.load(str(moved)).fingerprint == before
+    os.utime(next(moved.rglob("*.png")), (1, 1))
+    assert catalog.load(str(moved)).fingerprint != before
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda path: path, "no data set"),
+    (lambda path: path.mkdir() or path, r"has no images. Expected: folder/CLASS/image.jpg"),
+    (lambda path: path.write_text("") or path, "must be a folder of images"),
+])
+def test_what_is_no_folder_of_images_is_told_what_was_expected(make: object, message: str, tmp_path: Path) -> None:
+    make(tmp_path / "given")  # type: ignore[operator]
+    with pytest.raises(UserError, match=message):
+        catalog.load(str(tmp_path / "given"))
+
+
+def test_an_image_that_vanishes_later_is_named(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_digits(tmp_path, 20)))
+    (tmp_path / dataset.names[3]).unlink()
+    with pytest.raises(UserError, match=r"could be read when the data set was opened"):
+        dataset.images[3]
+
+
+def test_folders_are_remembered_and_forgotten(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path, 10)
+    catalog.remember(folder)
+    catalog.remember(folder)
+    assert [source.name for source in catalog.sources()].count(str(folder)) == 1
+    catalog.forget(folder)
+    assert str(folder) not in [source.name for source in catalog.sources()]
+
+
+def test_imported_files_keep_their_class_folder_and_cannot_leave_theirs(tmp_path: Path) -> None:
+    content = next(write_digits(tmp_path, 1).rglob("*.png")).read_bytes()
+    files = [("holiday/cats/1.png", content), ("holiday/dogs/2.png", content), ("../../../dogs/3.png", content),
+             ("readme.md", b"text")]
+    folder = catalog.import_files("my/holiday", files)
+    assert folder.name == "myholiday"
+    dataset = Folder(folder).load(lambda _share, _what: None)
+    assert dataset.names == ("cats/1.png", "dogs/2.png", "dogs/3.png")
+    for name, given, message in (("my holiday!", [], "None of the files"), ("../", files, "needs a name"),
+                                 ("myholiday", files, "already")):
+        with pytest.raises(UserError, match=message):
+            catalog.import_files(name, given)
+    np.testing.assert_array_equal(dataset.labels, [0, 1, 1])

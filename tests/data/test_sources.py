@@ -1,0 +1,115 @@
+"""The data sets that are known by name, their splits, and what a method may see of them."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.running import write_digits
+from udml_core.data import catalog
+from udml_core.data.sources.fashion_mnist import FashionMNIST, read_idx
+from udml_core.data.splits import default_split, holdout, make_split
+from udml_core.errors import UserError
+
+
+def test_the_digits_are_scikit_learn_s() -> None:
+    from sklearn.datasets import load_digits
+
+    dataset = catalog.load("digits")
+    np.testing.assert_array_equal(dataset.labels, load_digits().target)
+    assert np.asarray(dataset.images[0]).shape == (8, 8, 3)
+    assert np.asarray(dataset.images[5]).max() == 255
+
+
+def test_the_embedded_images_are_the_first_of_each_class_of_the_official_files() -> None:
+    if FashionMNIST().missing():
+        pytest.skip("the whole of Fashion-MNIST is not here: `apt install dataset-fashion-mnist`")
+    whole, mini = catalog.load("fashion-mnist"), catalog.load("fashion-mini")
+    assert (len(whole), len(mini)) == (70_000, 6_000)
+    assert whole.labels is not None
+    assert mini.labels is not None
+    for is_test, count in ((False, 500), (True, 100)):
+        for label in range(10):
+            official = np.flatnonzero((whole.labels == label) & (whole.official_test == is_test))[:count]
+            ours = np.flatnonzero((mini.labels == label) & (mini.official_test == is_test))
+            np.testing.assert_array_equal(mini.images.pixels[ours], whole.images.pixels[official])  # type: ignore[attr-defined]
+
+
+@pytest.mark.data
+def test_the_birds_are_a_hundred_species() -> None:
+    source = catalog.find("birds100")
+    if source.missing():
+        pytest.skip(str(source.missing()))
+    dataset = catalog.load("birds100")
+    assert (len(dataset), len(dataset.class_names), dataset.native_size) == (5902, 100, 227)
+    split = make_split(dataset, "zero-shot")
+    assert (len(split.train), len(split.test)) == (2969, 2933)
+
+
+@pytest.mark.parametrize(("content", "message"), [
+    (b"no gzip", "could not be read"), (gzip.compress(b"\x00\x00\x0d\x01aaaa"), "must be an idx file"),
+    (gzip.compress(b"\x00\x00\x08\x01" + (5).to_bytes(4, "big") + b"abc"), "must hold 5 bytes"),
+])
+def test_broken_idx_files_are_told(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file.gz").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_idx(tmp_path / "file.gz")
+
+
+def test_folders_below_udml_data_are_data_sets_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_digits(tmp_path / "mine", 20)
+    (tmp_path / "empty").mkdir()
+    monkeypatch.setenv("UDML_DATA", str(tmp_path))
+    names = [source.name for source in catalog.sources()]
+    assert names[0] == "fashion-mini"
+    assert "mine" in names
+    assert "empty" not in names
+    assert len(catalog.load("mine")) == 20
+    assert "does not exist" in str(catalog.find("birds100").missing())
+
+
+def test_zero_shot_gives_the_first_half_of_the_classes_by_name_to_training(tmp_path: Path) -> None:
+    write_digits(tmp_path, 60)
+    os.rename(tmp_path / "class 0", tmp_path / "z")
+    dataset = catalog.load(str(tmp_path))
+    split = make_split(dataset, default_split(dataset))
+    assert split.name == "zero-shot"
+    assert dataset.labels is not None
+    trained = {dataset.class_names[label] for label in dataset.labels[split.train]}
+    assert trained == {f"class {digit}" for digit in range(1, 6)}
+    assert not trained & {dataset.class_names[label] for label in dataset.labels[split.test]}
+    assert len(split.train) + len(split.test) == len(dataset)
+
+
+def test_seen_is_the_authors_division_or_a_fifth_of_each_class() -> None:
+    mini = make_split(catalog.load("fashion-mini"), "seen")
+    assert (len(mini.train), len(mini.test)) == (5000, 1000)
+    digits = catalog.load("digits")
+    split = make_split(digits, "seen")
+    assert digits.labels is not None
+    shares = np.bincount(digits.labels[split.test]) / np.bincount(digits.labels)
+    assert np.all(np.abs(shares - 0.2) < 0.01)
+    np.testing.assert_array_equal(split.test, make_split(digits, "seen").test)
+
+
+def test_unlabeled_images_all_train_and_are_all_searched(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_digits(tmp_path, 20, by_class=False)))
+    split = make_split(dataset, default_split(dataset))
+    assert split.name == "all"
+    np.testing.assert_array_equal(split.train, np.arange(20))
+    np.testing.assert_array_equal(split.test, np.arange(20))
+    seen = make_split(dataset, "seen")
+    assert (len(seen.train), len(seen.test)) == (16, 4)
+    with pytest.raises(UserError, match="needs at least 2 classes"):
+        make_split(dataset, "zero-shot")
+
+
+def test_a_holdout_takes_from_every_class_and_never_all_of_it() -> None:
+    labels = np.repeat([0, 1, 2, 3], [100, 10, 2, 1])
+    drawn = holdout(labels, 0.15, seed=1)
+    assert np.bincount(labels[drawn], minlength=4).tolist() == [15, 2, 1, 0]
+    assert not np.array_equal(drawn, holdout(labels, 0.15, seed=2))

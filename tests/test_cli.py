@@ -1,0 +1,159 @@
+"""The command line as a person and a script use it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.running import worked, write_digits
+from udml_core import cli
+from udml_core.runs import Run
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "udml_core", *words], cwd=ROOT, env=os.environ, capture_output=True,
+                          text=True, timeout=120, check=False)
+
+
+@pytest.fixture(scope="module")
+def run(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(shared_cache))
+        return worked(tmp_path_factory.mktemp("runs"))
+
+
+def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a command in this process."""
+    monkeypatch.setattr(sys, "argv", ["udml_core", *words])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    captured = capsys.readouterr()
+    code = ended.value.code
+    return code if isinstance(code, int) else 1, captured.out, captured.err
+
+
+def answer(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> Any:
+    code, out, err = said(capsys, monkeypatch, *words, "--json")
+    assert code == 0, err
+    assert out.count("\n") == 1
+    return json.loads(out)
+
+
+def test_training_a_folder_prints_one_object_on_stdout_and_the_way_there_on_stderr(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "images", 120)
+    (folder / "class 0" / "broken.png").write_bytes(b"nothing")
+    done = command("train", "--dataset", str(folder), "--backbone", "pixels", "--method", "rpml", "--set", "epochs=2",
+                   "--set", "dimension=8", "--set", "n_neighbors=8", "--set", "epsilon=0.4", "--seed", "3", "--json")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("\n") == 1
+    result = json.loads(done.stdout)
+    assert result["state"] == "done"
+    assert result["fields"] == {"epochs": 2, "dimension": 8, "n_neighbors": 8, "epsilon": 0.4}
+    assert "skipped class 0/broken.png: not an image" in done.stderr
+    assert "1 files skipped, 120 images read" in done.stderr
+    assert "epoch 2: loss" in done.stderr
+    listed = command("runs", "--json")
+    assert [row["run"] for row in json.loads(listed.stdout)["runs"]] == [result["run"]]
+
+
+def test_a_run_that_fails_ends_with_1_and_its_message(tmp_path: Path) -> None:
+    done = command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set", "epsilon=1",
+                   "--set", "dimension=8", "--json")
+    assert done.returncode == 1
+    assert json.loads(done.stdout)["state"] == "failed"
+    assert "Lower the field 'epsilon'" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    rows = answer(capsys, monkeypatch, "datasets")["datasets"]
+    assert rows[0] == {"name": "fashion-mini", "title": "Fashion-MNIST, 6,000 images", "available": True,
+                       "images": 6000, "classes": 10, "missing": None}
+    assert {"digits", "fashion-mnist", "birds100"} <= {row["name"] for row in rows}
+    folder = write_digits(tmp_path / "mine")
+    rows = answer(capsys, monkeypatch, "datasets", "--remember", str(folder))["datasets"]
+    assert rows[-1]["name"] == str(folder)
+    assert rows[-1]["images"] == 60
+    assert len(answer(capsys, monkeypatch, "datasets", "--forget", str(folder))["datasets"]) == len(rows) - 1
+
+
+def test_methods_tell_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    methods = answer(capsys, monkeypatch, "methods")["methods"]
+    assert [one["name"] for one in methods] == ["rpml", "srpml", "whiten", "pca", "frozen"]
+    alpha = methods[0]["fields"][0]
+    assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
+
+
+def test_evaluation_query_and_export_of_a_run_by_folder(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    stored = answer(capsys, monkeypatch, "evaluate", str(run.folder))
+    assert set(stored) == {"initial", "frozen", "pca", "final"}
+    assert {"recall@1", "recall@2", "recall@4", "recall@8", "nmi", "map@r"} <= set(stored["final"])
+    assert 50 < stored["final"]["recall@1"] <= 100
+    assert answer(capsys, monkeypatch, "evaluate", str(run.folder), "--again") == stored
+    code, out, _ = said(capsys, monkeypatch, "evaluate", str(run.folder))
+    assert code == 0
+    assert "recall@1" in out
+    found = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4")["results"]
+    assert [row["rank"] for row in found] == [1, 2, 3, 4]
+    image = write_digits(tmp_path / "one", 1, by_class=False) / "000.png"
+    assert len(answer(capsys, monkeypatch, "query", str(run.folder), str(image))["results"]) == 10
+    exported = answer(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "out"))
+    assert "embedder.safetensors" in exported["files"]
+
+
+BAD: list[tuple[list[str], str]] = [
+    (["train", "--dataset", "nowhere", "--method", "rpml"], "There is no data set 'nowhere'"),
+    (["train", "--dataset", "digits", "--method", "nothing"], "The method must be one of rpml, srpml"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--set", "alpha=120"],
+     "RPML.alpha must be between 0 and 90 degrees (0 and 90 excluded), got 120."),
+    (["train", "--dataset", "digits", "--method", "rpml", "--set", "alpha"], "--set takes FIELD=VALUE, got 'alpha'"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--set", "beta=1"], "RPML has no field 'beta'"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--set", "weight=heavy"], "got 'heavy'"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "nothing"], "The backbone must be one of"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--split", "half"], "half"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu or cuda:N"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 4 and 1024 pixels, got 3000"),
+    (["train", "--dataset", "digits"], "--method"),
+    (["train", "--dataset", "FLAT", "--method", "pca", "--split", "zero-shot"], "zero-shot split needs at least 2"),
+    (["train", "--dataset", "EMPTY", "--method", "pca"], "has no images. Expected: folder/CLASS/image.jpg"),
+    (["train", "--dataset", "FILE", "--method", "pca"], "must be a folder of images"),
+    (["evaluate", "nothing"], "There is no run 'nothing'"),
+    (["resume", "RUN"], "is done; there is nothing to resume"),
+    (["query", "RUN", "FILE"], "must be an image, and could not be read"),
+    (["query", "RUN", "nothing.png"], "there is no 'nothing.png'"),
+    (["query", "RUN", "99999"], "The images are numbered 0 to 1796, got 99999"),
+    (["query", "RUN", "3", "-k", "0"], "-k"),
+    (["export", "RUN", "FLAT"], "new or empty folder"),
+    (["datasets", "--remember", "EMPTY"], "has no images"),
+    (["nonsense"], "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("words", "message"), BAD, ids=lambda one: " ".join(one)[:60] if isinstance(one, list) else "")
+def test_bad_input_ends_with_2_and_one_clear_message(
+        words: list[str], message: str, capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    places = {"RUN": run.folder, "FLAT": tmp_path / "flat", "EMPTY": tmp_path / "empty", "FILE": tmp_path / "file.png"}
+    write_digits(tmp_path / "flat", 8, by_class=False)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.png").write_text("no image")
+    code, out, err = said(capsys, monkeypatch, *(str(places.get(word, word)) for word in words))
+    assert code == 2
+    assert out == ""
+    assert message in err
+    assert "Traceback" not in err
+    assert len(err.strip().splitlines()) <= 2
+
+
+def test_without_a_command_it_says_what_there_is(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = said(capsys, monkeypatch)
+    assert code in (0, 2)
+    assert "train" in out + err

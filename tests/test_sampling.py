@@ -1,0 +1,79 @@
+"""Triplets and batches: laws over random labelings, and a literal loop for the semi-hard rule."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
+
+labelings = st.lists(st.integers(0, 6), min_size=1, max_size=60).map(
+    lambda values: torch.unique(torch.tensor(values), return_inverse=True)[1])
+
+
+@given(labelings, st.integers(1, 4))
+def test_triplets_keep_what_their_name_says(labels: torch.Tensor, per_anchor: int) -> None:
+    triplets = cluster_triplets(labels, per_anchor, 10_000, generator(0, 1))
+    sizes = torch.bincount(labels)
+    anchors = int((sizes[labels] > 1).sum()) if len(sizes) > 1 else 0
+    assert len(triplets) == anchors * per_anchor
+    anchor, positive, negative = triplets.unbind(1)
+    assert (labels[anchor] == labels[positive]).all()
+    assert (anchor != positive).all()
+    assert (labels[anchor] != labels[negative]).all()
+    assert torch.equal(torch.bincount(anchor, minlength=len(labels)) > 0, (sizes[labels] > 1) & (len(sizes) > 1))
+    assert torch.equal(triplets, cluster_triplets(labels, per_anchor, 10_000, generator(0, 1)))
+
+
+def test_positives_and_negatives_are_uniform_and_loners_serve_as_negatives() -> None:
+    labels = torch.tensor([0, 0, 0, 0, 1, 2, 2])
+    triplets = cluster_triplets(labels, 6000, 10**6, generator(3, 1))
+    of_first = triplets[triplets[:, 0] == 0]
+    for column, pool in ((1, [1, 2, 3]), (2, [4, 5, 6])):
+        counts = torch.bincount(of_first[:, column], minlength=7)
+        assert torch.nonzero(counts).squeeze(1).tolist() == pool
+        assert (counts[pool] / 6000 - 1 / 3).abs().max() < 0.03
+
+
+def test_no_more_triplets_than_asked_for() -> None:
+    labels = torch.arange(100) // 10
+    assert cluster_triplets(labels, 10, 64, generator(0, 1)).shape == (64, 3)
+
+
+@given(labelings, st.integers(2, 20).map(lambda half: 2 * half))
+def test_batches_are_pairs_of_a_cluster_and_a_pass_takes_each_anchor_at_most_once(
+        labels: torch.Tensor, size: int) -> None:
+    batches = list(pair_batches(labels, size, generator(1, 2)))
+    sizes = torch.bincount(labels)
+    available = int((sizes[labels] > 1).sum())
+    anchors = torch.cat([batch[::2] for batch in batches]) if batches else torch.zeros(0, dtype=torch.int64)
+    assert len(anchors) == len(anchors.unique())
+    assert len(anchors) == (available // min(size // 2, available)) * min(size // 2, available) if available else True
+    for batch in batches:
+        assert (labels[batch[::2]] == labels[batch[1::2]]).all()
+        assert (batch[::2] != batch[1::2]).all()
+
+
+@pytest.mark.parametrize("margin", [0.05, 0.5, 4.0])
+def test_a_negative_is_semi_hard_wherever_one_is(margin: float) -> None:
+    random = torch.Generator().manual_seed(0)
+    embeddings = torch.nn.functional.normalize(torch.randn(40, 3, generator=random))
+    labels = torch.randint(0, 6, (20,), generator=random).repeat_interleave(2)
+    triplets = semi_hard_triplets(embeddings, labels, margin, generator(0, 1))
+    assert triplets[:, 0].tolist() == list(range(40))
+    for anchor, positive, negative in triplets.tolist():
+        assert positive == anchor + (1 if anchor % 2 == 0 else -1)
+        own = float((embeddings[anchor] - embeddings[positive]).square().sum())
+        away = (embeddings[anchor] - embeddings).square().sum(1)
+        semi_hard = [other for other in range(40) if labels[other] != labels[anchor]
+                     and own < float(away[other]) < own + margin]
+        assert labels[negative] != labels[anchor]
+        assert not semi_hard or negative in semi_hard
+
+
+def test_one_cluster_gives_nothing_to_learn_from() -> None:
+    labels = torch.zeros(6, dtype=torch.int64)
+    assert cluster_triplets(labels, 3, 100, generator(0, 1)).shape == (0, 3)
+    assert semi_hard_triplets(torch.rand(6, 2), labels, 0.5, generator(0, 1)).shape == (0, 3)

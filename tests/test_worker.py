@@ -1,0 +1,158 @@
+"""What the worker owns: results, selection, failures with a message, the unlabeled folder."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.running import spec, worked, write_digits
+from udml_core import worker
+from udml_core.data import catalog
+from udml_core.data.splits import make_split
+from udml_core.evaluation import map_at_r, recall_at_k
+from udml_core.explanations import Clusters, Triplets
+from udml_core.methods import RPML, Embedder
+from udml_core.retrieval import Retrieval
+from udml_core.runs import Run, create
+
+
+def quiet(_share: float, _what: str) -> None: ...
+
+
+def test_a_run_leaves_everything_that_the_pages_read(tmp_path: Path) -> None:
+    run = worked(tmp_path)
+    assert run.status().state == "done", run.status().message
+    rows, _ = run.metrics()
+    assert [row["epoch"] for row in rows] == [0, 1, 2]
+    assert {"loss", "mean weight", "violating", "effective rank", "neighbor stability", "sample map@r"} <= set(rows[1])
+    assert [type(one) for one in run.explanations(1)] == [Clusters, Triplets]
+    assert [type(one) for one in run.explanations(2)] == [Triplets]
+    dataset = catalog.load("digits")
+    test = make_split(dataset, "seen").test
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    assert set(evaluation) == {"initial", "frozen", "pca", "final"}
+    assert evaluation["frozen"]["dimension"] == 64
+    for name, which in (("initial", "initial"), ("final", "final")):
+        embeddings = np.asarray(run.embeddings(which))[test]  # type: ignore[arg-type]
+        labels = np.asarray(dataset.labels)[test]
+        assert evaluation[name]["recall@1"] == pytest.approx(100 * recall_at_k(embeddings, labels)[1])
+        assert evaluation[name]["map@r"] == pytest.approx(100 * map_at_r(embeddings, labels)[0])
+    assert worker.evaluate_run(run, worker.load(run, quiet), quiet) == evaluation
+
+
+def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    whole_fit = RPML.fit
+
+    def fit(self: RPML, data: Any, setting: Any, start: Any = None) -> Any:
+        seen.append(len(data))
+        return whole_fit(self, data, setting, start)
+
+    monkeypatch.setattr(RPML, "fit", fit)
+    run = worked(tmp_path, select="validation", fields={"dimension": 16, "epochs": 3, "steps": 2})
+    assert run.status().state == "done", run.status().message
+    train = make_split(catalog.load("digits"), "seen").train
+    assert seen == [len(train) - len(worker.load(run, quiet).validation)]
+    assert 0.13 < 1 - seen[0] / len(train) < 0.17
+    scores = [row["validation map@r"] for row in run.metrics()[0]][1:]
+    best = Embedder.load(run.best_embedder_path)
+    loaded = worker.load(run, quiet)
+    held_out = best.embed_features(loaded.features[loaded.validation])
+    labels = np.asarray(loaded.dataset.labels)[loaded.validation]
+    assert map_at_r(held_out, labels)[0] == pytest.approx(max(scores), abs=1e-6)
+    everything = best.embed_features(np.asarray(loaded.features))
+    np.testing.assert_array_equal(run.embeddings("final"), everything)
+
+
+@pytest.mark.parametrize("method", ["rpml", "srpml", "whiten", "pca", "frozen"])
+def test_a_flat_folder_trains_with_every_method_and_is_judged_without_labels(method: str, tmp_path: Path) -> None:
+    folder = str(write_digits(tmp_path / "flat", 80, by_class=False))
+    small = {"dimension": 8, "epochs": 1, "n_neighbors": 6, "epsilon": 0.5}
+    fields = small if "rpml" in method else {"dimension": 8} if method == "pca" else {}
+    run = worked(tmp_path / "runs", method=method, dataset=folder, split=None, fields=fields)
+    assert run.status().state == "done", run.status().message
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    assert {"trustworthiness", "continuity", "effective rank", "neighbors kept from frozen"} <= set(evaluation["final"])
+    assert not {"recall@1", "nmi", "map@r"} & set(evaluation["final"])
+    assert [hit.correct for hit in Retrieval(run).search_item(3, 5)] == [None] * 5
+
+
+def test_a_data_set_that_vanished_or_changed_ends_a_run_with_a_message(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "images")
+    planned = spec(dataset=str(folder), split="zero-shot", method="pca", fields={"dimension": 8})
+    changed, vanished = create(planned, tmp_path / "runs"), create(planned, tmp_path / "runs")
+    next(folder.rglob("*.png")).unlink()
+    assert "has changed since this run was started" in worker.work(changed).message
+    folder.rename(tmp_path / "elsewhere")
+    status = worker.work(vanished)
+    assert status.state == "failed"
+    assert "no data set" in status.message
+    assert "Traceback" in vanished.error()
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"epsilon": 1.0, "dimension": 8}, "Lower the field 'epsilon'"),
+    ({"epsilon": 0.0, "n_neighbors": 400, "dimension": 8}, "Raise the field 'epsilon'"),
+    ({"dimension": 65}, "at most the features' width 64"),
+])
+def test_settings_that_leave_nothing_to_learn_say_which_field_to_move(
+        fields: dict[str, Any], message: str, tmp_path: Path) -> None:
+    status = worked(tmp_path, fields=fields).status()
+    assert status.state == "failed"
+    assert message in status.message
+
+
+def test_a_full_disk_ends_a_run_with_a_message_and_leaves_finished_epochs_and_the_way_on(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = create(spec(fields={"dimension": 16, "epochs": 4, "steps": 2}), tmp_path)
+    write = Run.write_checkpoint
+
+    def full(self: Run, number: int, *rest: Any) -> None:
+        if number == 3:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(self, number, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "write_checkpoint", full)
+        status = worker.work(run)
+    assert status.state == "failed"
+    assert "The disk is full" in status.message
+    assert run.epoch_numbers()[:3] == [0, 1, 2]
+    assert worker.work(run).state == "done"
+    assert [row["epoch"] for row in run.metrics()[0]] == [0, 1, 2, 3, 4]
+
+
+def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=900k", "tmpfs", str(disk)], capture_output=True,
+                             check=False)
+    if mounted.returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        run = create(spec(fields={"dimension": 16, "epochs": 60, "steps": 1}), disk)
+        status = worker.work(run)
+        assert status.state == "failed"
+        assert "The disk is full" in status.message
+        assert run.status().message == status.message
+        assert run.metrics()[0]
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_losses_that_are_not_finite_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from udml_core.methods import rpml
+
+    monkeypatch.setattr(rpml, "_curves", lambda _last: {"loss": float("nan")})
+    status = worked(tmp_path).status()
+    assert status.state == "failed"
+    assert "loss is not finite in epoch 1" in status.message
