@@ -15,7 +15,7 @@ CURVE_WORDS = {
     "loss": "Loss, mean over triplets", "mean weight": "Mean weight of a triplet",
     "violating": "Triplets that violate their angle", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
-    "effective rank": "Effective rank", "neighbor stability": "10 nearest that stayed since the epoch before",
+    "effective rank": "Effective rank", "neighbor stability": "Neighbors kept since last epoch",
     "mutual pairs": "Mutual pairs",
 }
 HIDDEN = ("epoch", "seconds")

@@ -17,7 +17,7 @@ def method_form(method: type[Method], key: str) -> dict[str, Any]:
     if not fields:
         st.caption("This method has nothing to set.")
     for start in range(0, len(fields), 2):
-        for column, field in zip(st.columns(2, gap="large"), fields[start : start + 2], strict=False):
+        for column, field in zip(st.columns(2, gap="medium"), fields[start : start + 2], strict=False):
             with column:
                 values[field.name] = _widget(field, f"{key}-{field.name}")
     return {field.name: values[field.name] for field in fields if values[field.name] != field.default}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from datetime import timedelta
 from typing import Any
 
@@ -13,6 +14,10 @@ from udml_core.runs import ADVICE, Run, Spec, Status, runs_folder
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
+
+
+UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
+"""Read out by screen readers, not drawn."""
 
 
 def title_of(spec: Spec) -> str:
@@ -61,7 +66,9 @@ def live_panel(run: Run, key: str) -> None:
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
             st.markdown(f"{ICONS[status.state]} **{title_of(spec)}**")
-            st.progress(progress_of(status) if status.state == "running" else 0.0, state_line(run, status))
+            line = state_line(run, status)
+            st.progress(progress_of(status) if status.state == "running" else 0.0, line)
+            st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
         with right:
             if st.button("Stop", icon=":material/stop:", key=f"{key}-stop-{run.id}", width="stretch",
                          help="Finished epochs stay, and the run can be resumed."):

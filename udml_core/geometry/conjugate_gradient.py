@@ -5,9 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
 from udml_core.geometry.manifold import Manifold, Point
 
 MOST_HALVINGS = 10
@@ -37,20 +34,6 @@ class Progress:
     direction: Point
     step: float
     value: float
-
-    def tensors(self, names: tuple[str, ...]) -> dict[str, Tensor]:
-        """As a flat dictionary for a checkpoint; `names` are the factors' names."""
-        flat = {f"{part}.{name}": tensor for part in ("point", "gradient", "direction")
-                for name, tensor in zip(names, getattr(self, part), strict=True)}
-        return flat | {"step": torch.tensor(self.step, dtype=torch.float64),
-                       "value": torch.tensor(self.value, dtype=torch.float64)}
-
-    @staticmethod
-    def from_tensors(tensors: dict[str, Tensor], names: tuple[str, ...]) -> Progress:
-        """The inverse of `tensors`."""
-        point, gradient, direction = (tuple(tensors[f"{part}.{name}"] for name in names)
-                                      for part in ("point", "gradient", "direction"))
-        return Progress(point, gradient, direction, float(tensors["step"]), float(tensors["value"]))
 
 
 class Objective(ABC):
