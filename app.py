@@ -8,6 +8,8 @@ ICON = Path(__file__).parent / "assets" / "icon.png"
 
 st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide")
 st.logo(str(ICON), size="large")
+if st.context.theme.type == "dark":  # one primary colour cannot carry white text and be read on a dark page
+    st.html("<style>[data-testid=stBaseButton-primary] * { color: #0b1220; }</style>")
 st.navigation([
     st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
     st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.running import worked, write_digits
-from udml_core import cli
+from tests.running import until, worked, write_digits
+from udml_core import cli, jobs
+from udml_core.errors import UserError
 from udml_core.runs import Run
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -126,13 +127,24 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "FLAT", "--method", "pca", "--split", "zero-shot"], "zero-shot split needs at least 2"),
     (["train", "--dataset", "EMPTY", "--method", "pca"], "has no images. Expected: folder/CLASS/image.jpg"),
     (["train", "--dataset", "FILE", "--method", "pca"], "must be a folder of images"),
+    (["train", "--dataset", "~nobody-of-that-name", "--method", "pca"], "There is no data set '~nobody-of-that-name'"),
+    (["train", "--dataset", "digits", "--method", "pca", "--set", "dimension=NaN"], "got nan"),
+    (["train", "--dataset", "digits", "--method", "pca", "--backbone", "pixels", "--runs", "BELOW"],
+     "Choose another folder with --runs or UDML_RUNS"),
     (["evaluate", "nothing"], "There is no run 'nothing'"),
+    (["evaluate", "~nobody-of-that-name"], "There is no run '~nobody-of-that-name'"),
     (["resume", "RUN"], "is done; there is nothing to resume"),
     (["query", "RUN", "FILE"], "must be an image, and could not be read"),
     (["query", "RUN", "nothing.png"], "there is no 'nothing.png'"),
+    (["query", "RUN", "²"], "there is no '²'"),
+    (["train", "--dataset", "digits", "--method", "pca", "--device", "cuda:²"], "must be auto, cpu or cuda:N"),
     (["query", "RUN", "99999"], "The images are numbered 0 to 1796, got 99999"),
     (["query", "RUN", "3", "-k", "0"], "-k"),
+    (["query", "RUN", "~nobody-of-that-name"], "there is no '~nobody-of-that-name'"),
+    (["query", "RUN", "EMPTY"], "must be an image, and could not be read"),
     (["export", "RUN", "FLAT"], "new or empty folder"),
+    (["export", "RUN", "FILE"], "new or empty folder"),
+    (["export", "RUN", "BELOW"], "could not be written into"),
     (["datasets", "--remember", "EMPTY"], "has no images"),
     (["nonsense"], "nonsense"),
 ]
@@ -141,7 +153,8 @@ BAD: list[tuple[list[str], str]] = [
 @pytest.mark.parametrize(("words", "message"), BAD, ids=lambda one: " ".join(one)[:60] if isinstance(one, list) else "")
 def test_bad_input_ends_with_2_and_one_clear_message(
         words: list[str], message: str, capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
-    places = {"RUN": run.folder, "FLAT": tmp_path / "flat", "EMPTY": tmp_path / "empty", "FILE": tmp_path / "file.png"}
+    places = {"RUN": run.folder, "FLAT": tmp_path / "flat", "EMPTY": tmp_path / "empty", "FILE": tmp_path / "file.png",
+              "BELOW": tmp_path / "file.png" / "below"}
     write_digits(tmp_path / "flat", 8, by_class=False)
     (tmp_path / "empty").mkdir()
     (tmp_path / "file.png").write_text("no image")
@@ -151,6 +164,35 @@ def test_bad_input_ends_with_2_and_one_clear_message(
     assert message in err
     assert "Traceback" not in err
     assert len(err.strip().splitlines()) <= 2
+
+
+def test_a_run_is_started_stopped_and_resumed(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = answer(capsys, monkeypatch, "train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml",
+                     "--set", "epochs=25", "--set", "dimension=8", "--split", "seen", "--no-wait")
+    assert started["state"] in ("waiting", "running")
+    until(Run(Path(started["folder"])), "running")
+    with pytest.raises(UserError, match="already"):
+        jobs.resume(Run(Path(started["folder"])))
+    stopped = answer(capsys, monkeypatch, "stop", started["run"])
+    assert stopped["state"] == "stopped"
+    code, out, err = said(capsys, monkeypatch, "evaluate", started["run"], "--json")
+    assert (code, out) == (2, "")
+    assert "is stopped and has no evaluation yet. Resume it" in err
+    resumed = answer(capsys, monkeypatch, "resume", started["run"])
+    assert (resumed["state"], resumed["epoch"]) == ("done", 25)
+    assert resumed["evaluation"]["final"]["recall@1"] > 50
+
+
+def test_a_cache_that_cannot_be_written_is_a_message(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "file"))
+    folder = write_digits(tmp_path / "images", 20)
+    code, out, err = said(capsys, monkeypatch, "train", "--dataset", str(folder), "--method", "pca", "--json")
+    assert (code, out) == (2, "")
+    assert "Not a directory" in err
+    assert "Traceback" not in err
 
 
 def test_without_a_command_it_says_what_there_is(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.running import spec, until, write_digits
-from udml_core import jobs
+from udml_core import jobs, worker
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
 from udml_core.data.features import features_of
@@ -45,6 +45,23 @@ def test_unlabeled_images_train_as_all_and_refuse_what_needs_labels(tmp_path: Pa
         spec(dataset=folder, split=None, method="pca", select="validation")
     with pytest.raises(UserError, match="zero-shot split needs at least 2 classes"):
         spec(dataset=folder, split="zero-shot", method="pca")
+
+
+@pytest.mark.parametrize(("per_class", "works"), [(9, False), (10, True)])
+def test_validation_needs_a_class_with_two_images_held_out(per_class: int, works: bool, tmp_path: Path) -> None:
+    for index, path in enumerate(sorted(write_digits(tmp_path / "flat", 4 * per_class, by_class=False).iterdir())):
+        place = tmp_path / "classes" / str(index % 4) / path.name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(place)
+    given = {"dataset": str(tmp_path / "classes"), "split": "zero-shot", "method": "frozen", "select": "validation"}
+    if works:
+        run = create(spec(**given), tmp_path / "runs")
+        assert worker.work(run).state == "done"
+        assert all(0 <= row["validation map@r"] <= 1 for row in run.metrics()[0])
+        assert run.best_embedder_path.exists()
+        return
+    with pytest.raises(UserError, match=r"holds out 15% of each class .* has 9 images\. Use select 'last'"):
+        spec(**given)
 
 
 def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:
@@ -79,6 +96,23 @@ def test_runs_wait_their_turn_first_in_first_out_and_any_of_them_can_be_stopped(
     assert (second.status().finished or 0) <= (third.status().started or 0)
     with pytest.raises(UserError, match="is done"):
         jobs.resume(second)
+
+
+def test_a_run_that_waits_for_another_program_can_be_stopped_and_resumed(tmp_path: Path) -> None:
+    with jobs.device_lock("cpu").acquire():
+        run = jobs.submit(spec(method="pca", fields={"dimension": 16}), tmp_path / "runs")
+        deadline = time.monotonic() + 30
+        while run.stored_status().phase != "waiting for another program's run":
+            assert time.monotonic() < deadline, run.stored_status()
+            time.sleep(0.02)
+        assert run.status().state == "waiting"
+        began = time.monotonic()
+        jobs.stop(run)
+        assert time.monotonic() - began < 5
+        assert run.status().state == "stopped"
+        assert not run.is_alive()
+        jobs.resume(run)
+    until(run, "done")
 
 
 def test_stop_ends_the_whole_process_group_within_five_seconds_also_one_that_does_not_listen(tmp_path: Path) -> None:

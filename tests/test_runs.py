@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from tests.running import spec
+from udml_core import jobs
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
 from udml_core.runs import Run, Spec, Status, create, find_run, list_runs
@@ -64,6 +65,17 @@ def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run) -> 
     (run.folder / "spec.json").write_text("{}")
     with pytest.raises(UserError, match="must describe a run"):
         run.spec()
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"dataset": "digits"}', None])
+def test_a_run_whose_spec_is_broken_spoils_no_list_and_no_queue(run: Run, content: str | None, tmp_path: Path) -> None:
+    broken = create(spec(), tmp_path / "runs")
+    if content is None:  # written by a later version
+        content = json.dumps(json.loads((broken.folder / "spec.json").read_text()) | {"later": 1})
+    (broken.folder / "spec.json").write_text(content)
+    (tmp_path / "runs" / "notes.txt").write_text("a person's own file")
+    assert list_runs(tmp_path / "runs") == [run]
+    assert jobs.place(run, tmp_path / "runs") == 0
 
 
 def test_runs_are_found_by_id_by_its_start_and_by_folder(run: Run, tmp_path: Path) -> None:

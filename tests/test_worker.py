@@ -149,6 +149,24 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
         subprocess.run(["umount", str(disk)], check=True)
 
 
+@pytest.mark.parametrize("room", [120, 200, 280, 360, 440, 520])
+def test_wherever_the_disk_fills_the_message_says_so(room: int, tmp_path: Path) -> None:
+    """Curves, samples, checkpoints, embeddings (NumPy loses the error's number) or index (so does faiss)."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "tmpfs", str(disk)], capture_output=True,
+                      check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    try:
+        run = create(spec(fields={"dimension": 16, "epochs": 1, "steps": 1}), disk)
+        worker.work(run)
+        assert run.status().state == "failed"
+        assert "The disk is full" in run.status().message, run.error()
+        assert all(np.isfinite(run.epoch_sample(row["epoch"])).all() for row in run.metrics()[0])
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
+
+
 def test_losses_that_are_not_finite_end_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from udml_core.methods import rpml
 

@@ -16,6 +16,7 @@ from udml_core import jobs, runs, worker
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import read_image
+from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import SplitName
 from udml_core.errors import UserError
@@ -158,10 +159,10 @@ def query(run: RunName, image: Annotated[str, typer.Argument(help="An image file
           root: Root = None, as_json: Json = False) -> None:
     """The images most similar to one, by what the run learnt."""
     opened = Retrieval(find_run(run, _root(root)))
-    path = Path(image).expanduser()
-    if path.exists():
+    path = existing_path(image)
+    if path is not None:
         hits = opened.search_image(_readable(path), k, "final", gallery)
-    elif image.isdigit():
+    elif image.isdecimal():
         hits = opened.search_item(int(image), k, "final", gallery)
     else:
         raise UserError(f"The query must be an image file or the number of an image, and there is no '{image}'.")
@@ -195,6 +196,8 @@ def main() -> NoReturn:
         _refuse("Interrupted.", 130)
     except BrokenPipeError:
         sys.exit(0)
+    except OSError as error:  # a folder that cannot be written, a disk that is full
+        _refuse(str(error))
     sys.exit(code if isinstance(code, int) else 0)
 
 

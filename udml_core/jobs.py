@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import torch
 from filelock import FileLock
@@ -21,7 +22,7 @@ from udml_core.backbones.pooling import Pooling
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
 from udml_core.data.places import cache_folder
-from udml_core.data.splits import SplitName, default_split, make_split
+from udml_core.data.splits import VALIDATION_SHARE, SplitName, default_split, holdout, make_split
 from udml_core.errors import UserError
 from udml_core.methods import find_method
 from udml_core.runs import LIVE_STATES, Run, Select, Spec, Status, create, list_runs
@@ -47,13 +48,24 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     if len(parts.train) < 2 or len(parts.test) < 2:
         raise UserError(f"The split '{name}' needs at least 2 images in each half, got {len(parts.train)} to train and "
                         f"{len(parts.test)} to test. Add images or choose the split 'all'.")
-    if select == "validation" and dataset.labels is None:
-        raise UserError("Selecting the epoch by validation needs class labels, and this data set has none. "
-                        "Use select 'last'.")
+    if select == "validation":
+        _check_validation(dataset, parts.train, seed)
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
     return Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
                 select=select)
+
+
+def _check_validation(dataset: Dataset, train: np.ndarray[Any, Any], seed: int) -> None:
+    """MAP@R is defined where a class has two held-out images; without any, no epoch could be better than another."""
+    if dataset.labels is None:
+        raise UserError("Selecting the epoch by validation needs class labels, and this data set has none. "
+                        "Use select 'last'.")
+    labels = dataset.labels[train]
+    if np.bincount(labels[holdout(labels, VALIDATION_SHARE, seed)]).max(initial=0) < 2:
+        raise UserError(f"Selecting the epoch by validation holds out {VALIDATION_SHARE:.0%} of each class and needs "
+                        f"two images of one class there; the largest class of the training half has "
+                        f"{np.bincount(labels).max()} images. Use select 'last', or add images.")
 
 
 @dataclass(frozen=True)
@@ -90,7 +102,7 @@ def resolve_device(text: str) -> str:
     if text == "cpu":
         return text
     name, _, number = text.partition(":")
-    if name != "cuda" or not (number or "0").isdigit():
+    if name != "cuda" or not (number or "0").isdecimal():
         raise UserError(f"The device must be auto, cpu or cuda:N, got '{text}'.")
     if int(number or 0) >= count:
         raise UserError(f"The device {text} was asked for, and {count} CUDA devices are here. Use --device cpu.")

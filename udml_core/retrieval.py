@@ -115,15 +115,18 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]
         The files written.
 
     Raises:
-        UserError: the run is not done, or the folder has something in it already.
+        UserError: the run is not done, or the folder has something in it already or cannot be written.
     """
     opened = Retrieval(run, dataset)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise UserError(f"Export needs a new or empty folder, and {folder} has something in it. Name another.")
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in run.files_to_export():
-        shutil.copy2(path, folder / path.name)
-    _write_table(opened, folder / "images.csv")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in run.files_to_export():
+            shutil.copy2(path, folder / path.name)
+        _write_table(opened, folder / "images.csv")
+    except OSError as error:
+        raise UserError(f"The export could not be written into {folder}: {error}. Name another folder.") from error
     return sorted(folder.iterdir())
 
 

@@ -24,6 +24,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from udml_core.backbones import EncoderSpec
+from udml_core.data.places import existing_path
 from udml_core.data.splits import SplitName
 from udml_core.data.storage import replace_bytes, replace_text
 from udml_core.errors import UserError
@@ -365,11 +366,19 @@ def create(spec: Spec, root: Path) -> Run:
 
 
 def list_runs(root: Path) -> list[Run]:
-    """All runs, newest first."""
+    """All runs, newest first; a folder whose spec cannot be read is left out, so that it spoils no other's list."""
     if not root.is_dir():
         return []
     return [Run(path) for path in sorted(root.iterdir(), reverse=True)
-            if not path.name.startswith(".") and (path / "spec.json").exists()]
+            if not path.name.startswith(".") and _has_spec(Run(path))]
+
+
+def _has_spec(run: Run) -> bool:
+    try:
+        run.spec()
+        return True
+    except UserError:
+        return False
 
 
 def find_run(text: str, root: Path) -> Run:
@@ -386,8 +395,8 @@ def find_run(text: str, root: Path) -> Run:
         if matches:
             raise UserError(f"'{text}' starts {len(matches)} runs: {', '.join(run.id for run in matches[:4])}, … "
                             "Give more of the id.")
-    path = Path(text).expanduser()
-    if (path / "spec.json").exists():
+    path = existing_path(text)
+    if path is not None and (path / "spec.json").exists():
         return Run(path.resolve())
     raise UserError(f"There is no run '{text}' in {root}, and it is no folder of a run. "
                     "`python -m udml_core runs` lists them.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import shutil
 import signal
 import time
 import traceback
@@ -18,7 +19,7 @@ from udml_core.backbones import Encoder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of
-from udml_core.data.splits import Split, holdout, make_split
+from udml_core.data.splits import VALIDATION_SHARE, Split, holdout, make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, evaluate, map_at_r, neighbor_stability, recall_at_k
@@ -26,13 +27,12 @@ from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place
 from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
 from udml_core.neighbors import build_index, write_index
-from udml_core.runs import Run, Status
+from udml_core.runs import BALLAST_BYTES, Run, Status
 
 Array = np.ndarray[Any, Any]
 SAMPLE = 1000
 """Images of the fixed sample whose embedding is kept for every epoch."""
 TRIPLETS_KEPT = 2000
-VALIDATION_SHARE = 0.15
 HEARTBEAT = 0.5
 log = logging.getLogger("udml")
 
@@ -111,11 +111,12 @@ def _in_turn(run: Run, reporter: Reporter) -> None:
 
 def _record_failure(run: Run, reporter: Reporter, error: Exception) -> None:
     """A message that a person can use in the status, the trace in error.txt, also where the disk is full."""
+    disk_is_full = _is_disk_full(run, error)
     run.release_reserve()
     trace = traceback.format_exc()
     if isinstance(error, UserError):
         message = str(error)
-    elif isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    elif disk_is_full:
         message = "The disk is full. Finished epochs are kept: free some space, then resume the run."
     elif isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
         message = "The memory did not suffice. Choose a smaller batch, image size or data set, then train again."
@@ -127,6 +128,13 @@ def _record_failure(run: Run, reporter: Reporter, error: Exception) -> None:
     except OSError:
         pass
     reporter.change(state="failed", finished=time.time(), message=message)
+
+
+def _is_disk_full(run: Run, error: Exception) -> bool:
+    """By the error's number; NumPy and faiss lose it, so also by the room that is left beside the reserve."""
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return True
+    return isinstance(error, OSError | RuntimeError) and shutil.disk_usage(run.folder).free < BALLAST_BYTES
 
 
 @dataclass(frozen=True)

@@ -211,6 +211,15 @@ def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method:
         assert not any(array.shape == labels.shape and np.array_equal(array, labels) for labels in forbidden)
 
 
+def test_the_search_finds_labels_wherever_they_are_hidden() -> None:
+    dataset, features, split, _, _ = given()
+    labels = np.array(dataset.labels)
+    view = labels.reshape(1, -1)[:, ::2]
+    for hidden in ({"a": [(labels,)]}, torch.from_numpy(labels), view, [view]):
+        data = training_data(features, None, split.train, "none", hidden)
+        assert any(np.array_equal(array, labels) for array in reachable_arrays(data))
+
+
 def test_a_method_that_declares_all_labels_gets_those_of_the_training_half_only() -> None:
     dataset, features, split, _, _ = given()
     data = training_data(features, dataset.labels, split.train, "all")

@@ -6,10 +6,10 @@ import json
 import re
 import shutil
 from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.places import cache_folder, data_folder
+from udml_core.data.places import cache_folder, data_folder, existing_path
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.fashion_mnist import FashionMini, FashionMNIST
 from udml_core.data.sources.folder import ENDINGS, LAYOUT, Folder
@@ -59,10 +59,10 @@ def find(name: str) -> Source:
     for source in sources():
         if source.name == name:
             return source
-    path = Path(name).expanduser()
-    if path.is_dir():
+    path = existing_path(name)
+    if path is not None and path.is_dir():
         return Folder(path)
-    if path.exists():
+    if path is not None:
         raise UserError(f"A data set must be a folder of images, and {path} is a file. Expected: {LAYOUT}.")
     raise UserError(f"There is no data set '{name}' and no folder of that name. "
                     f"Known: {', '.join(source.name for source in sources())}; or a folder: {LAYOUT}.")
@@ -114,9 +114,11 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     shutil.rmtree(aside, ignore_errors=True)
     kept = 0
     for path, content in files:
-        parts = [part for part in PurePosixPath(path.replace("\\", "/")).parts if part not in ("..", "/", ".")]
+        parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
         if parts and Path(parts[-1]).suffix.lower() in ENDINGS:
             target = aside.joinpath(*parts[-2:])
+            while target.exists():
+                target = target.with_stem(f"{target.stem}_")
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
             kept += 1

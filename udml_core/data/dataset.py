@@ -62,11 +62,24 @@ def read_image(source: Any) -> Image.Image:
     """An image as people see it: turned as its EXIF says, transparency on white, RGB."""
     with Image.open(source) as image:
         turned = ImageOps.exif_transpose(image)
+        if turned.mode[0] in "IF":
+            return _eight_bits(turned).convert("RGB")
         if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
             layered = turned.convert("RGBA")
             paper = Image.new("RGBA", layered.size, "white")
             return Image.alpha_composite(paper, layered).convert("RGB")
         return turned.convert("RGB")
+
+
+def _eight_bits(image: Image.Image) -> Image.Image:
+    """Gray of 16 or 32 bits as gray of 8: Pillow's own conversion makes everything above 255 white.
+
+    White is 65,535 in 16 bits; elsewhere the least of 1, 255 and 65,535 that no pixel exceeds, or the brightest pixel.
+    """
+    values = np.nan_to_num(np.asarray(image, dtype=np.float64))
+    levels = (65_535.0,) if image.mode.startswith("I;16") else (1.0, 255.0, 65_535.0)
+    white = next((level for level in levels if values.max() <= level), values.max())
+    return Image.fromarray(np.round(values.clip(0) * (255 / white)).astype(np.uint8))
 
 
 @dataclass(frozen=True)

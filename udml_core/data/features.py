@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -95,15 +97,27 @@ def _folder(dataset: Dataset) -> Path:
 def _filled(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],
             report: Report, what: str) -> Array:
     """The array at `path`, computed block by block where it is not complete."""
-    if path.exists():
+    kept = _kept(path, shape, dtype)
+    if kept is not None:
         report(1.0, what)
-        return np.load(path, mmap_mode="r", allow_pickle=False)
+        return kept
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        if not path.exists():
+        kept = _kept(path, shape, dtype)
+        if kept is None:
             for share in _fill(path, shape, dtype, compute):
                 report(share, what)
-    return np.load(path, mmap_mode="r", allow_pickle=False)
+            kept = np.load(path, mmap_mode="r", allow_pickle=False)
+    return kept
+
+
+def _kept(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+    """The stored array; None where it is missing, cut short or not what is asked for, so that it is computed anew."""
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except (OSError, ValueError, EOFError):
+        return None
+    return array if array.shape == shape and array.dtype == dtype else None
 
 
 def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
@@ -111,6 +125,7 @@ def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
     partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     done = _blocks_done(partial, progress, shape, dtype)
     array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
+    _reserve(partial)
     for start in range(done, shape[0], BLOCK):
         stop = min(start + BLOCK, shape[0])
         array[start:stop] = compute(start, stop)
@@ -122,6 +137,25 @@ def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
     del array
     partial.replace(path)
     progress.unlink(missing_ok=True)
+
+
+def _reserve(path: Path) -> None:
+    """Take a file's whole room on the disk now: a memory map that finds it full later ends the process.
+
+    Raises:
+        UserError: there is not so much room.
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    size = path.stat().st_size
+    try:
+        with path.open("r+b") as file:
+            os.posix_fallocate(file.fileno(), 0, size)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            path.unlink()
+            raise UserError(f"The disk is full: {path.parent} needs {size / 1e6:.1f} MB. "
+                            "Free some space, or name another folder with UDML_CACHE.") from error
 
 
 def _blocks_done(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:

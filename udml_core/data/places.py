@@ -19,3 +19,12 @@ def data_folder() -> Path | None:
     """Further data sets, one a sub-folder: UDML_DATA, or None where it is not set."""
     value = os.environ.get("UDML_DATA")
     return Path(value) if value else None
+
+
+def existing_path(text: str) -> Path | None:
+    """The file or folder that a text names, `~` included; None where there is none, or no such name is possible."""
+    try:
+        path = Path(text).expanduser()
+        return path if path.exists() else None
+    except (OSError, ValueError, RuntimeError):  # too long or not allowed, a null byte, the ~ of nobody
+        return None

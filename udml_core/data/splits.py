@@ -14,6 +14,8 @@ Array = np.ndarray[Any, Any]
 SplitName = Literal["zero-shot", "seen", "all"]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 SEEN_TEST_SHARE = 0.2
+VALIDATION_SHARE = 0.15
+"""Of each class of the training half, for choosing an epoch."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class TrainingData:
     """The training half, with the labels that the method declared and no others.
 
     features (n, d) float32: the frozen encoder's, as pooled, not normalized. pixels (n, c, s, s) uint8: the prepared
-    images, only for methods that train the encoder. Test images and labels, and labels that were not declared, are
+    images, only for methods that train the encoder. Test features, test labels, and labels that were not declared, are
     not in this object, so they cannot be reached through it.
     """
 

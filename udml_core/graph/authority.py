@@ -113,15 +113,16 @@ def _undirected_edges(neighbors: Array, squared: Array) -> tuple[Array, Array, A
     count, k = neighbors.shape
     rows = np.repeat(np.arange(count), k)
     columns = neighbors.ravel()
-    key = np.minimum(rows, columns) * count + np.maximum(rows, columns)
+    key = np.minimum(rows, columns)
+    key *= count
+    key += np.maximum(rows, columns, out=rows)
     order = np.argsort(key)
-    key = key[order]
-    distance = squared.ravel()[order].astype(np.float64)
-    first = np.r_[True, key[1:] != key[:-1]]
-    starts = np.flatnonzero(first)
-    nearest_of_both = np.minimum.reduceat(distance, starts)  # max(W, Wᵀ); the two directions may differ in rounding
-    key = key[first]
-    return key // count, key % count, nearest_of_both
+    key = np.take(key, order, out=rows)
+    distance = squared.ravel()[order]
+    starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
+    closest = np.minimum.reduceat(distance, starts)  # max(W, Wᵀ); the two directions may differ in rounding
+    low, high = np.divmod(key[starts], count)
+    return low, high, closest.astype(np.float64)
 
 
 class AuthorityShift(ClusterMixin, BaseEstimator):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import math
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -83,14 +85,17 @@ def read_idx(path: Path) -> Array:
     """
     try:
         content = gzip.decompress(path.read_bytes())
-    except (OSError, EOFError) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{path} could not be read ({error}); fetch it again.") from error
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
         raise UserError(f"{path} must be an idx file of unsigned bytes, its first bytes are {content[:4]!r}.")
-    shape = np.frombuffer(content, dtype=">i4", count=content[3], offset=4)
-    values = np.frombuffer(content, dtype=np.uint8, offset=4 + 4 * content[3])
-    if values.size != np.prod(shape):
-        raise UserError(f"{path} must hold {np.prod(shape)} bytes after its header, found {values.size}.")
+    start = 4 + 4 * content[3]
+    if len(content) < start:
+        raise UserError(f"{path} must have a header of {start} bytes, found {len(content)}.")
+    shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4).tolist()
+    values = np.frombuffer(content, dtype=np.uint8)[start:]
+    if values.size != math.prod(shape):
+        raise UserError(f"{path} must hold {math.prod(shape)} bytes after its header, found {values.size}.")
     return values.reshape(shape)
 
 

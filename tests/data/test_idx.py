@@ -1,0 +1,73 @@
+"""The idx files of Fashion-MNIST, whole and broken in every way that a download breaks them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from udml_core.data import catalog
+from udml_core.data.sources import fashion_mnist
+from udml_core.data.sources.fashion_mnist import PARTS, FashionMNIST, read_idx
+from udml_core.errors import UserError
+
+DIGITS = load_digits().images.astype(np.uint8)
+
+
+def idx(values: np.ndarray) -> bytes:
+    sizes = b"".join(side.to_bytes(4, "big") for side in values.shape)
+    return b"\x00\x00\x08" + bytes([values.ndim]) + sizes + values.tobytes()
+
+
+WHOLE = gzip.compress(idx(DIGITS[:20]))
+BROKEN = {
+    "empty": b"",
+    "cut short": WHOLE[:-20],
+    "no checksum": WHOLE[:-8],
+    "changed inside": WHOLE[:40] + bytes(byte ^ 255 for byte in WHOLE[40:60]) + WHOLE[60:],
+    "changed content": gzip.compress(idx(DIGITS[:20]))[:-8] + b"\x00" * 8,
+    "a web page": b"<html>404</html>",
+    "nothing inside": gzip.compress(b""),
+    "no sizes": gzip.compress(b"\x00\x00\x08\x03"),
+    "half the sizes": gzip.compress(b"\x00\x00\x08\x03" + b"\x00\x00\x00\x01" * 2),
+    "negative sizes": gzip.compress(b"\x00\x00\x08\x02" + b"\xff" * 8 + b"a"),
+    "sizes beyond 64 bits": gzip.compress(b"\x00\x00\x08\x03" + b"\x7f\xff\xff\xff" * 3 + b"a"),
+    "too many bytes": gzip.compress(idx(DIGITS[:2]) + b"a"),
+    "too few bytes": gzip.compress(idx(DIGITS[:2])[:-1]),
+    "floats": gzip.compress(b"\x00\x00\x0d\x01" + b"\x00\x00\x00\x01" + b"\x00" * 4),
+}
+
+
+def test_what_was_written_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(WHOLE)
+    np.testing.assert_array_equal(read_idx(path), DIGITS[:20])
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_broken_file_is_named(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "file.gz"
+    path.write_bytes(BROKEN[kind])
+    with pytest.raises(UserError, match=r"file\.gz (could not be read|must )"):
+        read_idx(path)
+
+
+def test_the_files_are_looked_for_below_udml_data_and_their_absence_says_so(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", tmp_path / "nowhere")
+    monkeypatch.setenv("UDML_DATA", str(tmp_path))
+    place = tmp_path / "fashion-mnist"
+    place.mkdir()
+    for count, part in zip((12, 8), PARTS, strict=True):
+        assert "were looked for in" in str(FashionMNIST().missing())
+        with pytest.raises(UserError, match="apt install dataset-fashion-mnist"):
+            catalog.load("fashion-mnist")
+        for kind, values in (("images-idx3", DIGITS[:count]), ("labels-idx1", np.arange(count, dtype=np.uint8) % 10)):
+            (place / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
+    dataset = catalog.load("fashion-mnist")
+    assert dataset.labels is not None
+    assert dataset.labels.tolist() == [*range(10), 0, 1, *range(8)]
+    np.testing.assert_array_equal(dataset.official_test, np.arange(20) >= 12)

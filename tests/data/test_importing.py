@@ -1,0 +1,81 @@
+"""Files that come one by one from a browser: whatever they are called, each stays, and stays below the import."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_digits
+
+from udml_core.data import catalog
+from udml_core.errors import UserError
+
+
+def png(index: int) -> bytes:
+    content = io.BytesIO()
+    Image.fromarray((load_digits().images[index] * 15).astype(np.uint8)).save(content, "PNG")
+    return content.getvalue()
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with nothing beside it, so that a file that left it is seen."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "outer" / "cache"))
+    return tmp_path / "outer" / "cache"
+
+
+@pytest.mark.parametrize(("path", "kept"), [
+    ("//{name}", "{name}"), ("/{name}", "{name}"), ("///a/{name}", "a/{name}"), ("/etc/a/{name}", "a/{name}"),
+    ("../../../../{name}", "{name}"), ("a/../../{name}", "a/{name}"), ("..\\..\\a\\{name}", "a/{name}"),
+    ("\\\\{name}", "{name}"), ("C:\\a\\{name}", "a/{name}"), ("C:{name}", "C_{name}"), ("./{name}", "{name}"),
+])
+def test_no_path_leads_out_of_the_import(path: str, kept: str, cache: Path) -> None:
+    name = f"udml-{cache.parent.parent.name}.png"
+    outside = Path("/") / name
+    try:
+        folder = catalog.import_files("mine", [(path.format(name=name), png(0))])
+        assert not outside.exists()
+        assert [file.relative_to(folder).as_posix() for file in folder.rglob("*.png")] == [kept.format(name=name)]
+        assert [file.name for file in cache.parent.parent.rglob("*.png")] == [kept.format(name=name).split("/")[-1]]
+    finally:
+        outside.unlink(missing_ok=True)
+
+
+def test_images_of_one_name_and_class_are_all_kept(cache: Path) -> None:
+    files = [(f"holiday/{year}/cats/1.png", png(year)) for year in range(4)] + [("holiday/dogs/1.png", png(9))]
+    folder = catalog.import_files("holiday", files)
+    dataset = catalog.load(str(folder))
+    assert dataset.class_sizes.tolist() == [4, 1]
+    assert {(folder / name).read_bytes() for name in dataset.names} == {content for _, content in files}
+
+
+def test_a_refused_import_leaves_nothing_and_can_be_repeated(cache: Path) -> None:
+    with pytest.raises(UserError, match="None of the files is an image"):
+        catalog.import_files("mine", [("readme.md", b"text"), ("..", b""), ("", b"")])
+    folder = catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
+    assert catalog.load(str(folder)).labels is None
+    assert catalog.remembered_folders() == [folder.resolve()]
+    before = {file: file.read_bytes() for file in folder.rglob("*.png")}
+    with pytest.raises(UserError, match="'mine' already"):
+        catalog.import_files("mine", [("1.png", png(5))])
+    assert {file: file.read_bytes() for file in folder.rglob("*.png")} == before
+
+
+@pytest.mark.parametrize("content", ["", "not json", "5", "{}", "[1]", '["/no/such/folder"]'])
+def test_a_spoilt_list_of_folders_is_an_empty_one(content: str, cache: Path, tmp_path: Path) -> None:
+    cache.mkdir(parents=True)
+    (cache / "folders.json").write_text(content)
+    assert catalog.remembered_folders() == []
+    catalog.remember(tmp_path)
+    assert catalog.remembered_folders() == [tmp_path.resolve()]
+
+
+def test_a_forgotten_folder_keeps_its_images_and_a_vanished_one_leaves_the_list(cache: Path, tmp_path: Path) -> None:
+    folders = [catalog.import_files(name, [("1.png", png(0))]) for name in ("first", "second", "third")]
+    catalog.forget(folders[0])
+    assert (folders[0] / "1.png").exists()
+    folders[1].rename(tmp_path / "elsewhere")
+    assert catalog.remembered_folders() == [folders[2].resolve()]

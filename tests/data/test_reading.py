@@ -1,0 +1,107 @@
+"""What an image looks like after reading, whatever it was stored as."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from udml_core.data import catalog
+from udml_core.data.dataset import read_image
+from udml_core.errors import UserError
+
+RAMP = np.linspace(0, 255, 16).astype(np.uint8)[None].repeat(12, 0)
+COLORED = np.stack([RAMP, RAMP[:, ::-1], 255 - RAMP // 2], -1)
+
+STORED: dict[str, tuple[str, Callable[[], Image.Image], float]] = {
+    "gray": ("a.png", lambda: Image.fromarray(RAMP), 0),
+    "16-bit png": ("a.png", lambda: Image.fromarray(RAMP.astype(np.uint16) * 257), 0),
+    "16-bit tiff": ("a.tif", lambda: Image.fromarray(RAMP.astype(np.uint16) * 257), 0),
+    "32-bit integers": ("a.tif", lambda: Image.fromarray(RAMP.astype(np.int32) * 257), 0),
+    "floats to 1": ("a.tif", lambda: Image.fromarray(RAMP.astype(np.float32) / 255), 0),
+    "floats to 255": ("a.tif", lambda: Image.fromarray(RAMP.astype(np.float32)), 0),
+    "palette": ("a.gif", lambda: Image.fromarray(RAMP).convert("P"), 0),
+    "cmyk jpeg": ("a.jpg", lambda: Image.fromarray(RAMP).convert("RGB").convert("CMYK"), 6),
+    "opaque alpha": ("a.png", lambda: Image.fromarray(RAMP).convert("RGBA"), 0),
+    "webp": ("a.webp", lambda: Image.fromarray(RAMP), 8),
+}
+
+
+@pytest.mark.parametrize("kind", STORED)
+def test_a_ramp_from_black_to_white_is_read_as_one(kind: str, tmp_path: Path) -> None:
+    name, make, off_by = STORED[kind]
+    make().save(tmp_path / name)
+    read = np.asarray(read_image(tmp_path / name)).astype(int)
+    assert read.shape == (12, 16, 3)
+    assert np.abs(read - RAMP[..., None]).max() <= off_by
+
+
+def test_a_dark_16_bit_image_stays_dark(tmp_path: Path) -> None:
+    Image.fromarray(np.full((8, 8), 6554, np.uint16)).save(tmp_path / "a.png")
+    assert np.unique(np.asarray(read_image(tmp_path / "a.png"))).tolist() == [26]
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_every_orientation_of_a_camera_is_turned_back(orientation: int, tmp_path: Path) -> None:
+    """The stored pixels are the picture as that orientation would store it (EXIF 2.3, tag 0x0112)."""
+    picture = Image.fromarray(COLORED)
+    undo = {1: None, 2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
+            4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90,
+            7: Image.Transpose.TRANSVERSE, 8: Image.Transpose.ROTATE_270}[orientation]
+    stored = picture if undo is None else picture.transpose(undo)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    stored.save(tmp_path / "a.png", exif=exif)
+    np.testing.assert_array_equal(np.asarray(read_image(tmp_path / "a.png")), COLORED)
+
+
+@pytest.mark.parametrize("kind", ["alpha", "palette"])
+def test_what_is_transparent_shows_white_paper(kind: str, tmp_path: Path) -> None:
+    if kind == "alpha":
+        image = Image.new("RGBA", (8, 8), (200, 0, 0, 255))
+        image.paste((0, 0, 200, 0), (0, 0, 4, 8))
+        image.save(tmp_path / "a.png")
+    else:
+        indexed = Image.new("P", (8, 8), 1)
+        indexed.putpalette([0, 0, 200, 200, 0, 0])
+        indexed.paste(0, (0, 0, 4, 8))
+        indexed.save(tmp_path / "a.png", transparency=0)
+    read = read_image(tmp_path / "a.png")
+    assert read.getpixel((0, 0)) == (255, 255, 255)
+    assert read.getpixel((7, 7)) == (200, 0, 0)
+
+
+def test_nested_folders_belong_to_their_first_level_and_odd_names_are_kept(tmp_path: Path) -> None:
+    for name in ("Äpfel/rot/a b.png", "Äpfel/grün/ß.png", "日本/2024/03/x.PNG", "日本/.thumbs/hidden.png",
+                 "__MACOSX/Äpfel/a.png"):
+        place = tmp_path / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(COLORED).save(place, "PNG")
+    dataset = catalog.load(str(tmp_path))
+    assert dataset.class_names == ("Äpfel", "日本")
+    assert set(dataset.names) == {"Äpfel/rot/a b.png", "Äpfel/grün/ß.png", "日本/2024/03/x.PNG"}
+    assert np.asarray(dataset.images[0]).shape == COLORED.shape
+    assert not dataset.gray
+
+
+def test_a_class_whose_every_image_is_broken_is_no_class(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        for index in range(2):
+            Image.fromarray(RAMP).save(tmp_path / name / f"{index}.png")
+    for path in (tmp_path / "b").iterdir():
+        path.write_bytes(path.read_bytes()[:40])
+    dataset = catalog.load(str(tmp_path))
+    assert dataset.class_names == ("a", "c")
+    assert dataset.labels is not None
+    assert dataset.labels.tolist() == [0, 0, 1, 1]
+    assert [one.file for one in dataset.skipped] == ["b/0.png", "b/1.png"]
+
+
+@pytest.mark.parametrize("name", ["~nobody-of-that-name/images", "a" * 3000, "images\0", " "])
+def test_a_name_that_no_folder_can_have_is_refused_like_any_other(name: str) -> None:
+    with pytest.raises(UserError, match=r"There is no data set|got nothing"):
+        catalog.load(name)
