@@ -77,3 +77,47 @@ def test_one_cluster_gives_nothing_to_learn_from() -> None:
     labels = torch.zeros(6, dtype=torch.int64)
     assert cluster_triplets(labels, 3, 100, generator(0, 1)).shape == (0, 3)
     assert semi_hard_triplets(torch.rand(6, 2), labels, 0.5, generator(0, 1)).shape == (0, 3)
+
+
+def drawn(seed: int, epoch: int, what: str) -> torch.Tensor:
+    labels = torch.arange(60) // 6
+    random = generator(seed, epoch)
+    if what == "triplets":
+        return cluster_triplets(labels, 2, 10_000, random)
+    if what == "capped":
+        return cluster_triplets(labels, 2, 50, random)
+    if what == "batches":
+        return torch.cat(list(pair_batches(labels, 16, random)))[::2]  # the anchors, whose order is drawn
+    embeddings = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    return semi_hard_triplets(embeddings, labels, 4.0, random)
+
+
+@pytest.mark.parametrize("what", ["triplets", "capped", "batches", "semi-hard"])
+def test_every_draw_derives_from_seed_and_epoch_and_from_nothing_else(what: str) -> None:
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    first = drawn(1, 2, what)
+    assert torch.equal(torch.get_rng_state(), state)
+    torch.manual_seed(6)
+    assert torch.equal(drawn(1, 2, what), first)
+    for seed, epoch in ((1, 3), (2, 2), (2, 1)):
+        assert not torch.equal(drawn(seed, epoch, what), first)
+
+
+def test_a_cap_takes_all_anchors_alike_and_only_where_there_are_more() -> None:
+    labels = torch.arange(10) // 5
+    assert torch.bincount(cluster_triplets(labels, 6, 60, generator(0, 1))[:, 0]).tolist() == [6] * 10
+    assert len(cluster_triplets(labels, 6, 59, generator(0, 1))) == 59
+    counts = torch.bincount(cluster_triplets(labels, 10_000, 20_000, generator(0, 1))[:, 0], minlength=10)
+    assert (counts / 20_000 - 0.1).abs().max() < 0.015
+
+
+def test_a_negative_is_any_of_the_semi_hard_ones() -> None:
+    """Three semi-hard, one too near, one too far, seen from the first row: each of the three a third of the time."""
+    embeddings = torch.tensor([[0.0], [1.0], [1.1], [1.2], [1.3], [0.5], [3.0], [3.0]])
+    labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
+    chosen = torch.stack([semi_hard_triplets(embeddings, labels, 1.0, generator(0, epoch))[0, 2]
+                          for epoch in range(1500)])
+    counts = torch.bincount(chosen, minlength=8)
+    assert torch.nonzero(counts).squeeze(1).tolist() == [2, 3, 4]
+    assert (counts[2:5] / 1500 - 1 / 3).abs().max() < 0.06

@@ -189,6 +189,8 @@ def _signal_group(run: Run, order: int) -> None:
         return
     try:
         worker = psutil.Process(number)
+        if not any(run.id in word for word in worker.cmdline()):  # a number that was given out again
+            return
         family = [worker, *worker.children(recursive=True)]
     except psutil.NoSuchProcess:
         return

@@ -136,7 +136,7 @@ def test_a_flat_folder_is_imported_trained_and_searched_without_any_label(
     page.get_by_label("Folder on this computer").fill(str(photographs / "nowhere"))
     page.get_by_label("Folder on this computer").press("Enter")
     page.get_by_role("button", name="Use this folder").click()
-    expect(page.get_by_text("does not exist")).to_be_visible()
+    expect(page.get_by_text("no folder of that name")).to_be_visible()
     page.get_by_label("Folder on this computer").fill(str(photographs))
     page.get_by_label("Folder on this computer").press("Enter")
     page.get_by_role("button", name="Use this folder").click()

@@ -19,6 +19,7 @@ from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
 
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
+KNOWN = frozenset({"bytes", "time", "size", "gray", "reason"})
 LAYOUT = "folder/CLASS/image.jpg (one sub-folder a class), or image files side by side (unlabeled)"
 
 
@@ -86,8 +87,8 @@ def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:
     """What each file is: {relative path: bytes, time, size, gray, reason}; reason is None for a readable image."""
     memory = cache_folder() / "folders" / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
     try:
-        known = json.loads(memory.read_text())
-    except (OSError, ValueError):
+        known = dict(json.loads(memory.read_text()))
+    except (OSError, ValueError, TypeError):
         known = {}
     files = image_files(root)
     found: dict[str, dict[str, Any]] = {}
@@ -106,7 +107,7 @@ def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:
 def _look(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
     try:
         stat = path.stat()
-        if known and known["bytes"] == stat.st_size and known["time"] == stat.st_mtime_ns:
+        if known and known.keys() >= KNOWN and (known["bytes"], known["time"]) == (stat.st_size, stat.st_mtime_ns):
             return known
         entry: dict[str, Any] = {"bytes": stat.st_size, "time": stat.st_mtime_ns, "size": [0, 0], "gray": False}
         with Image.open(path) as image:

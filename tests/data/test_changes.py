@@ -1,0 +1,92 @@
+"""A folder that changes between two openings, and what is left where too little can be read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tests.running import write_digits
+from udml_core.data import catalog
+from udml_core.data.sources import folder as folders
+from udml_core.data.sources.folder import Folder
+from udml_core.errors import UserError
+
+
+def add(folder: Path) -> None:
+    Image.effect_noise((30, 30), 50).save(folder / "class 1" / "new.png")
+
+
+def remove(folder: Path) -> None:
+    next(folder.rglob("*.png")).unlink()
+
+
+def repaint(folder: Path) -> None:
+    Image.effect_noise((30, 30), 50).save(next(folder.rglob("*.png")))
+
+
+def reclass(folder: Path) -> None:
+    next((folder / "class 1").iterdir()).rename(folder / "class 2" / "moved.png")
+
+
+@pytest.mark.parametrize("change", [add, remove, repaint, reclass])
+def test_every_change_of_the_images_changes_the_fingerprint(change: Callable[[Path], None], tmp_path: Path) -> None:
+    folder = write_digits(tmp_path, 30)
+    before = catalog.load(str(folder)).fingerprint
+    assert catalog.load(str(folder)).fingerprint == before
+    change(folder)
+    assert catalog.load(str(folder)).fingerprint != before
+
+
+@pytest.mark.parametrize("name", ["class 1/notes.txt", "class 1/.hidden.png", ".trash/1.png", "broken.jpg"])
+def test_what_is_no_image_of_the_data_set_does_not_change_it(name: str, tmp_path: Path) -> None:
+    folder = write_digits(tmp_path, 30)
+    before = catalog.load(str(folder))
+    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).write_bytes(b"text")
+    after = catalog.load(str(folder))
+    assert (after.fingerprint, after.names, after.class_names) == (before.fingerprint, before.names, before.class_names)
+
+
+def test_a_second_opening_decodes_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = write_digits(tmp_path, 30)
+    cut = folder / "class 1" / "cut.png"
+    cut.write_bytes(next(folder.rglob("*.png")).read_bytes()[:60])
+    assert [one.file for one in catalog.load(str(folder)).skipped] == ["class 1/cut.png"]
+    Image.effect_noise((30, 30), 50).save(cut)
+    decoded: list[str] = []
+    opening = Image.open
+    monkeypatch.setattr(folders.Image, "open", lambda path: decoded.append(Path(path).name) or opening(path))
+    dataset = catalog.load(str(folder))
+    assert decoded == ["cut.png"]
+    assert (len(dataset), dataset.skipped) == (31, ())
+
+
+@pytest.mark.parametrize(("readable", "broken"), [(0, 3), (1, 0), (1, 2)])
+def test_too_few_readable_images_are_counted(readable: int, broken: int, tmp_path: Path) -> None:
+    if readable:
+        write_digits(tmp_path, readable, by_class=False)
+    for index in range(broken):
+        (tmp_path / f"broken {index}.jpg").write_text("text")
+    message = rf"at least 2 readable images, found {readable} \({broken} skipped\). Expected: folder/CLASS"
+    with pytest.raises(UserError, match=message):
+        catalog.load(str(tmp_path))
+
+
+def test_a_folder_that_is_gone_or_holds_only_other_files_says_what_was_expected(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "there", 4)
+    source = Folder(folder)
+    folder.rename(tmp_path / "gone")
+    with pytest.raises(UserError, match=r"does not exist. Expected: folder/CLASS"):
+        source.load(lambda _share, _what: None)
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "film.mp4").write_bytes(b"film")
+    with pytest.raises(UserError, match=r"has no images. Expected: .*with the endings .bmp, .gif, .jpeg"):
+        catalog.load(str(tmp_path / "there"))
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(UserError, match=r"no data set 'digitz'.* Known: fashion-mini, digits, fashion-mnist, birds100"):
+        catalog.find("digitz")

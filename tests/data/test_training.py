@@ -1,0 +1,71 @@
+"""What a method is given: copies of the training half, and no labels that it did not declare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from udml_core.data import catalog
+from udml_core.data.splits import make_split
+from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
+
+Array = np.ndarray[Any, Any]
+Mapped = tuple[Array, Array, Array, Array]
+
+
+@pytest.fixture
+def mapped(tmp_path: Path) -> Mapped:
+    """The digits as features and images that are mapped from disk, their labels, and a training half."""
+    dataset = catalog.load("digits")
+    images = np.stack([np.asarray(dataset.images[index])[None, :, :, 0] for index in range(len(dataset))])
+    np.save(tmp_path / "pixels.npy", images)
+    np.save(tmp_path / "features.npy", images.reshape(len(images), -1).astype(np.float32))
+    features, pixels = (np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("features", "pixels"))
+    assert dataset.labels is not None
+    return features, pixels, dataset.labels, make_split(dataset, "zero-shot").train
+
+
+@pytest.mark.parametrize("supervision", ["none", "few", "pairs"])
+def test_labels_come_only_to_who_declares_all_of_them(supervision: Any, mapped: Mapped) -> None:
+    features, pixels, labels, train = mapped
+    data = training_data(features, labels, train, supervision, pixels)
+    assert data.given_labels is None
+    with pytest.raises(UndeclaredLabelsError, match="declare 'few' or 'all'"):
+        data.labels  # noqa: B018
+    whole = training_data(features, labels, train, "all", pixels)
+    assert whole.labels.dtype == torch.int64
+    assert whole.labels.tolist() == labels[train].tolist()
+    with pytest.raises(UndeclaredLabelsError):
+        training_data(features, None, train, "all").labels  # noqa: B018
+
+
+def test_what_a_method_writes_reaches_neither_the_cache_nor_the_data_set(mapped: Mapped) -> None:
+    features, pixels, labels, train = mapped
+    before = features.copy(), pixels.copy(), labels.copy()
+    writable = np.array(features), np.array(labels)
+    for rows, given in ((features, labels), writable):
+        data = training_data(rows, given, train, "all", pixels)
+        np.testing.assert_array_equal(data.features.numpy(), before[0][train])
+        taken = data.images(torch.arange(5))
+        for tensor in (data.features, data.labels, taken):
+            tensor.fill_(7)
+    for array, kept in ((features, before[0]), (pixels, before[1]), (labels, before[2]),
+                        (writable[0], before[0]), (writable[1], before[2])):
+        np.testing.assert_array_equal(array, kept)
+
+
+def test_images_are_those_of_positions_in_the_training_half(mapped: Mapped) -> None:
+    features, pixels, labels, train = mapped
+    data = training_data(features, labels, train, "none", pixels)
+    assert len(data) == len(train)
+    order = torch.tensor([3, 0, len(train) - 1, 3])
+    np.testing.assert_array_equal(data.images(order).numpy(), pixels[train[order.numpy()]])
+    for beyond in (len(train), -len(train) - 1):
+        with pytest.raises(IndexError):
+            data.images(torch.tensor([beyond]))
+    with pytest.raises(AttributeError, match="does not declare trains_encoder"):
+        TrainingData(data.features).images(order)
