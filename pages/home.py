@@ -18,7 +18,7 @@ def start_here() -> None:
     with left:
         st.subheader("Start here")
         st.write("Train **RPML** on 6,000 photographs of clothing that come with the app. No labels are used. "
-                 "On two CPU cores it takes about a minute the first time; you can watch, leave and come back.")
+                 "On two CPU cores it takes one to two minutes the first time; you can watch, leave and come back.")
         if st.button("Train RPML now", type="primary", icon=":material/play_arrow:", width="stretch"):
             with told():
                 run = jobs.submit(jobs.plan(opened_dataset(DEFAULT_DATASET), DEFAULT_METHOD, {}), runs_folder())
