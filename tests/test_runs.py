@@ -94,4 +94,9 @@ def test_time_left_follows_the_epochs_so_far() -> None:
     status = Status(state="running", phase="training", epoch=2, epochs=10, share=0.5, epoch_seconds=4.0)
     assert status.seconds_left == pytest.approx(30.0)
     assert Status(state="running", phase="training", epochs=10).seconds_left is None
+    first = Status(state="running", phase="training", epochs=10, share=0.5, phase_started=100.0, heartbeat=102.0)
+    assert first.seconds_left == pytest.approx(38.0)
+    features = Status(state="running", phase="features", share=0.25, phase_started=100.0, heartbeat=110.0)
+    assert features.seconds_left == pytest.approx(30.0)
+    assert features.model_copy(update={"state": "stopped"}).seconds_left is None
     assert json.loads(status.model_dump_json())["epoch"] == 2

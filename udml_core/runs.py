@@ -38,6 +38,8 @@ LIVE_STATES: tuple[State, ...] = ("waiting", "running")
 STARTING_SECONDS = 30.0
 """How long a submitted worker may take until it holds its lock and has written its process number."""
 BALLAST_BYTES = 65_536
+SHARE_TO_GO_BY = 0.03
+"""The share of a phase from which its time left is told."""
 ADVICE: dict[State, str] = {
     "waiting": "It waits for the device.",
     "running": "It is being trained.",
@@ -80,6 +82,7 @@ class Status(BaseModel):
 
     state: State = "waiting"
     phase: str = ""
+    phase_started: float = 0.0
     share: float = 0.0
     epoch: int = 0
     epochs: int = 0
@@ -93,10 +96,14 @@ class Status(BaseModel):
 
     @property
     def seconds_left(self) -> float | None:
-        """Time left of the training, from the epochs so far; None until one is done."""
-        if self.state != "running" or self.epoch_seconds is None or self.phase != "training":
+        """Time left of the training, or of the phase before or after it; None until there is something to go by."""
+        if self.state != "running":
             return None
-        return max(0.0, (self.epochs - self.epoch - self.share) * self.epoch_seconds)
+        gone = self.heartbeat - self.phase_started
+        if self.phase != "training":
+            return gone * (1 - self.share) / self.share if self.share > SHARE_TO_GO_BY else None
+        epoch = self.epoch_seconds or (gone / self.share if self.share > SHARE_TO_GO_BY else None)
+        return None if epoch is None else max(0.0, (self.epochs - self.epoch - self.share) * epoch)
 
 
 def installed_versions() -> dict[str, str]:

@@ -51,7 +51,10 @@ class Reporter:
 
     def change(self, **values: Any) -> None:
         """Write at once."""
-        self.status = self.status.model_copy(update=values | {"heartbeat": time.time()})
+        now = time.time()
+        if values.get("phase", self.status.phase) != self.status.phase:
+            values["phase_started"] = now
+        self.status = self.status.model_copy(update=values | {"heartbeat": now})
         self._run.write_status(self.status)
         self._last = time.monotonic()
 
