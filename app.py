@@ -15,5 +15,6 @@ st.navigation([
     st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),
     st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
     st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
+    st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
     st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
 ]).run()

@@ -1,35 +1,174 @@
-// A gallery of images as one sprite sheet: labelled buttons in a grid, moved through with the arrow keys.
-// data: 4 bytes length of the header (little endian), the header as JSON, the sprite sheet as an image file.
-// header: {tiles: [{id, caption, mark: "hit"|"miss"|"query"|"", badge}], columns, side, chosen, label}
+// Images as labelled buttons in a grid, cut out of sprite sheets; thousands of them, drawn where they are in sight.
+// header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
+//          columns, perSheet}, byPlace, selection: {mask, revision}}; a tile is {id, caption, mark, badge}
+// answers: trigger "picked" id; with `multiple` state "selection" {mask over the tiles, revision}.
 const MARKS = { hit: "✓", miss: "✕", query: "★" };
 const WORDS = { hit: "same class", miss: "other class", query: "query" };
 
-function unpack(data) {
-  const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
-  const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
-  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
-  return [header, new Blob([bytes.subarray(4 + length)])];
+const asLink = async (answer) => URL.createObjectURL(await answer.blob());
+
+class Gallery {
+  constructor(grid) {
+    this.grid = grid;
+    this.here = 0;
+    this.revision = -1;
+    this.seen = new IntersectionObserver((entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) { this.paint(target); this.seen.unobserve(target); }
+      }
+    }, { rootMargin: "400px" });
+    grid.onclick = (event) => this.clicked(event);
+    grid.ondblclick = (event) => this.pick(event.target.closest(".tile"));
+    grid.onkeydown = (event) => this.key(event);
+    grid.onfocusin = (event) => this.rove([...grid.children].indexOf(event.target));
+    grid.onpointerover = (event) => this.point(event.target.closest(".tile"));
+    grid.onpointerleave = () => this.point(null);
+    this.onHover = ({ detail }) => {
+      if (!this.header || detail.group !== this.header.group || detail.from === this) return;
+      for (const tile of grid.querySelectorAll(".linked")) tile.classList.remove("linked");
+      grid.querySelector(`[data-id="${detail.id}"]`)?.classList.add("linked");
+    };
+    window.addEventListener("udml-hover", this.onHover);
+  }
+
+  async update(header, array, answers) {
+    const turn = (this.turn = (this.turn ?? 0) + 1);
+    this.answers = answers;
+    const tiles = header.tiles.url ? await fetched(header.tiles.url, asJson) : header.tiles.list;
+    const mask = await array(header.selection?.mask, Uint8Array);
+    if (turn !== this.turn || !this.grid.isConnected) return;
+    const content = JSON.stringify([header.tiles, header.sheets, header.side]);
+    this.header = header;
+    this.grid.setAttribute("aria-label", header.label);
+    this.grid.style.setProperty("--side", `${header.side}px`);
+    this.grid.style.maxHeight = header.height ? `${header.height}px` : "";
+    this.grid.classList.toggle("scrolls", Boolean(header.height));
+    if (content !== this.content) this.build(tiles);
+    this.content = content;
+    if (header.multiple && header.selection.revision > this.revision) {
+      this.chosen = mask ? unpackMask(mask, tiles.length) : new Uint8Array(tiles.length);
+      this.revision = header.selection.revision;
+    }
+    this.mark();
+    this.grid.dataset.drawn = String(turn);
+  }
+
+  build(tiles) {
+    const root = this.grid.getRootNode();
+    const focused = this.grid.contains(root.activeElement) ? root.activeElement.dataset.id : null;
+    this.seen.disconnect();
+    this.tiles = tiles;
+    this.chosen = new Uint8Array(tiles.length);
+    this.revision = -1;
+    this.grid.replaceChildren(...tiles.map((tile) => tileButton(tile)));
+    [...this.grid.children].forEach((button, place) => { button.place = place; this.seen.observe(button); });
+    const again = focused === null ? -1 : tiles.findIndex((tile) => String(tile.id) === focused);
+    this.rove(again >= 0 ? again : 0);
+    if (again >= 0) this.grid.children[again].focus();
+  }
+
+  async paint(button) {
+    const { sheets, byPlace } = this.header;
+    const where = placeOf(sheets, byPlace ? button.place : Number(button.dataset.id));
+    const link = await fetched(where.url, asLink).catch(() => null);
+    if (!link) return;
+    const percent = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
+    const image = button.firstChild;
+    image.style.backgroundImage = `url(${link})`;
+    image.style.backgroundSize = `${100 * where.columns}% ${100 * where.rows}%`;
+    image.style.backgroundPosition = `${percent(where.column, where.columns)}% ${percent(where.row, where.rows)}%`;
+  }
+
+  mark() {
+    const { chosen, multiple } = this.header;
+    for (const button of this.grid.children) {
+      if (multiple) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.place])));
+      else if (Number(button.dataset.id) === chosen) button.setAttribute("aria-current", "true");
+      else button.removeAttribute("aria-current");
+    }
+  }
+
+  // One tile at a time is reached by Tab; the arrows move within.
+  rove(place) {
+    if (place < 0) return;
+    const tiles = this.grid.children;
+    if (tiles[this.here]) tiles[this.here].tabIndex = -1;
+    this.here = Math.max(0, Math.min(tiles.length - 1, place));
+    if (tiles[this.here]) tiles[this.here].tabIndex = 0;
+  }
+
+  focus(place) {
+    this.rove(place);
+    this.grid.children[this.here]?.focus();
+    this.grid.children[this.here]?.scrollIntoView({ block: "nearest" });
+  }
+
+  point(button) {
+    tell("hover", this.header?.group, { from: this, id: button ? Number(button.dataset.id) : -1 });
+  }
+
+  pick(button) {
+    if (button) this.answers.setTriggerValue("picked", Number(button.dataset.id));
+  }
+
+  clicked(event) {
+    const button = event.target.closest(".tile");
+    if (!button) return;
+    if (!this.header.multiple) { this.pick(button); return; }
+    if (event.shiftKey && this.last !== undefined) {
+      const [low, high] = [Math.min(this.last, button.place), Math.max(this.last, button.place)];
+      this.chosen.fill(1, low, high + 1);
+    } else this.chosen[button.place] ^= 1;
+    this.last = button.place;
+    this.announce();
+  }
+
+  announce() {
+    this.revision += 1;
+    this.mark();
+    this.answers.setStateValue("selection", { mask: packMask(this.chosen), count: this.chosen.length, revision: this.revision });
+  }
+
+  key(event) {
+    const button = event.target.closest(".tile");
+    if (!button) return;
+    const here = button.place;
+    const tiles = this.grid.children;
+    let perRow = 1;
+    while (tiles[perRow] && tiles[perRow].offsetTop === tiles[0].offsetTop) perRow += 1;
+    const moves = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + perRow, ArrowUp: here - perRow,
+      PageDown: here + 5 * perRow, PageUp: here - 5 * perRow, Home: 0, End: tiles.length - 1 };
+    if (event.key in moves) {
+      event.preventDefault();
+      this.focus(moves[event.key]);
+    } else if (event.key === "Enter" && this.header.multiple) {
+      event.preventDefault(); // a click, which Enter is otherwise, would choose
+      this.pick(button);
+    } else if (event.key === "Escape") {
+      if (this.header.multiple) { this.chosen.fill(0); this.announce(); } else button.blur();
+    } else if (event.key.length > 1) return;
+    event.stopPropagation(); // Streamlit binds single keys on the document
+  }
+
+  end() {
+    window.removeEventListener("udml-hover", this.onHover);
+    this.seen.disconnect();
+  }
 }
 
-function tileButton(tile, position, header, sheet) {
-  const row = Math.floor(position / header.columns);
-  const column = position % header.columns;
-  const rows = Math.ceil(header.tiles.length / header.columns);
-  const percent = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
+function tileButton(tile) {
   const button = document.createElement("button");
   button.type = "button";
+  button.tabIndex = -1;
   button.className = `tile ${tile.mark}`;
   button.dataset.id = tile.id;
-  const words = [tile.caption, WORDS[tile.mark], tile.caption.includes(tile.badge) ? "" : tile.badge].filter(Boolean).join(", ");
+  const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
+  const words = [tile.caption, WORDS[tile.mark], badge].filter(Boolean).join(", ");
   button.setAttribute("aria-label", words);
   button.title = words;
-  if (tile.id === header.chosen) button.setAttribute("aria-current", "true");
   const image = document.createElement("span");
   image.className = "image";
   image.setAttribute("role", "presentation");
-  image.style.backgroundImage = `url(${sheet})`;
-  image.style.backgroundSize = `${100 * header.columns}% ${100 * rows}%`;
-  image.style.backgroundPosition = `${percent(column, header.columns)}% ${percent(row, rows)}%`;
   const caption = document.createElement("span");
   caption.className = "caption";
   caption.textContent = [MARKS[tile.mark], tile.badge || tile.caption].filter(Boolean).join(" ");
@@ -37,45 +176,11 @@ function tileButton(tile, position, header, sheet) {
   return button;
 }
 
-function focusTile(grid, position) {
-  const tiles = grid.children;
-  const target = tiles[Math.max(0, Math.min(tiles.length - 1, position))];
-  for (const tile of tiles) tile.tabIndex = tile === target ? 0 : -1;
-  target.focus();
-}
-
-function onKey(event, grid) {
-  const tiles = [...grid.children];
-  const here = tiles.indexOf(event.target.closest(".tile"));
-  if (here < 0) return;
-  const perRow = Math.max(1, tiles.filter((tile) => tile.offsetTop === tiles[0].offsetTop).length);
-  const moves = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + perRow, ArrowUp: here - perRow,
-    Home: 0, End: tiles.length - 1 };
-  if (event.key in moves) {
-    event.preventDefault();
-    event.stopPropagation();
-    focusTile(grid, moves[event.key]);
-  } else if (event.key.length === 1 || event.key === "Escape") {
-    event.stopPropagation(); // Streamlit binds single keys on the document
-  }
-}
-
-export default function gallery({ data, parentElement, setTriggerValue }) {
+export default function gallery({ data, parentElement, setStateValue, setTriggerValue }) {
   const grid = parentElement.querySelector(".grid");
-  const [header, blob] = unpack(data);
-  if (grid.sheet) URL.revokeObjectURL(grid.sheet);
-  grid.sheet = URL.createObjectURL(blob);
-  const focused = grid.getRootNode().activeElement?.dataset?.id;
-  grid.style.setProperty("--side", `${header.side}px`);
-  grid.setAttribute("aria-label", header.label);
-  grid.replaceChildren(...header.tiles.map((tile, position) => tileButton(tile, position, header, grid.sheet)));
-  [...grid.children].forEach((tile, position) => { tile.tabIndex = position === 0 ? 0 : -1; });
-  const again = [...grid.children].findIndex((tile) => tile.dataset.id === focused);
-  if (again >= 0) focusTile(grid, again);
-  grid.onclick = (event) => {
-    const tile = event.target.closest(".tile");
-    if (tile) setTriggerValue("picked", Number(tile.dataset.id));
-  };
-  grid.onkeydown = (event) => onKey(event, grid);
-  return () => { URL.revokeObjectURL(grid.sheet); grid.sheet = null; };
+  grid.gallery ??= new Gallery(grid);
+  const { gallery: drawn } = grid;
+  const [header, array] = unpack(data);
+  drawn.update(header, array, { setStateValue, setTriggerValue });
+  return () => setTimeout(() => { if (!grid.isConnected) { drawn.end(); grid.gallery = null; } }, 1000);
 }

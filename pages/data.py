@@ -15,7 +15,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
 from udml_core.data.splits import SPLITS, make_split
 from udml_core.errors import UserError
-from udml_core.runs import LIVE_STATES, find_run, list_runs, runs_folder
+from udml_core.runs import find_run, list_runs, runs_folder
+from udml_core.tasks import LIVE_STATES
 
 SAMPLES = 36
 SPLIT_WORDS = {"zero-shot": "half of the classes train, the other half test: the papers' protocol",

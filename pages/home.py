@@ -6,7 +6,8 @@ from pages.parts.gallery import gallery, tile_of
 from pages.parts.loading import opened_dataset, told
 from pages.parts.runs import ICONS, live_panel, state_line, title_of
 from udml_core import jobs
-from udml_core.runs import LIVE_STATES, Run, list_runs, runs_folder
+from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.tasks import LIVE_STATES
 
 DEFAULT_DATASET, DEFAULT_METHOD = "fashion-mini", "rpml"
 NEWEST = 5

@@ -7,7 +7,8 @@ from pages.parts.figures import curve, curve_names, evaluation_table, table_behi
 from pages.parts.loading import told
 from pages.parts.runs import ICONS, live_panel, row_of, since, state_line, title_of
 from udml_core import jobs
-from udml_core.runs import LIVE_STATES, Run, find_run, list_runs, runs_folder
+from udml_core.runs import Run, find_run, list_runs, runs_folder
+from udml_core.tasks import LIVE_STATES
 
 MOST_LISTED = 200
 

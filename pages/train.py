@@ -11,10 +11,11 @@ from udml_core import jobs
 from udml_core.backbones import BACKBONES, Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import SPLITS, default_split
+from udml_core.data.splits import SPLITS, Select, default_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
-from udml_core.runs import LIVE_STATES, Select, Spec, list_runs, runs_folder
+from udml_core.runs import Spec, list_runs, runs_folder
+from udml_core.tasks import LIVE_STATES
 
 OTHER = "another, by name"
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)

@@ -11,7 +11,8 @@ from tests.running import worked
 from udml_core.errors import UserError
 from udml_core.methods import Embedder
 from udml_core.retrieval import Retrieval, export
-from udml_core.runs import Run, Status
+from udml_core.runs import Run
+from udml_core.tasks import Status
 
 
 @pytest.fixture(scope="module")

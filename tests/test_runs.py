@@ -13,7 +13,8 @@ from tests.running import spec
 from udml_core import jobs
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
-from udml_core.runs import Run, Spec, Status, create, find_run, list_runs
+from udml_core.runs import Run, Spec, create, find_run, list_runs
+from udml_core.tasks import Status
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ import safetensors.torch
 
 from udml_core import jobs
 from udml_core.data import catalog
-from udml_core.runs import LIVE_STATES, Run
+from udml_core.runs import Run
+from udml_core.tasks import LIVE_STATES
 
 KILLS = 10  # a method; two methods
 FIELDS: dict[str, dict[str, Any]] = {

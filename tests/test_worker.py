@@ -60,13 +60,13 @@ def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
     run = worked(tmp_path, select="validation", fields={"dimension": 16, "epochs": 3, "steps": 2})
     assert run.status().state == "done", run.status().message
     train = make_split(catalog.load("digits"), "seen").train
-    assert seen == [len(train) - len(worker.load(run, quiet).validation)]
+    assert seen == [len(train) - len(worker.load(run, quiet).split.validation)]
     assert 0.13 < 1 - seen[0] / len(train) < 0.17
     scores = [row["validation map@r"] for row in run.metrics()[0]][1:]
     best = Embedder.load(run.best_embedder_path)
     loaded = worker.load(run, quiet)
-    held_out = best.embed_features(loaded.features[loaded.validation])
-    labels = np.asarray(loaded.dataset.labels)[loaded.validation]
+    held_out = best.embed_features(loaded.features[loaded.split.validation])
+    labels = np.asarray(loaded.dataset.labels)[loaded.split.validation]
     assert map_at_r(held_out, labels)[0] == pytest.approx(max(scores), abs=1e-6)
     everything = best.embed_features(np.asarray(loaded.features))
     np.testing.assert_array_equal(run.embeddings("final"), everything)

@@ -12,17 +12,19 @@ from typing import Annotated, Any, NoReturn
 import typer
 from PIL import Image
 
-from udml_core import jobs, runs, worker
+from udml_core import analyst, jobs, worker
+from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, list_analyses, plan_analysis
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import read_image
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
-from udml_core.data.splits import SplitName
+from udml_core.data.splits import Select, SplitName
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, describe
 from udml_core.retrieval import Gallery, Retrieval, export
-from udml_core.runs import LIVE_STATES, Run, Select, find_run, jsonable, list_runs, runs_folder
+from udml_core.runs import Run, find_run, jsonable, list_runs, runs_folder
+from udml_core.tasks import ADVICE, LIVE_STATES
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
@@ -142,7 +144,7 @@ def evaluate(run: RunName, again: Annotated[bool, typer.Option(help="Compute it 
     status = found.status()
     result = found.evaluation()
     if status.state != "done" or result is None:
-        raise UserError(f"The run {found.id} is {status.state} and has no evaluation yet. {runs.ADVICE[status.state]}")
+        raise UserError(f"The run {found.id} is {status.state} and has no evaluation yet. {ADVICE[status.state]}")
     if again:
         result = worker.evaluate_run(found, worker.load(found, _progress()), _progress())
     names = list(dict.fromkeys(name for row in result.values() for name in row))
@@ -173,6 +175,54 @@ def query(run: RunName, image: Annotated[str, typer.Argument(help="An image file
          "correct": hit.correct} for hit in hits]
     _answer({"run": opened.run.id, "query": image, "results": rows}, as_json, lambda: [
         f"{row['rank']:3}  {row['similarity']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
+
+
+@app.command()
+def analyse(run: RunName,
+            kind: Annotated[Kind, typer.Option(help="pca, tsne and umap are maps; grid is snapped from a map.")],
+            scope: Annotated[Scope, typer.Option(help="Which images; sample is what is kept for every epoch.")] = "all",
+            frames: Annotated[str | None, typer.Option(help="frozen, initial, final or epochs, with commas.")] = None,
+            perplexity: Annotated[float | None, typer.Option(help="Of t-SNE.")] = None,
+            neighbors: Annotated[int | None, typer.Option(help="Of UMAP and the graph.")] = None,
+            min_dist: Annotated[float | None, typer.Option(help="Of UMAP.")] = None,
+            seed: Annotated[int | None, typer.Option(help="Of t-SNE and UMAP.")] = None,
+            source: Annotated[str | None, typer.Option(help="The map that a grid is snapped from.")] = None,
+            frame: Annotated[str | None, typer.Option(help="Which of its frames; else the last.")] = None,
+            wait: Annotated[bool, typer.Option(help="Follow it to its end.")] = True,
+            root: Root = None, as_json: Json = False) -> None:
+    """Compute a map, a graph or a grid of a finished run, and keep it. An interrupt stops it."""
+    found = find_run(run, _root(root))
+    if source is not None:
+        map_ = find_analysis(found, source)
+        source, frame = map_.id, frame or map_.spec().frames[-1]
+    given = {"frames": tuple(frames.split(",")) if frames else None, "perplexity": perplexity,
+             "n_neighbors": neighbors, "min_dist": min_dist, "seed": seed, "source": source, "frame": frame}
+    spec = plan_analysis(kind=kind, scope=scope, **{name: value for name, value in given.items() if value is not None})
+    analysis = jobs.analyse(found, spec)
+    typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
+    if wait:
+        _follow_analysis(analysis)
+    summary = _analysis_summary(analysis)
+    _answer(summary, as_json, lambda: [_analysis_line(summary)])
+    if wait and summary["state"] != "done":
+        _refuse(summary["message"] or f"The analysis ended as {summary['state']}.", 1)
+
+
+@app.command(name="analyse-work", hidden=True)
+def analyse_work(folder: Path) -> None:
+    """Execute an analysis here. `analyse` and the app call this."""
+    status = analyst.work(Analysis(folder.resolve()))
+    if status.state == "failed":
+        _refuse(status.message, 1)
+
+
+@app.command()
+def analyses(run: RunName, root: Root = None, as_json: Json = False) -> None:
+    """What was computed about a run, newest first."""
+    found = find_run(run, _root(root))
+    rows = [_analysis_summary(analysis) for analysis in list_analyses(found)]
+    _answer({"run": found.id, "analyses": rows}, as_json, lambda: [_analysis_line(row) for row in rows] or [
+        f"None yet. Compute one: python -m udml_core analyse {found.id} --kind tsne"])
 
 
 @app.command(name="export")
@@ -231,6 +281,33 @@ def _report_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
         _refuse(summary["message"] or f"The run ended as {summary['state']}.", 1)
 
 
+def _analysis_summary(analysis: Analysis) -> dict[str, Any]:
+    spec, status = analysis.spec(), analysis.status()
+    return {"analysis": analysis.id, "folder": str(analysis.folder), "kind": spec.kind, "state": status.state,
+            "phase": status.phase, "message": status.message,
+            "asked": spec.model_dump(include=set(COUNTED[spec.kind]))}
+
+
+def _analysis_line(row: dict[str, Any]) -> str:
+    asked = ", ".join(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}"
+                      for name, value in row["asked"].items() if name != "content")
+    return f"{row['analysis']}  {row['state']:11} {asked}  {row['message']}".rstrip()
+
+
+def _follow_analysis(analysis: Analysis) -> None:
+    """Tell on stderr how an analysis goes on, until it ends. An interrupt stops it."""
+    report = _progress()
+    try:
+        while (status := analysis.status()).state in LIVE_STATES:
+            if status.state == "running":
+                left = status.seconds_left
+                report(status.share, status.phase, "" if left is None else f", about {left:.0f} s left")
+            time.sleep(0.2)
+    except KeyboardInterrupt:
+        typer.echo("stopping the analysis", err=True)
+        jobs.stop(analysis)
+
+
 def _follow(run: Run, root: Path) -> None:
     """Tell on stderr how the run goes on, until it ends. An interrupt stops the run."""
     shown, offset = "", 0
@@ -270,14 +347,14 @@ def _parsed(settings: list[str]) -> dict[str, Any]:
     return values
 
 
-def _progress() -> Callable[[float, str], None]:
+def _progress() -> Callable[..., None]:
     """Say on stderr what is going on, a line a tenth."""
     last: dict[str, int] = {}
 
-    def report(share: float, what: str) -> None:
+    def report(share: float, what: str, more: str = "") -> None:
         tenth = int(share * 10)
         if last.get(what, -1) < tenth < 10:
-            typer.echo(f"{what}: {10 * tenth} %", err=True)
+            typer.echo(f"{what}: {10 * tenth} %{more}", err=True)
         last[what] = tenth
 
     return report

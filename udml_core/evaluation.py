@@ -14,39 +14,54 @@ import torch
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score
+from torch import Tensor
 
 Array = np.ndarray[Any, Any]
 
-CHUNK_ENTRIES = 30_000_000
+CHUNK_ENTRIES = 1_500_000
 QUANTUM = 1e-9
 KMEANS_SEED = 0
 KMEANS_RESTARTS = 3
 
 
-def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
-    """Each point's k nearest others, in chunks of (queries (q,), neighbors (q, k)).
+class _Distances:
+    """Which points are near to which: distance and index in one integer key, so that ties cannot go astray.
 
     Squared distances are computed in float64 around the mean and rounded to 1e-9 of the largest squared norm there,
-    which is above rounding noise; distance and index then form one integer key, so ties cannot go astray.
+    which is above rounding noise.
+    """
+
+    def __init__(self, embeddings: Array) -> None:
+        points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
+        self._points = points - points.mean(0)  # distances stay, and a common offset takes no digits from them
+        self._norms = self._points.square().sum(1)
+        self._quantum = max(float(self._norms.max()), 1e-300) * QUANTUM
+
+    def keys(self, rows: Tensor) -> Tensor:
+        """(q, n) int64 of some points (q,): smaller is nearer, no two are equal, a point itself is last."""
+        indices = torch.arange(len(self._points))
+        squared = torch.addmm(self._norms[rows, None] + self._norms, self._points[rows], self._points.T, alpha=-2)
+        keys = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(indices)).add_(indices)
+        keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
+        return keys
+
+
+def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
+    """Each point's k nearest others, in chunks of (queries (q,), neighbors (q, k)).
 
     Args:
         embeddings: (n, d).
         k: how many; at most n − 1.
     """
-    points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
-    points = points - points.mean(0)  # distances stay, and a common offset takes no digits from them
-    count = len(points)
-    norms = points.square().sum(1)
-    quantum = max(float(norms.max()), 1e-300) * QUANTUM
-    indices = torch.arange(count)
-    size = max(1, CHUNK_ENTRIES // count)
-    for start in range(0, count, size):
-        rows = indices[start : start + size]
-        squared = torch.addmm(norms[rows, None] + norms, points[rows], points.T, alpha=-2)
-        keys = squared.div_(quantum).round_().clamp_min_(0).to(torch.int64).mul_(count).add_(indices)
-        keys[torch.arange(len(rows)), rows] = torch.iinfo(torch.int64).max
-        chosen = torch.topk(keys, k, dim=1, largest=False, sorted=True).values
-        yield rows.numpy(), (chosen % count).numpy()
+    distances = _Distances(embeddings)
+    for rows in _chunks(len(embeddings)):
+        chosen = torch.topk(distances.keys(rows), k, dim=1, largest=False, sorted=True).indices
+        yield rows.numpy(), chosen.numpy()
+
+
+def _chunks(count: int) -> tuple[Tensor, ...]:
+    """Points (q,) whose distances to all are looked at together: so few that they stay in the processor's cache."""
+    return torch.arange(count).split(max(1, CHUNK_ENTRIES // count))
 
 
 def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 8)) -> dict[int, float]:
@@ -131,7 +146,16 @@ def trustworthiness(space: Array, embedding: Array, k: int = 12) -> Array:
     """Per point (n,), how little its k nearest in `embedding` were far in `space`; the mean is scikit-learn's.
 
     1 − 2n/(nk(2n−3k−1)) · n Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k), by point.
-    Continuity is the same with the two exchanged.
+
+    Raises:
+        ValueError: k is not below n/2.
+    """
+    return distortion(space, embedding, k)[0]
+
+
+def distortion(space: Array, embedding: Array, k: int = 12,
+               report: Callable[[float], None] = lambda _: None) -> tuple[Array, Array]:
+    """Trustworthiness and continuity per point, (n,) each. Continuity is trustworthiness with the two exchanged.
 
     Raises:
         ValueError: k is not below n/2.
@@ -139,14 +163,22 @@ def trustworthiness(space: Array, embedding: Array, k: int = 12) -> Array:
     count = len(space)
     if not 1 <= k < count / 2:
         raise ValueError(f"trustworthiness needs 1 ≤ k < n/2, got k={k} for n={count}")
-    near = np.concatenate([neighbors for _, neighbors in rankings(embedding, k)])
-    penalty = np.zeros(count)
-    for queries, order in rankings(space, count - 1):
-        ranks = np.empty((len(queries), count), dtype=np.int64)
-        np.put_along_axis(ranks, order, np.arange(1, count)[None, :], axis=1)
-        excess = np.take_along_axis(ranks, near[queries], axis=1) - k
-        penalty[queries] = np.maximum(excess, 0).sum(axis=1)
-    return 1.0 - penalty * 2.0 / (k * (2.0 * count - 3.0 * k - 1.0))
+    before, after = _Distances(space), _Distances(embedding)
+    excess = np.zeros((2, count))
+    for rows in _chunks(count):
+        there, here = before.keys(rows), after.keys(rows)
+        excess[0, rows] = _excess(there, here, k)
+        excess[1, rows] = _excess(here, there, k)
+        report((int(rows[-1]) + 1) / count)
+    trust, continuity = 1.0 - excess * 2.0 / (k * (2.0 * count - 3.0 * k - 1.0))
+    return trust, continuity
+
+
+def _excess(keys: Tensor, others: Tensor, k: int) -> Tensor:
+    """By row, Σ max(0, rank − k) in `keys` (q, n) over the k that are nearest by `others` (q, n)."""
+    near = keys.gather(1, torch.topk(others, k, dim=1, largest=False).indices)
+    ranks = torch.stack([(keys <= one[:, None]).sum(1) for one in near.T])
+    return (ranks - k).clamp_min(0).sum(0)
 
 
 def effective_rank(embeddings: Array) -> float:
@@ -196,8 +228,8 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     chosen = np.linspace(0, len(embeddings) - 1, min(sample, len(embeddings))).astype(int)
     if len(chosen) > 25:
         here, there = embeddings[chosen], space[chosen]
-        result["trustworthiness"] = 100 * float(trustworthiness(there, here).mean())
-        result["continuity"] = 100 * float(trustworthiness(here, there).mean())
+        trust, continuity = distortion(there, here)
+        result |= {"trustworthiness": 100 * float(trust.mean()), "continuity": 100 * float(continuity.mean())}
     result["effective rank"] = effective_rank(embeddings)
     report(1.0)
     return result

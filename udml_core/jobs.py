@@ -1,13 +1,19 @@
-"""Start, stop and queue runs. A run executes as `python -m udml_core work RUN` in a process group of its own."""
+"""Start, stop and queue what works in the background.
+
+A run executes as `python -m udml_core work RUN`, an analysis as `python -m udml_core analyse-work FOLDER`, each in a
+process group of its own. Runs take turns at a device; analyses run on the CPU at once.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,19 +22,23 @@ import numpy as np
 import psutil
 import torch
 from filelock import FileLock
+from PIL import Image
 
+from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds
 from udml_core.backbones.pooling import Pooling
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, read_image
 from udml_core.data.features import features_path
 from udml_core.data.places import cache_folder
-from udml_core.data.splits import VALIDATION_SHARE, SplitName, default_split, holdout, make_split
+from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import find_method
-from udml_core.runs import LIVE_STATES, Run, Select, Spec, Status, create, list_runs
+from udml_core.runs import Run, Spec, create, list_runs
+from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
 PATIENCE = 3.0
 """Seconds that a worker gets to end by itself."""
+MOST_PLACED = 200
 
 
 def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str = "efficientnet-lite0",
@@ -44,28 +54,28 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     if not 0 <= seed < 2**31:
         raise UserError(f"The seed must be between 0 and {2**31 - 1}, got {seed}.")
     name = split or default_split(dataset)
-    parts = make_split(dataset, name)
+    parts = make_split(dataset, name, select, seed)
     if len(parts.train) < 2 or len(parts.test) < 2:
         raise UserError(f"The split '{name}' needs at least 2 images in each half, got {len(parts.train)} to train and "
                         f"{len(parts.test)} to test. Add images or choose the split 'all'.")
     if select == "validation":
-        _check_validation(dataset, parts.train, seed)
+        _check_validation(dataset, parts)
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
     return Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
                 select=select)
 
 
-def _check_validation(dataset: Dataset, train: np.ndarray[Any, Any], seed: int) -> None:
+def _check_validation(dataset: Dataset, parts: Split) -> None:
     """MAP@R is defined where a class has two held-out images; without any, no epoch could be better than another."""
     if dataset.labels is None:
         raise UserError("Selecting the epoch by validation needs class labels, and this data set has none. "
                         "Use select 'last'.")
-    labels = dataset.labels[train]
-    if np.bincount(labels[holdout(labels, VALIDATION_SHARE, seed)]).max(initial=0) < 2:
+    if np.bincount(dataset.labels[parts.validation]).max(initial=0) < 2:
+        half = np.concatenate([parts.train, parts.validation])
         raise UserError(f"Selecting the epoch by validation holds out {VALIDATION_SHARE:.0%} of each class and needs "
                         f"two images of one class there; the largest class of the training half has "
-                        f"{np.bincount(labels).max()} images. Use select 'last', or add images.")
+                        f"{np.bincount(dataset.labels[half]).max()} images. Use select 'last', or add images.")
 
 
 @dataclass(frozen=True)
@@ -116,36 +126,95 @@ def submit(spec: Spec, root: Path) -> Run:
     return run
 
 
-def resume(run: Run) -> None:
-    """Go on with a run behind its last finished epoch.
+def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None) -> Analysis:
+    """The analysis that was asked for: the one that is there or under way, else one that is started now.
+
+    Args:
+        images: PNG files that are to be placed, by name; see `place_images`.
+
+    Raises:
+        UserError: the run is not done, or the map that it is to be made from is not.
+    """
+    status = run.status()
+    if status.state != "done":
+        raise UserError(f"Only finished runs are analysed, and {run.id} is {status.state}. {ADVICE[status.state]}")
+    if spec.source and not find_analysis(run, spec.source).is_done():
+        raise UserError(f"The map {spec.source} is needed first, and it is "
+                        f"{find_analysis(run, spec.source).status().state}.")
+    analysis = analysis_at(run, spec)
+    if not analysis.folder.exists():
+        _launch(create_analysis(run, spec, images))
+    elif not analysis.is_done() and analysis.status().state not in LIVE_STATES:
+        _start_again(analysis)
+    return analysis
+
+
+def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tuple[str, bytes]]) -> Analysis:
+    """Place images that a person brings on a frame of a finished map, in the background.
+
+    Args:
+        files: names, and contents in any format that is read.
+
+    Raises:
+        UserError: a file is no image, there are none or too many, or the map has no such frame.
+    """
+    if not 1 <= len(files) <= MOST_PLACED:
+        raise UserError(f"Between 1 and {MOST_PLACED} images are placed at a time, got {len(files)}.")
+    if frame not in projection.spec().frames:
+        raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, "
+                        f"and '{frame}' was asked for.")
+    images = {f"{number:04d}.png": _as_png(name, content) for number, (name, content) in enumerate(files)}
+    digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
+    spec = AnalysisSpec(kind="placed", source=projection.id, frame=frame, names=tuple(name for name, _ in files),
+                        content=digest)
+    return analyse(run, spec, images)
+
+
+def _as_png(name: str, content: bytes) -> bytes:
+    try:
+        image = read_image(io.BytesIO(content))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise UserError(f"{name} must be an image, and could not be read: {error}") from error
+    written = io.BytesIO()
+    image.save(written, "PNG")
+    return written.getvalue()
+
+
+def resume(task: Run | Analysis) -> None:
+    """Go on with a run behind its last finished epoch, or compute an analysis again.
 
     Raises:
         UserError: it is done, or a worker is at it.
     """
-    status = run.status()
-    if status.state == "done":
-        raise UserError(f"The run {run.id} is done; there is nothing to resume.")
-    if status.state in LIVE_STATES:
-        raise UserError(f"The run {run.id} is {status.state} already.")
-    run.clear_failure()
-    run.write_status(Status(state="waiting", ticket=time.time(), epoch=status.epoch, epochs=status.epochs))
-    _launch(run)
+    state = task.status().state
+    if state == "done":
+        raise UserError(f"{task.id} is done; there is nothing to resume.")
+    if state in LIVE_STATES:
+        raise UserError(f"{task.id} is {state} already.")
+    _start_again(task)
 
 
-def stop(run: Run) -> Status:
-    """End a run's whole process group: asked first, after three seconds by force. Finished epochs stay."""
-    run.request_stop()
+def _start_again(task: Run | Analysis) -> None:
+    status = task.stored_status()
+    task.clear_failure()
+    task.write_status(Status(state="waiting", ticket=time.time(), epoch=status.epoch, epochs=status.epochs))
+    _launch(task)
+
+
+def stop(task: Task) -> Status:
+    """End a task's whole process group: asked first, after three seconds by force. Finished epochs stay."""
+    task.request_stop()
     for order in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
-        if not run.is_alive():
+        if not task.is_alive():
             break
-        _signal_group(run, order)
+        _signal_group(task, order)
         deadline = time.monotonic() + PATIENCE
-        while run.is_alive() and time.monotonic() < deadline:
+        while task.is_alive() and time.monotonic() < deadline:
             time.sleep(0.05)
-    status = run.stored_status()
+    status = task.stored_status()
     if status.state in LIVE_STATES:
         status = status.model_copy(update={"state": "stopped", "finished": time.time(), "message": "Stopped."})
-        run.write_status(status)
+        task.write_status(status)
     return status
 
 
@@ -170,26 +239,27 @@ def device_lock(device: str) -> FileLock:
     return FileLock(folder / f"{device.replace(':', '-')}.lock")
 
 
-def _launch(run: Run) -> None:
+def _launch(task: Run | Analysis) -> None:
+    command = "work" if isinstance(task, Run) else "analyse-work"
     package_root = str(Path(__file__).resolve().parents[1])
     paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
     group: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    with run.log_path.open("ab") as log:
-        subprocess.Popen([sys.executable, "-m", "udml_core", "work", str(run.folder)], stdin=subprocess.DEVNULL,
+    with task.log_path.open("ab") as log:
+        subprocess.Popen([sys.executable, "-m", "udml_core", command, str(task.folder)], stdin=subprocess.DEVNULL,
                          stdout=log, stderr=log, env=environment, **group)
 
 
-def _signal_group(run: Run, order: int) -> None:
+def _signal_group(task: Task, order: int) -> None:
     """Signal the worker and what it started. The lock is held, so the number in the status is the worker's."""
-    number = run.stored_status().pid
+    number = task.stored_status().pid
     if number is None:
         return
     try:
         worker = psutil.Process(number)
-        if not any(run.id in word for word in worker.cmdline()):  # a number that was given out again
+        if not any(task.id in word for word in worker.cmdline()):  # a number that was given out again
             return
         family = [worker, *worker.children(recursive=True)]
     except psutil.NoSuchProcess:

@@ -19,7 +19,8 @@ from udml_core.data.splits import Split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import Embedder
 from udml_core.neighbors import build_index, read_index, search
-from udml_core.runs import ADVICE, Run
+from udml_core.runs import Run
+from udml_core.tasks import ADVICE
 
 Array = np.ndarray[Any, Any]
 Which = Literal["initial", "final"]

@@ -1,4 +1,4 @@
-"""A run is a folder. The only file that knows the names of a run's files."""
+"""A run is a folder. The only file that knows the names of a run's own files."""
 
 from __future__ import annotations
 
@@ -18,37 +18,22 @@ from typing import Any, Literal
 
 import numpy as np
 import safetensors
-from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from safetensors.torch import save
 from torch import Tensor
 
 from udml_core.backbones import EncoderSpec
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import existing_path
-from udml_core.data.splits import SplitName
-from udml_core.data.storage import replace_bytes, replace_text
+from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
+from udml_core.data.storage import read_array, replace_array, replace_bytes, replace_text
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
 from udml_core.methods import Embedder, Method, find_method
+from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
-Select = Literal["last", "validation"]
-State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
-LIVE_STATES: tuple[State, ...] = ("waiting", "running")
-STARTING_SECONDS = 30.0
-"""How long a submitted worker may take until it holds its lock and has written its process number."""
-BALLAST_BYTES = 65_536
-SHARE_TO_GO_BY = 0.03
-"""The share of a phase from which its time left is told."""
-ADVICE: dict[State, str] = {
-    "waiting": "It waits for the device.",
-    "running": "It is being trained.",
-    "done": "",
-    "failed": "See its message, then resume it or train again.",
-    "stopped": "Resume it to go on behind its last finished epoch.",
-    "interrupted": "Its worker died. Resume it to go on behind its last finished epoch.",
-}
-"""What a person can do about a run in each state."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
@@ -75,37 +60,6 @@ class Spec(BaseModel):
         return find_method(self.method).make(self.fields)
 
 
-class Status(BaseModel):
-    """Where a run stands. share: of the phase that is going on, 0 to 1. ticket: its place in the order of arrival."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    state: State = "waiting"
-    phase: str = ""
-    phase_started: float = 0.0
-    share: float = 0.0
-    epoch: int = 0
-    epochs: int = 0
-    ticket: float = 0.0
-    started: float | None = None
-    finished: float | None = None
-    heartbeat: float = 0.0
-    epoch_seconds: float | None = None
-    pid: int | None = None
-    message: str = ""
-
-    @property
-    def seconds_left(self) -> float | None:
-        """Time left of the training, or of the phase before or after it; None until there is something to go by."""
-        if self.state != "running":
-            return None
-        gone = self.heartbeat - self.phase_started
-        if self.phase != "training":
-            return gone * (1 - self.share) / self.share if self.share > SHARE_TO_GO_BY else None
-        epoch = self.epoch_seconds or (gone / self.share if self.share > SHARE_TO_GO_BY else None)
-        return None if epoch is None else max(0.0, (self.epochs - self.epoch - self.share) * epoch)
-
-
 def installed_versions() -> dict[str, str]:
     """Python's and the numerical packages' versions."""
     found = {"python": platform.python_version()}
@@ -123,16 +77,8 @@ def runs_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Task):
     """A run's folder, with reading and writing of every file in it."""
-
-    folder: Path
-
-    @property
-    def id(self) -> str:
-        return self.folder.name
-
-    # What it is and where it stands
 
     def spec(self) -> Spec:
         """Raises:
@@ -143,73 +89,18 @@ class Run:
         except (OSError, ValidationError) as error:
             raise UserError(f"{path} must describe a run and could not be read: {error}") from error
 
-    def stored_status(self) -> Status:
-        """The status as last written, whether or not anybody is alive to change it."""
-        try:
-            return Status.model_validate_json((self.folder / "status.json").read_text())
-        except (OSError, ValidationError):
-            return Status(state="interrupted", message="The status file could not be read.")
+    def dataset(self, report: Report = lambda _share, _what: None) -> Dataset:
+        """The data set that the run began with.
 
-    def status(self) -> Status:
-        """The status, `interrupted` where the worker that should be working is dead."""
-        status = self.stored_status()
-        if status.state in LIVE_STATES and not self.is_alive():
-            starting = status.pid is None and time.time() - status.ticket < STARTING_SECONDS
-            if not starting:
-                after = self.stored_status()
-                if after.state != status.state:  # it ended between the two looks
-                    return after
-                return status.model_copy(update={"state": "interrupted"})
-        return status
-
-    def write_status(self, status: Status) -> None:
-        replace_text(self.folder / "status.json", status.model_dump_json())
-
-    def lock(self) -> FileLock:
-        """Held by the worker while it lives."""
-        return FileLock(self.folder / "lock")
-
-    def is_alive(self) -> bool:
-        """Whether a worker holds the lock; never judged by a process number."""
-        try:
-            with self.lock().acquire(timeout=0.05, poll_interval=0.01):
-                return False
-        except Timeout:
-            return True
-        except OSError:
-            return False
-
-    @property
-    def log_path(self) -> Path:
-        return self.folder / "log.txt"
-
-    def log_tail(self, lines: int = 20) -> str:
-        return _tail(self.log_path, lines)
-
-    def error(self) -> str:
-        """The trace of a failure, or nothing."""
-        return _tail(self.folder / "error.txt", 10_000)
-
-    def write_error(self, trace: str) -> None:
-        (self.folder / "error.txt").write_text(trace)
-
-    def clear_failure(self) -> None:
-        """Forget what ended the run before, on the way to going on with it."""
-        (self.folder / "error.txt").unlink(missing_ok=True)
-        (self.folder / "stop").unlink(missing_ok=True)
-
-    def request_stop(self) -> None:
-        (self.folder / "stop").touch()
-
-    def stop_requested(self) -> bool:
-        return (self.folder / "stop").exists()
-
-    def reserve(self) -> None:
-        """Keep a little room, so that a full disk leaves space for the message."""
-        (self.folder / "ballast").write_bytes(bytes(BALLAST_BYTES))
-
-    def release_reserve(self) -> None:
-        (self.folder / "ballast").unlink(missing_ok=True)
+        Raises:
+            UserError: it is gone, or has changed since.
+        """
+        spec = self.spec()
+        dataset = catalog.load(spec.dataset, report)
+        if dataset.fingerprint != spec.fingerprint:
+            raise UserError(f"The data set '{spec.dataset}' has changed since this run was started, so its images and "
+                            "their order are not the same. Restore it, or start a new run.")
+        return dataset
 
     # Curves and epochs
 
@@ -257,9 +148,30 @@ class Run:
         """Epochs that can be read, ascending."""
         return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdigit())
 
+    def write_sample_indices(self, indices: Array) -> None:
+        """Keep which images the fixed sample is."""
+        path = self.folder / "epochs" / "sample.npy"
+        path.parent.mkdir(exist_ok=True)
+        replace_array(path, indices)
+
+    def sample_indices(self) -> Array:
+        """Data set positions (s,) int64, ascending, of the fixed sample whose embedding is kept for every epoch.
+
+        Raises:
+            UserError: no epoch is there yet, or a run from before they were kept has lost its data set.
+        """
+        path = self.folder / "epochs" / "sample.npy"
+        if path.exists():
+            return read_array(path)
+        numbers = self.epoch_numbers()
+        if not numbers:
+            raise UserError(f"The run {self.id} has no epoch yet, so it has no sample. Wait for its first epoch.")
+        test = make_split(self.dataset(), self.spec().split).test
+        return fixed_sample(test, len(self.epoch_sample(numbers[0])))
+
     def epoch_sample(self, number: int) -> Array:
         """The embedding of the fixed sample after an epoch (0: before the first)."""
-        return _load(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
+        return read_array(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
 
     def explanations(self, number: int) -> list[Explanation]:
         """What the method explained itself with in an epoch, as arrays."""
@@ -322,15 +234,11 @@ class Run:
         return self.folder / "index.faiss"
 
     def write_embeddings(self, which: Literal["initial", "final"], embeddings: Array) -> None:
-        path = self._embeddings_path(which)
-        aside = path.with_suffix(".part")
-        with aside.open("wb") as file:
-            np.save(file, embeddings)
-        aside.replace(path)
+        replace_array(self._embeddings_path(which), embeddings)
 
     def embeddings(self, which: Literal["initial", "final"]) -> Array:
         """(n, l) float32 of all images, memory-mapped."""
-        return _load(self._embeddings_path(which), mapped=True)
+        return read_array(self._embeddings_path(which), mapped=True)
 
     def _embeddings_path(self, which: Literal["initial", "final"]) -> Path:
         return self.folder / ("embeddings.npy" if which == "final" else "embeddings-initial.npy")
@@ -418,19 +326,3 @@ def jsonable(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _load(path: Path, mapped: bool = False) -> Array:
-    try:
-        loaded: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
-        return loaded
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} should hold an array of this run and could not be read: {error}. "
-                        "Resume the run, or train it again.") from error
-
-
-def _tail(path: Path, lines: int) -> str:
-    try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
-    except OSError:
-        return ""

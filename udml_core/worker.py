@@ -2,94 +2,45 @@
 
 from __future__ import annotations
 
-import errno
 import logging
-import os
-import shutil
-import signal
 import time
-import traceback
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
+from udml_core import analyst
+from udml_core.analyses import plan_analysis
 from udml_core.backbones import Encoder
-from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of
-from udml_core.data.splits import VALIDATION_SHARE, Split, holdout, make_split
+from udml_core.data.splits import Split, fixed_sample, make_split
+from udml_core.data.thumbnails import sheets_of
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, evaluate, map_at_r, neighbor_stability, recall_at_k
+from udml_core.execution import Reporter, execute
 from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place
 from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
 from udml_core.neighbors import build_index, write_index
-from udml_core.runs import BALLAST_BYTES, Run, Status
+from udml_core.runs import Run
+from udml_core.tasks import Status
 
 Array = np.ndarray[Any, Any]
-SAMPLE = 1000
-"""Images of the fixed sample whose embedding is kept for every epoch."""
+SAMPLE, TRAINED_SAMPLE = 3000, 1000
+"""Images of the fixed sample whose embedding is kept for every epoch; fewer where each passes a trained encoder."""
+JUDGED = 1000
+"""Of the sample, how many the curves are computed from."""
 TRIPLETS_KEPT = 2000
-HEARTBEAT = 0.5
+GRAPH_NEIGHBORS = 50
 log = logging.getLogger("udml")
-
-
-class StopRequestedError(BaseException):
-    """The worker was told to end; not an Exception, so that nothing on the way swallows it."""
-
-
-class Reporter:
-    """Writes the status, at most twice a second unless something changed that a person waits for."""
-
-    def __init__(self, run: Run) -> None:
-        self._run = run
-        self._last = 0.0
-        self.status = run.stored_status()
-
-    def change(self, **values: Any) -> None:
-        """Write at once."""
-        now = time.time()
-        if values.get("phase", self.status.phase) != self.status.phase:
-            values["phase_started"] = now
-        self.status = self.status.model_copy(update=values | {"heartbeat": now})
-        self._run.write_status(self.status)
-        self._last = time.monotonic()
-
-    def share(self, share: float, phase: str) -> None:
-        """Write now and then."""
-        if phase != self.status.phase or time.monotonic() - self._last > HEARTBEAT:
-            self.change(share=share, phase=phase)
 
 
 def work(run: Run) -> Status:
     """Take a run from where it stands to its end. Its failure is written down, not raised."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", force=True)
-    with run.lock().acquire(timeout=5):
-        if run.stop_requested():
-            run.write_status(run.stored_status().model_copy(update={"state": "stopped", "finished": time.time()}))
-            return run.stored_status()
-        previous = signal.signal(signal.SIGTERM, _on_terminate)
-        reporter = Reporter(run)
-        try:
-            reporter.change(state="waiting", pid=os.getpid(), message="", phase="waiting")
-            run.reserve()
-            _in_turn(run, reporter)
-        except StopRequestedError:
-            log.info("stopped")
-            reporter.change(state="stopped", finished=time.time(), message="Stopped.")
-        except Exception as error:
-            _record_failure(run, reporter, error)
-        finally:
-            run.release_reserve()
-            signal.signal(signal.SIGTERM, previous)
-        return reporter.status
-
-
-def _on_terminate(_number: int, _frame: Any) -> None:
-    raise StopRequestedError
+    return execute(run, lambda reporter: _in_turn(run, reporter))
 
 
 def _in_turn(run: Run, reporter: Reporter) -> None:
@@ -106,51 +57,24 @@ def _in_turn(run: Run, reporter: Reporter) -> None:
     try:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
         _Work(run, reporter).all()
-        reporter.change(state="done", finished=time.time(), phase="", share=1.0)
-        log.info("done")
     finally:
         device.release()
 
 
-def _record_failure(run: Run, reporter: Reporter, error: Exception) -> None:
-    """A message that a person can use in the status, the trace in error.txt, also where the disk is full."""
-    disk_is_full = _is_disk_full(run, error)
-    run.release_reserve()
-    trace = traceback.format_exc()
-    if isinstance(error, UserError):
-        message = str(error)
-    elif disk_is_full:
-        message = "The disk is full. Finished epochs are kept: free some space, then resume the run."
-    elif isinstance(error, MemoryError | torch.cuda.OutOfMemoryError):
-        message = "The memory did not suffice. Choose a smaller batch, image size or data set, then train again."
-    else:
-        message = f"{type(error).__name__}: {error}"
-    try:
-        log.error("%s\n%s", message, trace)
-        run.write_error(trace)
-    except OSError:
-        pass
-    reporter.change(state="failed", finished=time.time(), message=message)
-
-
-def _is_disk_full(run: Run, error: Exception) -> bool:
-    """By the error's number; NumPy and faiss lose it, so also by the room that is left beside the reserve."""
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return True
-    return isinstance(error, OSError | RuntimeError) and shutil.disk_usage(run.folder).free < BALLAST_BYTES
-
-
 @dataclass(frozen=True)
 class Loaded:
-    """What training and evaluation start from. `validation` (v,) are training images that `fit` never sees."""
+    """What training and evaluation start from.
+
+    features (n, d) of all images. sample (s,): data set positions of the fixed sample. judged: rows of the sample that
+    the curves are computed from.
+    """
 
     dataset: Dataset
     encoder: Encoder
     features: Array
     split: Split
-    train: Array
-    validation: Array
     sample: Array
+    judged: Array
 
 
 class _Work:
@@ -165,10 +89,12 @@ class _Work:
 
     def all(self) -> None:
         loaded = load(self.run, self.reporter.share)
+        sheets_of(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0)
         evaluate_run(self.run, loaded, self.reporter.share)
+        self._analyse(len(loaded.split.train))
 
     def _train(self, loaded: Loaded) -> Embedder:
         data = self._training_data(loaded)
@@ -208,11 +134,13 @@ class _Work:
         pixels = None
         if self.method.trains_encoder and loaded.encoder.trainable:
             pixels = pixels_of(loaded.dataset, loaded.encoder, self.reporter.share)
-        return training_data(loaded.features, loaded.dataset.labels, loaded.train, self.method.supervision, pixels)
+        return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
+                             pixels)
 
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""
         initial.save(self.run.initial_embedder_path)
+        self.run.write_sample_indices(loaded.sample)
         row = self._measured(loaded, Epoch(0, {}, initial, (), {}))
         self.run.append_metrics(row)
 
@@ -221,17 +149,20 @@ class _Work:
         embedder = epoch.embedder.eval()
         sample = embed(embedder, loaded, loaded.sample)
         self.run.write_epoch(epoch.number, [thinned(one, TRIPLETS_KEPT) for one in epoch.explanations], sample)
-        row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(sample)}
+        judged = sample[loaded.judged]
+        row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(judged)}
         before = self.run.epoch_numbers()
-        if epoch.number - 1 in before and len(sample) > 20:
-            row["neighbor stability"] = neighbor_stability(self.run.epoch_sample(epoch.number - 1), sample)
+        if epoch.number - 1 in before and len(judged) > 20:
+            earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
+            row["neighbor stability"] = neighbor_stability(earlier, judged)
         labels = loaded.dataset.labels
         if labels is not None:
-            row["sample recall@1"] = recall_at_k(sample, labels[loaded.sample], (1,))[1]
-            row["sample map@r"] = map_at_r(sample, labels[loaded.sample])[0]
-            if len(loaded.validation):
-                held_out = embed(embedder, loaded, loaded.validation)
-                row["validation map@r"] = map_at_r(held_out, labels[loaded.validation])[0]
+            of_judged = labels[loaded.sample[loaded.judged]]
+            row["sample recall@1"] = recall_at_k(judged, of_judged, (1,))[1]
+            row["sample map@r"] = map_at_r(judged, of_judged)[0]
+            validation = loaded.split.validation
+            if len(validation):
+                row["validation map@r"] = map_at_r(embed(embedder, loaded, validation), labels[validation])[0]
         return row
 
     def _keep(self, loaded: Loaded, embedder: Embedder) -> None:
@@ -246,6 +177,16 @@ class _Work:
         embedder.save(self.run.embedder_path)
 
 
+    def _analyse(self, trained: int) -> None:
+        """What is cheap and always wanted: the principal plane of all images, and the graph of the training half."""
+        k = getattr(self.method, "n_neighbors", min(GRAPH_NEIGHBORS, trained - 1))
+        for kind, given in (("pca", {}), ("graph", {"scope": "train", "n_neighbors": k})):
+            try:
+                analyst.keep(self.run, plan_analysis(kind=kind, **given), self.reporter.share)
+            except UserError as error:
+                log.info("no %s: %s", kind, error)
+
+
 def load(run: Run, report: Report) -> Loaded:
     """The data set, its frozen features and its halves.
 
@@ -253,22 +194,18 @@ def load(run: Run, report: Report) -> Loaded:
         UserError: the data set is gone or is not the one that the run began with.
     """
     spec = run.spec()
-    dataset = catalog.load(spec.dataset, report)
-    if dataset.fingerprint != spec.fingerprint:
-        raise UserError(f"The data set '{spec.dataset}' has changed since this run was started, so its images and "
-                        "their order are not the same. Restore it, or start a new run.")
+    dataset = run.dataset(report)
     device = torch.device(spec.device)
     encoder = Encoder(spec.encoder).to(device)
     features = features_of(dataset, encoder, report)
-    split = make_split(dataset, spec.split)
-    held_out = np.zeros(len(split.train), dtype=bool)
-    if spec.select == "validation" and dataset.labels is not None:
-        held_out = holdout(dataset.labels[split.train], VALIDATION_SHARE, spec.seed)
+    split = make_split(dataset, spec.split, spec.select, spec.seed)
+    if len(split.validation):
         log.info("selection uses %d labelled images of the training half that fit never sees; fit sees %d images and "
-                 "no labels beyond those its method declares", held_out.sum(), (~held_out).sum())
-    count = min(SAMPLE, len(split.test))
-    sample = np.sort(np.random.default_rng(0).permutation(split.test)[:count])
-    return Loaded(dataset, encoder, features, split, split.train[~held_out], split.train[held_out], sample)
+                 "no labels beyond those its method declares", len(split.validation), len(split.train))
+    size = TRAINED_SAMPLE if spec.build_method().trains_encoder else SAMPLE
+    sample = run.sample_indices() if run.epoch_numbers() else fixed_sample(split.test, size)
+    judged = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
+    return Loaded(dataset, encoder, features, split, sample, judged)
 
 
 def embed(embedder: Embedder, loaded: Loaded, positions: Array,
@@ -308,7 +245,7 @@ def evaluate_run(run: Run, loaded: Loaded, tell: Report) -> dict[str, dict[str, 
 
 def _pca(loaded: Loaded, width: int, features: Array) -> Array:
     """PCA of the training half's unit features at a width, or as near to it as they allow."""
-    data = training_data(loaded.features, None, loaded.train, "none")
+    data = training_data(loaded.features, None, loaded.split.train, "none")
     most = min(width, *data.features.shape)
     setting = Setting(0, next(loaded.encoder.buffers()).device, loaded.encoder)
     (epoch,) = PCA(dimension=most).fit(data, setting)

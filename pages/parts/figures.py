@@ -29,8 +29,16 @@ def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
 
 
-def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str) -> None:
-    """One curve over the epochs, a line a run, told apart by colour and dash."""
+def draw(figure: go.Figure, key: str, alt: str) -> None:
+    """A chart as wide as its place, which can be saved as an SVG or PNG file."""
+    kind = st.session_state.get("chart-format", "svg")
+    st.plotly_chart(figure, key=key, width="stretch", alt=alt,
+                    config={"displaylogo": False, "modeBarButtons": [["toImage"]],
+                            "toImageButtonOptions": {"format": kind, "filename": key}})
+
+
+def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None) -> None:
+    """One curve over the epochs, a line a run, told apart by colour and dash; a line marks the cursor's epoch."""
     figure = go.Figure()
     last = []
     for position, (run, rows) in enumerate(runs.items()):
@@ -45,8 +53,9 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str) 
                          hovermode="x unified")
     figure.update_yaxes(tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
-    st.plotly_chart(figure, key=key, width="stretch", config={"displayModeBar": False},
-                    alt=f"{title} over the epochs: {'; '.join(last)}.")
+    if cursor is not None:
+        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot"})
+    draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
 
 
 def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) -> None:
@@ -55,8 +64,7 @@ def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) ->
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=max(160, 24 * len(names) + 70),
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
     figure.update_yaxes(autorange="reversed")
-    st.plotly_chart(figure, key=key, width="stretch", config={"displayModeBar": False},
-                    alt=f"{title}: from {min(values)} to {max(values)}.")
+    draw(figure, key, f"{title}: from {min(values)} to {max(values)}.")
 
 
 def table_behind(label: str, frame: pd.DataFrame) -> None:

@@ -1,22 +1,23 @@
-"""A gallery of a data set's images: one sprite sheet, clickable tiles."""
+"""A gallery of a data set's images: clickable tiles cut out of sprite sheets."""
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import streamlit as st
-from PIL import Image, ImageOps
 
-from pages.parts.loading import opened_dataset
+from pages.parts.browser import Array, Message, component, packed_mask, unpacked
+from pages.parts.selection import Selection, select
+from pages.parts.thumbnails import OWN_SHEET, all_sheets, own_sheet
 from udml_core.data.dataset import Dataset
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
-COLUMNS = 12
 Mark = Literal["", "hit", "miss", "query"]
+HTML = '<div class="grid" role="group"></div>\n'
+LISTED_INSIDE = 200
+"""More tiles than this are fetched once instead of travelling with every message."""
 
 
 @dataclass(frozen=True)
@@ -29,46 +30,71 @@ class Tile:
     badge: str = ""
 
 
-def tile_of(dataset: Dataset, index: int) -> Tile:
-    """An image under its class, or under its name where it has none."""
+def mark_of(dataset: Dataset, index: int, query: int) -> Mark:
+    """Whether an image is of the query's class; nothing without classes."""
+    if dataset.labels is None:
+        return ""
+    return "hit" if dataset.labels[index] == dataset.labels[query] else "miss"
+
+
+def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> Tile:
+    """An image under its class, or under its name where it has none; a badge takes that place."""
     name = dataset.names[index] if dataset.labels is None else dataset.class_names[dataset.labels[index]]
-    return Tile(index, dataset.caption(index), badge=name.rsplit("/", 1)[-1])
+    return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
 
 
-def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104,
-            chosen: int | None = None) -> int | None:
-    """Draw tiles; the position of the image that was just picked, or None.
+def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104, chosen: int | None = None,
+            height: int | None = None) -> int | None:
+    """Draw tiles; the position in the data set of the image that was just picked, or None.
 
     Args:
         label: what the gallery shows, read out by screen readers.
         side: least width of a tile in pixels.
+        chosen: the image to frame.
+        height: scroll within so many pixels.
     """
-    sheet = _sheet(dataset.name, dataset.fingerprint, tuple(tile.id for tile in tiles), side)
-    header = json.dumps({"tiles": [asdict(tile) for tile in tiles], "columns": min(COLUMNS, len(tiles)),
-                         "side": side, "chosen": chosen, "label": label}).encode()
-    result = _component()(data=len(header).to_bytes(4, "little") + header + sheet, key=key,
-                          on_picked_change=lambda: None)
-    picked = result.picked
-    return None if picked is None else int(picked)
+    message = Message()
+    header = _header(message, dataset, tiles, label, side, height) | {"multiple": False, "chosen": chosen}
+    result = component("gallery", HTML)(data=message.packed(header), key=key, on_picked_change=lambda: None)
+    return None if result.picked is None else int(result.picked)
 
 
-@st.cache_resource
-def _component():  # type: ignore[no-untyped-def]
-    return st.components.v2.component("udml_gallery", html='<div class="grid" role="group"></div>\n',
-                                      css=(ASSETS / "gallery.css").read_text(),
-                                      js=(ASSETS / "gallery.js").read_text())
+def gallery_selection(dataset: Dataset, tiles: list[Tile], label: str, key: str, held: Selection, side: int = 72,
+                      height: int = 420) -> int | None:
+    """Draw tiles of which several can be selected, as part of the data set's one selection.
+
+    Click or Space selects, Shift-click a range, Esc none. Returns the image that was just picked (Enter or
+    double-click), or None.
+    """
+    message = Message()
+    ids = np.array([tile.id for tile in tiles], dtype=np.int64)
+    mask = packed_mask(np.flatnonzero(np.isin(ids, held.ids)), len(ids))
+    header = _header(message, dataset, tiles, label, side, height) | {
+        "multiple": True, "selection": {"mask": message.inside(mask), "revision": held.revision}}
+    result = component("gallery", HTML)(
+        data=message.packed(header), key=key, on_picked_change=lambda: None,
+        on_selection_change=lambda: _selected(key, dataset.fingerprint, ids))
+    return None if result.picked is None else int(result.picked)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], side: int) -> bytes:  # noqa: ARG001
-    """The images as squares in rows of COLUMNS, one WebP file."""
-    dataset = opened_dataset(name)
-    columns = min(COLUMNS, len(indices))
-    cell = max(side, 64)
-    sheet = Image.new("RGB", (columns * cell, -(-len(indices) // columns) * cell), "white")
-    for position, index in enumerate(indices):
-        square = ImageOps.pad(dataset.images[index], (cell, cell), Image.Resampling.LANCZOS, color="white")
-        sheet.paste(square, (position % columns * cell, position // columns * cell))
-    buffer = io.BytesIO()
-    sheet.save(buffer, "WEBP", quality=90)
-    return buffer.getvalue()
+def _selected(key: str, fingerprint: str, ids: Array) -> None:
+    """What is selected here and not shown here stays; what is shown is as the tiles say."""
+    answer: dict[str, Any] | None = st.session_state[key].selection
+    if not answer or answer["count"] != len(ids):
+        return
+    held = st.session_state.get("selection")
+    others = held.ids[~np.isin(held.ids, ids)] if isinstance(held, Selection) else np.zeros(0, dtype=np.int64)
+    chosen = ids[unpacked(answer["mask"], len(ids))]
+    select(fingerprint, np.concatenate([others, chosen]), int(answer["revision"]))
+
+
+def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, side: int,
+            height: int | None) -> dict[str, Any]:
+    ids = tuple(tile.id for tile in tiles)
+    by_place = len(ids) <= OWN_SHEET
+    listed: dict[str, Any] = {"list": [asdict(tile) for tile in tiles]}
+    if len(tiles) > LISTED_INSIDE:
+        listed = {"url": message.url(json.dumps(listed["list"]).encode(), "application/json")}
+    sheets = own_sheet(message, dataset, ids, side) if by_place else all_sheets(message, dataset)
+    return {"label": label, "side": side, "height": height, "group": dataset.fingerprint[:8], "tiles": listed,
+            "sheets": sheets, "byPlace": by_place}

@@ -9,9 +9,10 @@ import streamlit as st
 
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.splits import Select, Split, SplitName, make_split
 from udml_core.errors import UserError
 from udml_core.retrieval import Retrieval
-from udml_core.runs import find_run, runs_folder
+from udml_core.runs import Run, find_run, runs_folder
 
 
 def opened_dataset(name: str) -> Dataset:
@@ -20,11 +21,17 @@ def opened_dataset(name: str) -> Dataset:
     Raises:
         UserError: it is not there.
     """
+    return _dataset(*_present(name))
+
+
+@st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
+def _present(name: str) -> tuple[str, int | None]:
+    """A data set's own name and how many images it has now; looking through a large folder takes a while."""
     source = catalog.find(name)
     problem = source.missing()
     if problem:
         raise UserError(problem)
-    return _dataset(source.name, source.images)
+    return source.name, source.images
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
@@ -64,3 +71,14 @@ def told() -> Iterator[None]:
     except UserError as error:
         st.error(str(error), icon=":material/error:")
 
+
+
+@st.cache_data(max_entries=16, show_spinner=False)
+def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int) -> Split:  # noqa: ARG001
+    return make_split(opened_dataset(name), split, select, seed)
+
+
+def opened_split(run: Run) -> Split:
+    """The halves of a run's data set as the run used them."""
+    spec = run.spec()
+    return _split(spec.dataset, spec.fingerprint, spec.split, spec.select, spec.seed)

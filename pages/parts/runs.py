@@ -10,7 +10,8 @@ import streamlit as st
 
 from udml_core import jobs
 from udml_core.methods import find_method
-from udml_core.runs import ADVICE, Run, Spec, Status, runs_folder
+from udml_core.runs import Run, Spec, runs_folder
+from udml_core.tasks import ADVICE, Status
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}

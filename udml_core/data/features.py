@@ -16,7 +16,7 @@ from filelock import FileLock
 
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.places import cache_folder
+from udml_core.data.places import dataset_cache
 from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
 
@@ -43,7 +43,7 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
 
 def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     """Where the features lie once computed."""
-    return _folder(dataset) / f"{spec.key}.npy"
+    return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"
 
 
 def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
@@ -51,7 +51,7 @@ def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share
     channels = 1 if dataset.gray else 3
     side = encoder.spec.size
     prepared = _Prepared(dataset, encoder)
-    path = _folder(dataset) / f"pixels-{side}.npy"
+    path = dataset_cache(dataset.fingerprint) / f"pixels-{side}.npy"
     return _filled(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
                    lambda start, stop: prepared[start:stop][:, :channels], report, "images")
 
@@ -88,10 +88,6 @@ class _Prepared:
 
     def _read(self, start: int, stop: int) -> Array:
         return np.stack([self._encoder.prepare(self._dataset.images[index]) for index in range(start, stop)])
-
-
-def _folder(dataset: Dataset) -> Path:
-    return cache_folder() / "features" / dataset.fingerprint[:24]
 
 
 def _filled(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],

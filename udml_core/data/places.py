@@ -15,6 +15,11 @@ def cache_folder() -> Path:
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_cache_dir("udml-explorer", appauthor=False))
 
 
+def dataset_cache(fingerprint: str) -> Path:
+    """Where what was computed from a data set's images lies."""
+    return cache_folder() / "features" / fingerprint[:24]
+
+
 def data_folder() -> Path | None:
     """Further data sets, one a sub-folder: UDML_DATA, or None where it is not set."""
     value = os.environ.get("UDML_DATA")

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from udml_core.errors import UserError
+
+Array = np.ndarray[Any, Any]
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -23,3 +32,47 @@ def replace_bytes(path: Path, content: bytes) -> None:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def replace_array(path: Path, array: Array) -> None:
+    """Write an array aside, then put it in place."""
+    aside = path.with_suffix(".part")
+    with aside.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
+    aside.replace(path)
+
+
+def read_array(path: Path, mapped: bool = False) -> Array:
+    """Read an array; nothing is unpickled.
+
+    Raises:
+        UserError: it is missing or broken.
+    """
+    try:
+        loaded: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
+        return loaded
+    except (OSError, ValueError, EOFError) as error:
+        raise UserError(f"{path} should hold an array and could not be read: {error}. "
+                        "Resume what was to write it, or start it anew.") from error
+
+
+def replace_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write several arrays aside, then put them in place as one file."""
+    aside = path.with_suffix(".part")
+    with aside.open("wb") as file:
+        np.savez(file, allow_pickle=False, **arrays)
+    aside.replace(path)
+
+
+def read_arrays(path: Path) -> dict[str, Array]:
+    """Read what `replace_arrays` wrote; nothing is unpickled.
+
+    Raises:
+        UserError: it is missing or broken.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, EOFError, BadZipFile) as error:
+        raise UserError(f"{path} should hold arrays and could not be read: {error}. "
+                        "Remove it, then start it anew.") from error

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +36,20 @@ class Folder(Source):
         self.name = name or str(self.path)
         self.title = title or self.path.name
         self.summary = f"Images below {self.path}"
-        self.images: int | None = None
-        self.classes: int | None = None
-        if self.path.is_dir():
-            files = image_files(self.path)
-            groups = {Path(file).parts[0] for file in files if len(Path(file).parts) > 1}
-            self.images = len(files)
-            self.classes = len(groups) if len(groups) > 1 else None
+
+    @cached_property
+    def _files(self) -> list[str]:
+        return image_files(self.path) if self.path.is_dir() else []
+
+    # Looked for when asked: a folder can be large, and most of its kind are only named.
+    @property
+    def images(self) -> int | None:  # type: ignore[override]
+        return len(self._files) if self.path.is_dir() else None
+
+    @property
+    def classes(self) -> int | None:  # type: ignore[override]
+        groups = {file.split("/", 1)[0] for file in self._files if "/" in file}
+        return len(groups) if len(groups) > 1 else None
 
     def missing(self) -> str | None:
         if not self.path.is_dir():

@@ -1,0 +1,69 @@
+// What the components share. Python puts this text before each of them, so that each remains one module.
+
+// Large parts travel once: they are fetched by an address that changes with their content, and kept here for all
+// components of the page. {url} → ArrayBuffer, ImageBitmap or parsed JSON, as `read` makes it.
+const kept = (window.udmlKept ??= new Map());
+const MOST_KEPT = 48;
+
+function fetched(url, read) {
+  const key = `${read.name} ${url}`;
+  if (!kept.has(key)) {
+    if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
+    const loading = fetch(url).then((answer) => {
+      if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+      return read(answer);
+    });
+    loading.catch(() => kept.delete(key));
+    kept.set(key, loading);
+  }
+  return kept.get(key);
+}
+
+const asImage = async (answer) => createImageBitmap(await answer.blob());
+const asBuffer = (answer) => answer.arrayBuffer();
+const asJson = (answer) => answer.json();
+
+// A message: 4 bytes length of the header (little endian), the header as JSON, then the parts that it places with
+// {at, length}. A part that did not change since it was sent is {url}.
+function unpack(data) {
+  const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
+  const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
+  const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+  const parts = bytes.subarray(4 + length);
+  const array = async (part, Type) => {
+    if (!part) return null;
+    if (part.url) return new Type(await fetched(part.url, asBuffer));
+    return new Type(parts.slice(part.at, part.at + part.length).buffer);
+  };
+  return [header, array];
+}
+
+// A selection crosses as a bitmask, lowest bit first, in base64: bounded, however many are selected.
+function packMask(flags) {
+  const bytes = new Uint8Array(Math.ceil(flags.length / 8));
+  for (let row = 0; row < flags.length; row += 1) if (flags[row]) bytes[row >> 3] |= 1 << (row & 7);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 32768) text += String.fromCharCode(...bytes.subarray(at, at + 32768));
+  return btoa(text);
+}
+
+function unpackMask(bytes, count) {
+  const flags = new Uint8Array(count);
+  for (let row = 0; row < count; row += 1) flags[row] = (bytes[row >> 3] >> (row & 7)) & 1;
+  return flags;
+}
+
+// Components of one group on one page hear each other at once, without a way over Python.
+function tell(kind, group, detail) {
+  if (group) window.dispatchEvent(new CustomEvent(`udml-${kind}`, { detail: { group, ...detail } }));
+}
+
+const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+// Where image `id` lies: its sheet, its cell there, and how many rows that sheet has (the last one may be short).
+function placeOf({ urls, count, columns, perSheet }, id) {
+  const sheet = Math.floor(id / perSheet);
+  const cell = id % perSheet;
+  return { url: urls[sheet], column: cell % columns, row: Math.floor(cell / columns), columns,
+    rows: Math.ceil(Math.min(perSheet, count - sheet * perSheet) / columns) };
+}

@@ -1,0 +1,986 @@
+// A map of up to a million points on WebGL2. Positions are fetched once; an update changes only what its header changes.
+// header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
+//          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
+//          marks, placed, linked, camera, cameraKey}
+// answers: state "selection" {mask, revision}; trigger "picked" row. Look up `unpack` for how arrays come.
+const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00"]; // Okabe–Ito
+const RAMP = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"]; // cividis
+const RAMP_DARK = ["#2f5f9e", "#5a7393", "#87898a", "#a8a07d", "#d0be69", "#ffea46"];
+const SHAPES = ["●", "■", "▲", "◆", "✚", "✖", "○", "□", "△", "◇", "✛", "⨯"]; // a class is never told by its colour alone
+const BINS = 6;
+const LISTED = 60;
+const TILE = 44;
+const MOST_IMAGES_PER_CELL = 6;
+const TRAVEL = 700;
+const NONE = -1;
+
+const VERTEX = `#version 300 es
+in vec2 from; in vec2 to; in float code; in float flag;
+uniform float travel, size, pass, numeric, colors; uniform vec2 center, scale;
+uniform vec3 palette[8]; uniform vec3 ramp[6]; uniform vec3 grey;
+out vec3 tint; out float shape; out float alpha; out float radius;
+void main() {
+  vec2 at = (mix(from, to, travel) - center) * scale;
+  bool dim = flag < 0.5;
+  gl_Position = (pass > 0.5) == dim ? vec4(2.0, 2.0, 0.0, 1.0) : vec4(at, 0.0, 1.0);
+  float grow = 1.0;
+  if (code < 0.0) { tint = grey; shape = 6.0; alpha = 0.5; grow = 0.8; }
+  else if (numeric > 0.5) {
+    float place = clamp(code, 0.0, 1.0) * 5.0; int low = int(min(floor(place), 4.0));
+    tint = mix(ramp[low], ramp[low + 1], place - float(low)); shape = 0.0; alpha = 0.9; grow = 0.75 + 0.6 * clamp(code, 0.0, 1.0);
+  } else { int style = int(code + 0.5); tint = palette[style % 8]; shape = float(style / 8); alpha = 0.85; }
+  if (dim) { tint = grey; alpha = 0.22; grow *= 0.8; }
+  radius = max(1.0, size * grow);
+  gl_PointSize = radius;
+}`;
+const FRAGMENT = `#version 300 es
+precision highp float;
+in vec3 tint; in float shape; in float alpha; in float radius; out vec4 color;
+void main() {
+  vec2 p = (gl_PointCoord - 0.5) * 2.0; p.y = -p.y; float d;
+  float form = mod(shape, 6.0);
+  if (form > 4.5) p = vec2(p.x + p.y, p.y - p.x) * 0.7071;
+  vec2 q = abs(p);
+  if (form < 0.5) d = length(p) - 0.9;
+  else if (form < 1.5) d = max(q.x, q.y) - 0.78;
+  else if (form < 2.5) d = max(q.x * 0.866 + p.y * 0.5, -p.y) - 0.55;
+  else if (form < 3.5) d = (q.x + q.y) * 0.7071 - 0.7071;
+  else d = max(min(q.x, q.y) - 0.3, max(q.x, q.y) - 0.95);
+  if (shape > 5.5) d = abs(d + 0.17) - 0.17;
+  float edge = clamp(0.5 - d * radius * 0.5, 0.0, 1.0) * alpha;
+  if (edge < 0.02) discard;
+  color = vec4(tint * edge, edge);
+}`;
+const LINE_VERTEX = `#version 300 es
+in vec2 from; in vec2 to; uniform float travel; uniform vec2 center, scale;
+void main() { gl_Position = vec4((mix(from, to, travel) - center) * scale, 0.0, 1.0); }`;
+const LINE_FRAGMENT = `#version 300 es
+precision mediump float; uniform vec4 tint; out vec4 color; void main() { color = tint; }`;
+
+const ICONS = {
+  pan: '<path d="M12 3v18M3 12h18M12 3l-3 3M12 3l3 3M12 21l-3-3M12 21l3-3M3 12l3-3M3 12l3 3M21 12l-3-3M21 12l-3 3"/>',
+  lasso: '<path d="M12 5c5 0 9 2 9 5s-4 5-9 5-9-2-9-5 4-5 9-5zM7 15c-2 1-2 4 0 5s3 0 3-2"/>',
+  box: '<path stroke-dasharray="4 3" d="M4 4h16v16H4z"/>',
+  closer: '<path d="M12 5v14M5 12h14"/>', farther: '<path d="M5 12h14"/>',
+  fit: '<path d="M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5"/>',
+  clear: '<path d="M6 6l12 12M18 6L6 18"/>',
+  images: '<path d="M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M9 9h.01"/>',
+  save: '<path d="M12 4v11M7 11l5 5 5-5M5 20h14"/>',
+};
+const TOOLS = [["pan", "Pan: drag moves the map", true], ["lasso", "Lasso: drag around points (Shift+drag too)", true],
+  ["box", "Box: drag a rectangle", true], ["closer", "Zoom in (+)"], ["farther", "Zoom out (−)"],
+  ["fit", "Show everything (0)"], ["clear", "Clear the selection (Esc)"], ["images", "Thumbnails where there is room"],
+  ["save", "Save the map as PNG"]];
+
+const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
+const shown = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
+
+class Chart {
+  constructor(root) {
+    this.root = root;
+    this.stage = root.querySelector(".stage");
+    this.canvas = root.querySelector(".points");
+    this.overlay = root.querySelector(".overlay");
+    this.tip = root.querySelector(".tip");
+    this.legend = root.querySelector(".legend");
+    this.summary = root.querySelector(".summary");
+    this.mode = "pan";
+    this.images = true;
+    this.revision = 0;
+    this.turn = 0;
+    this.travel = 1;
+    this.hovered = NONE;
+    this.sheetImages = new Map();
+    this.pointers = new Map();
+    this.buffers = {};
+    this.startGl();
+    this.buildTools();
+    this.listen();
+  }
+
+  // Drawing on the GPU
+
+  startGl() {
+    const gl = this.canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true });
+    this.gl = gl;
+    if (!gl) {
+      this.stage.insertAdjacentHTML("beforeend", '<p class="refused">This browser offers no WebGL2, which the map needs.'
+        + " Turn on hardware acceleration, or use a current Firefox, Chrome, Edge or Safari.</p>");
+      return;
+    }
+    this.pointProgram = this.program(VERTEX, FRAGMENT);
+    this.lineProgram = this.program(LINE_VERTEX, LINE_FRAGMENT);
+    gl.enable(gl.BLEND);
+    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+    this.onLost = (event) => { event.preventDefault(); };
+    this.onRestored = () => {
+      this.buffers = {};
+      this.pointProgram = this.program(VERTEX, FRAGMENT);
+      this.lineProgram = this.program(LINE_VERTEX, LINE_FRAGMENT);
+      gl.enable(gl.BLEND);
+      gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
+      this.uploadAll();
+    };
+    this.canvas.addEventListener("webglcontextlost", this.onLost);
+    this.canvas.addEventListener("webglcontextrestored", this.onRestored);
+  }
+
+  program(vertex, fragment) {
+    const { gl } = this;
+    const program = gl.createProgram();
+    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
+      const shader = gl.createShader(kind);
+      gl.shaderSource(shader, source);
+      gl.compileShader(shader);
+      gl.attachShader(program, shader);
+    }
+    gl.linkProgram(program);
+    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(program));
+    const uniforms = {};
+    const count = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS);
+    for (let index = 0; index < count; index += 1) {
+      const { name } = gl.getActiveUniform(program, index);
+      uniforms[name.replace("[0]", "")] = gl.getUniformLocation(program, name);
+    }
+    return { program, uniforms };
+  }
+
+  upload(name, array) {
+    const { gl } = this;
+    if (!gl || gl.isContextLost()) return;
+    this.buffers[name] ??= gl.createBuffer();
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[name]);
+    gl.bufferData(gl.ARRAY_BUFFER, array, gl.DYNAMIC_DRAW);
+  }
+
+  uploadAll() {
+    if (!this.to) return;
+    this.upload("from", this.from);
+    this.upload("to", this.to);
+    this.upload("code", this.codes);
+    this.upload("flag", this.flags());
+    this.uploadSegments();
+    this.ask();
+  }
+
+  attribute(program, name, buffer, size, type) {
+    const { gl } = this;
+    const place = gl.getAttribLocation(program, name);
+    if (place < 0) return;
+    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[buffer]);
+    gl.enableVertexAttribArray(place);
+    gl.vertexAttribPointer(place, size, type, false, 0, 0);
+  }
+
+  // What arrives
+
+  async update(header, array, answers) {
+    const turn = (this.turn += 1);
+    this.answers = answers;
+    const old = this.header;
+    const differs = (name) => JSON.stringify(old?.[name]) !== JSON.stringify(header[name]);
+    const [positions, ids, values, classes, neighbors, segments, mask] = await Promise.all([
+      array(header.positions, Float32Array), array(header.ids, Int32Array), array(header.color.values, Float32Array),
+      array(header.classes, Int32Array), array(header.neighbors, Int32Array), array(header.segments, Int32Array),
+      array(header.selection.mask, Uint8Array)]);
+    if (turn !== this.turn || !this.root.isConnected) return; // a newer update overtook this one
+    this.header = header;
+    this.root.setAttribute("aria-label", header.label);
+    this.canvas.setAttribute("aria-label", header.label);
+    this.root.style.setProperty("--height", `${header.height}px`);
+    Object.assign(this, { ids, classes, neighbors, segments });
+    const fresh = header.count !== old?.count || differs("ids");
+    if (fresh) { // other images: nothing of the old selection holds
+      this.selected = new Uint8Array(header.count);
+      this.selectedCount = 0;
+      this.revision = -1;
+      this.rowOf = null;
+      this.hovered = NONE;
+    }
+    const moved = fresh || differs("positions");
+    if (moved) this.move(positions, fresh, differs("fitKey"));
+    const recolored = fresh || old.color.token !== header.color.token;
+    if (recolored) this.recolor(values);
+    const reselected = header.selection.revision > this.revision;
+    if (reselected) this.adopt(mask, header.selection.revision);
+    if (moved || differs("segments")) this.uploadSegments();
+    if (recolored || reselected) this.drawLegend();
+    if (moved || recolored || reselected || differs("segments") || differs("marks") || differs("placed")) this.ask();
+    this.root.dataset.drawn = String(turn);
+    this.root.dataset.colored = header.color.token;
+  }
+
+  move(positions, fresh, refit) {
+    const first = !this.camera;
+    this.from = fresh ? positions : this.current();
+    this.to = positions;
+    this.index = null;
+    this.upload("from", this.from);
+    this.upload("to", this.to);
+    this.measure();
+    if (fresh || refit) this.fit();
+    if (first && this.header.camera) {
+      const [x, y, zoom] = this.header.camera;
+      this.camera = { x, y, zoom };
+      this.cameraIsFitted = false;
+    }
+    this.travel = fresh || calm() ? 1 : 0;
+    this.started = performance.now();
+  }
+
+  current() {
+    if (this.travel >= 1) return this.to;
+    const eased = this.eased();
+    return this.to.map((value, at) => this.from[at] + (value - this.from[at]) * eased);
+  }
+
+  eased() {
+    const t = Math.min(1, this.travel);
+    return t * t * (3 - 2 * t);
+  }
+
+  recolor(values) {
+    const { color } = this.header;
+    this.values = values;
+    if (color.kind === "category") { // colour by code, shape by the rank among those present: few classes, all different
+      const rank = new Map([...new Set(values)].filter((code) => code >= 0).sort((a, b) => a - b).map((code, at) => [code, at]));
+      this.style = (code) => (code < 0 ? NONE : (code % 8) + 8 * (rank.get(code) % SHAPES.length));
+      this.codes = values.map(this.style);
+      return this.upload("code", this.codes);
+    }
+    const span = color.high - color.low || 1;
+    this.codes = values.map((value) => (Number.isFinite(value) ? Math.max(0, (value - color.low) / span) : NONE));
+    return this.upload("code", this.codes);
+  }
+
+  theme() {
+    const style = getComputedStyle(this.root);
+    const text = style.getPropertyValue("--st-text-color").trim() || "#31333f";
+    const paper = style.getPropertyValue("--st-background-color").trim() || "#ffffff";
+    if (text === this.text && paper === this.paper) return;
+    const value = (color) => {
+      const context = (this.probe ??= document.createElement("canvas").getContext("2d", { willReadFrequently: true }));
+      context.fillStyle = color;
+      context.fillRect(0, 0, 1, 1);
+      return [...context.getImageData(0, 0, 1, 1).data].slice(0, 3).map((part) => part / 255);
+    };
+    this.text = text;
+    this.paper = paper;
+    this.ink = value(text);
+    this.dark = value(paper).reduce((sum, part) => sum + part, 0) < 1.5;
+    this.grey = this.dark ? [0.62, 0.64, 0.68] : [0.45, 0.47, 0.5];
+  }
+
+  uploadSegments() {
+    if (!this.segments?.length || !this.gl) { this.lines = 0; return; }
+    const pick = (source) => {
+      const out = new Float32Array(this.segments.length * 2);
+      this.segments.forEach((row, at) => { out[2 * at] = source[2 * row]; out[2 * at + 1] = source[2 * row + 1]; });
+      return out;
+    };
+    this.upload("lineFrom", pick(this.from));
+    this.upload("lineTo", pick(this.to));
+    this.lines = this.segments.length;
+  }
+
+  // Camera: center in the layout's units, zoom in pixels per unit
+
+  measure() {
+    const box = [Infinity, Infinity, -Infinity, -Infinity];
+    for (let at = 0; at < this.to.length; at += 2) {
+      const x = this.to[at]; const y = this.to[at + 1];
+      if (x < box[0]) box[0] = x; if (y < box[1]) box[1] = y;
+      if (x > box[2]) box[2] = x; if (y > box[3]) box[3] = y;
+    }
+    this.bounds = Number.isFinite(box[0]) ? box : [0, 0, 1, 1];
+  }
+
+  fit() {
+    const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // of all layouts that belong together
+    const width = Math.max(right - left, 1e-6); const height = Math.max(top - bottom, 1e-6);
+    const room = this.room();
+    this.fitted = 0.92 * Math.min(room.width / width, room.height / height);
+    this.camera = { x: (left + right) / 2, y: (bottom + top) / 2, zoom: this.fitted };
+    this.cameraIsFitted = true;
+  }
+
+  room() {
+    return { width: Math.max(1, this.stage.clientWidth), height: Math.max(1, this.stage.clientHeight) };
+  }
+
+  toScreen(x, y) {
+    const { width, height } = this.room();
+    return [(x - this.camera.x) * this.camera.zoom + width / 2, height / 2 - (y - this.camera.y) * this.camera.zoom];
+  }
+
+  toMap(left, top) {
+    const { width, height } = this.room();
+    return [(left - width / 2) / this.camera.zoom + this.camera.x, (height / 2 - top) / this.camera.zoom + this.camera.y];
+  }
+
+  zoomAt(left, top, factor) {
+    const [x, y] = this.toMap(left, top);
+    const zoom = Math.max(this.fitted / 4, Math.min(this.fitted * 2000, this.camera.zoom * factor));
+    const applied = zoom / this.camera.zoom;
+    this.camera = { x: x - (x - this.camera.x) / applied, y: y - (y - this.camera.y) / applied, zoom };
+    this.moved();
+  }
+
+  moved() {
+    this.cameraIsFitted = false;
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => this.writeCamera(), 300);
+    this.ask();
+  }
+
+  writeCamera() { // into the address, without asking Python: a link shows the same part of the map
+    if (!this.header?.cameraKey) return;
+    const address = new URL(window.location.href);
+    if (this.cameraIsFitted) address.searchParams.delete(this.header.cameraKey);
+    else {
+      const { x, y, zoom } = this.camera;
+      address.searchParams.set(this.header.cameraKey, [x, y, zoom].map((one) => Number(one.toPrecision(6))).join(","));
+    }
+    if (address.href !== window.location.href) window.history.replaceState(window.history.state, "", address);
+  }
+
+  // Finding points: a uniform grid over the layout, rows ordered by cell
+
+  grid() {
+    if (this.index) return this.index;
+    const [left, bottom, right, top] = this.bounds;
+    const count = this.header.count;
+    const side = Math.max(1, Math.min(1024, Math.round(Math.sqrt(count / 4))));
+    const across = side / Math.max(right - left, 1e-9); const up = side / Math.max(top - bottom, 1e-9);
+    const column = (x) => Math.max(0, Math.min(side - 1, Math.floor((x - left) * across)));
+    const line = (y) => Math.max(0, Math.min(side - 1, Math.floor((y - bottom) * up)));
+    const starts = new Int32Array(side * side + 1);
+    const cells = new Int32Array(count);
+    for (let row = 0; row < count; row += 1) {
+      cells[row] = line(this.to[2 * row + 1]) * side + column(this.to[2 * row]);
+      starts[cells[row] + 1] += 1;
+    }
+    for (let cell = 0; cell < side * side; cell += 1) starts[cell + 1] += starts[cell];
+    const fill = starts.slice(0, -1);
+    const rows = new Int32Array(count);
+    for (let row = 0; row < count; row += 1) { rows[fill[cells[row]]] = row; fill[cells[row]] += 1; }
+    this.index = { side, column, line, starts, rows };
+    return this.index;
+  }
+
+  * within(x0, y0, x1, y1) {
+    const { side, column, line, starts, rows } = this.grid();
+    const [first, last] = [column(x0), column(x1)];
+    for (let at = line(y0); at <= line(y1); at += 1) {
+      yield rows.subarray(starts[at * side + first], starts[at * side + last + 1]);
+    }
+  }
+
+  nearest(left, top, reach = 14) {
+    const [x0, y0] = this.toMap(left - reach, top + reach);
+    const [x1, y1] = this.toMap(left + reach, top - reach);
+    let best = NONE; let closest = reach * reach;
+    for (const rows of this.within(x0, y0, x1, y1)) {
+      for (const row of rows) {
+        const [sx, sy] = this.toScreen(this.to[2 * row], this.to[2 * row + 1]);
+        const distance = (sx - left) ** 2 + (sy - top) ** 2 + (this.greyed(row) ? reach : 0);
+        if (distance < closest) { best = row; closest = distance; }
+      }
+    }
+    return best;
+  }
+
+  // Selection
+
+  greyed(row) { return this.selectedCount > 0 && !this.selected[row]; }
+
+  flags() {
+    if (this.selectedCount > 0) return this.selected;
+    return (this.everything?.length === this.header.count ? this.everything
+      : (this.everything = new Uint8Array(this.header.count).fill(1)));
+  }
+
+  adopt(mask, revision) {
+    this.selected = mask ? unpackMask(mask, this.header.count) : new Uint8Array(this.header.count);
+    this.revision = revision;
+    this.counted();
+  }
+
+  counted() {
+    this.selectedCount = this.selected.reduce((sum, one) => sum + one, 0);
+    this.upload("flag", this.flags());
+    this.ask();
+  }
+
+  choose(flags, how) { // how: replace, add, within
+    const old = this.selected;
+    if (how === "add") this.selected = flags.map((one, row) => one | old[row]);
+    else if (how === "within" && this.selectedCount) this.selected = flags.map((one, row) => one & old[row]);
+    else this.selected = flags;
+    this.counted();
+    this.announce();
+  }
+
+  announce() {
+    this.revision += 1;
+    const { group, linked } = this.header;
+    if (linked) {
+      const chosen = new Set();
+      this.selected.forEach((one, row) => { if (one) chosen.add(this.idOf(row)); });
+      tell("select", group, { from: this, chosen, revision: this.revision });
+    }
+    this.drawLegend();
+    this.answers.setStateValue("selection", { mask: this.selectedCount ? packMask(this.selected) : "",
+      count: this.header.count, revision: this.revision });
+  }
+
+  heard({ group, from, chosen, revision }) {
+    if (from === this || !this.header || group !== this.header.group) return;
+    this.selected = Uint8Array.from({ length: this.header.count }, (_, row) => Number(chosen.has(this.idOf(row))));
+    this.revision = revision;
+    this.counted();
+    this.drawLegend();
+  }
+
+  idOf(row) { return this.ids ? this.ids[row] : row; }
+
+  row(id) {
+    if (!this.ids) return id < this.header.count ? id : NONE;
+    this.rowOf ??= new Map([...this.ids].map((one, row) => [one, row]));
+    return this.rowOf.get(id) ?? NONE;
+  }
+
+  inside(path) { // flags of the points within a polygon in map units, by the even-odd rule
+    const flags = new Uint8Array(this.header.count);
+    const xs = path.map((one) => one[0]); const ys = path.map((one) => one[1]);
+    const box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
+    for (const rows of this.within(...box)) {
+      for (const row of rows) {
+        const x = this.to[2 * row]; const y = this.to[2 * row + 1];
+        if (x < box[0] || x > box[2] || y < box[1] || y > box[3]) continue;
+        let odd = 0;
+        for (let at = 0, before = path.length - 1; at < path.length; before = at, at += 1) {
+          if ((ys[at] > y) !== (ys[before] > y)
+            && x < ((xs[before] - xs[at]) * (y - ys[at])) / (ys[before] - ys[at]) + xs[at]) odd ^= 1;
+        }
+        flags[row] = odd;
+      }
+    }
+    return flags;
+  }
+
+  // A frame
+
+  ask() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame((now) => {
+      this.waiting = 0;
+      if (this.header && this.root.isConnected) this.frame(now);
+    });
+  }
+
+  frame(now) {
+    this.theme();
+    if (this.travel < 1) {
+      this.travel = Math.min(1, (now - this.started) / TRAVEL);
+      if (this.travel < 1) this.ask(); else this.from = this.to;
+    }
+    const { width, height } = this.room();
+    const density = Math.min(2, window.devicePixelRatio || 1);
+    for (const canvas of [this.canvas, this.overlay]) {
+      if (canvas.width !== Math.round(width * density) || canvas.height !== Math.round(height * density)) {
+        canvas.width = Math.round(width * density);
+        canvas.height = Math.round(height * density);
+      }
+    }
+    if (this.gl && !this.gl.isContextLost()) this.drawPoints(width, height, density);
+    this.drawOverlay(width, height, density);
+  }
+
+  pointSize() {
+    const { width, height } = this.room();
+    const base = Math.max(2.5, Math.min(10, 0.55 * Math.sqrt((width * height) / this.header.count)));
+    return Math.min(16, base * Math.max(1, this.camera.zoom / this.fitted) ** 0.3);
+  }
+
+  drawPoints(width, height, density) {
+    const { gl } = this;
+    gl.viewport(0, 0, this.canvas.width, this.canvas.height);
+    gl.clearColor(0, 0, 0, 0);
+    gl.clear(gl.COLOR_BUFFER_BIT);
+    const scale = [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height];
+    const shared = ({ uniforms }) => {
+      gl.uniform1f(uniforms.travel, this.eased());
+      gl.uniform2f(uniforms.center, this.camera.x, this.camera.y);
+      gl.uniform2f(uniforms.scale, ...scale);
+    };
+    if (this.lines) {
+      gl.useProgram(this.lineProgram.program);
+      shared(this.lineProgram);
+      const alpha = Math.max(0.08, Math.min(0.35, 400 / this.lines));
+      gl.uniform4f(this.lineProgram.uniforms.tint, ...this.ink.map((part) => part * alpha), alpha);
+      this.attribute(this.lineProgram.program, "from", "lineFrom", 2, gl.FLOAT);
+      this.attribute(this.lineProgram.program, "to", "lineTo", 2, gl.FLOAT);
+      gl.drawArrays(gl.LINES, 0, this.lines);
+    }
+    const { program, uniforms } = this.pointProgram;
+    gl.useProgram(program);
+    shared(this.pointProgram);
+    gl.uniform1f(uniforms.size, this.pointSize() * density);
+    gl.uniform1f(uniforms.numeric, this.header.color.kind === "number" ? 1 : 0);
+    gl.uniform3fv(uniforms.palette, PALETTE.flatMap(rgb));
+    gl.uniform3fv(uniforms.ramp, (this.dark ? RAMP_DARK : RAMP).flatMap(rgb));
+    gl.uniform3fv(uniforms.grey, this.grey);
+    this.attribute(program, "from", "from", 2, gl.FLOAT);
+    this.attribute(program, "to", "to", 2, gl.FLOAT);
+    this.attribute(program, "code", "code", 1, gl.FLOAT);
+    this.attribute(program, "flag", "flag", 1, gl.UNSIGNED_BYTE);
+    for (const pass of this.selectedCount ? [0, 1] : [1]) { // the greyed ones lie below
+      gl.uniform1f(uniforms.pass, pass);
+      gl.drawArrays(gl.POINTS, 0, this.header.count);
+    }
+  }
+
+  place(row) {
+    const t = this.eased();
+    const x = this.from[2 * row] + (this.to[2 * row] - this.from[2 * row]) * t;
+    const y = this.from[2 * row + 1] + (this.to[2 * row + 1] - this.from[2 * row + 1]) * t;
+    return this.toScreen(x, y);
+  }
+
+  tint(row) {
+    const code = this.codes[row];
+    if (code < 0 || this.greyed(row)) return this.dark ? "#9ea3ad" : "#73787f";
+    if (this.header.color.kind === "category") return PALETTE[code % 8];
+    const ramp = this.dark ? RAMP_DARK : RAMP;
+    return ramp[Math.round(Math.min(1, code) * (ramp.length - 1))];
+  }
+
+  drawOverlay(width, height, density) {
+    const pen = this.overlay.getContext("2d");
+    pen.setTransform(density, 0, 0, density, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // a canvas that is cleared and nothing more may keep showing its last picture
+    pen.fillRect(0, 0, 1, 1);
+    if (this.images && this.header.sheets && this.travel >= 1) this.drawImages(pen, width, height);
+    for (const mark of this.header.marks ?? []) this.drawMark(pen, mark);
+    for (const guest of this.header.placed ?? []) this.drawGuest(pen, guest);
+    if (this.hovered !== NONE && this.hovered < this.header.count) this.drawHover(pen);
+    if (this.path) this.drawPath(pen);
+  }
+
+  drawImages(pen, width, height) { // one image a cell of the screen, once the cells hold few points each
+    const [x0, y0] = this.toMap(0, height);
+    const [x1, y1] = this.toMap(width, 0);
+    const spans = [...this.within(x0, y0, x1, y1)];
+    const total = spans.reduce((sum, rows) => sum + rows.length, 0);
+    const across = Math.ceil(width / TILE);
+    if (total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE)) return;
+    const best = new Map();
+    for (const rows of spans) {
+      for (const row of rows) {
+        const [sx, sy] = this.place(row);
+        if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
+        const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
+        const rank = this.greyed(row) ? 1e9 + row : row;
+        if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);
+      }
+    }
+    for (const rank of best.values()) {
+      const row = rank % 1e9;
+      const [sx, sy] = this.place(row);
+      pen.globalAlpha = this.greyed(row) ? 0.25 : 1;
+      this.drawImage(pen, this.idOf(row), sx, sy, TILE - 8, this.tint(row));
+    }
+    pen.globalAlpha = 1;
+  }
+
+  sheetOf(id) {
+    const where = placeOf(this.header.sheets, id);
+    if (!this.sheetImages.has(where.url)) {
+      this.sheetImages.set(where.url, null);
+      fetched(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.ask(); }, () => {});
+    }
+    return { image: this.sheetImages.get(where.url), ...where };
+  }
+
+  drawImage(pen, id, x, y, side, frame) {
+    const { cell } = this.header.sheets;
+    const { image, column, row } = this.sheetOf(id);
+    if (!image) return;
+    pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
+    pen.lineWidth = 2;
+    pen.strokeStyle = frame;
+    pen.strokeRect(x - side / 2, y - side / 2, side, side);
+  }
+
+  drawHover(pen) {
+    const [x, y] = this.place(this.hovered);
+    const k = this.header.width;
+    pen.strokeStyle = this.text;
+    pen.lineWidth = 1.5;
+    if (this.neighbors) {
+      for (let at = 0; at < k; at += 1) {
+        const other = this.neighbors[this.hovered * k + at];
+        if (other < 0) continue;
+        const [ox, oy] = this.place(other);
+        pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.globalAlpha = 0.75; pen.stroke();
+        pen.beginPath(); pen.arc(ox, oy, 6, 0, 2 * Math.PI); pen.globalAlpha = 1; pen.stroke();
+      }
+    }
+    pen.lineWidth = 3;
+    pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
+  }
+
+  drawMark(pen, { row, word, lines }) {
+    const [x, y] = this.place(row);
+    pen.strokeStyle = this.text;
+    pen.lineWidth = 2;
+    for (const other of lines ?? []) {
+      const [ox, oy] = this.place(other);
+      pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
+    }
+    pen.lineWidth = 3;
+    pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
+    this.drawWord(pen, word, x + 14, y);
+  }
+
+  drawWord(pen, word, x, y) {
+    if (!word) return;
+    pen.font = "600 13px sans-serif";
+    pen.lineWidth = 4;
+    pen.strokeStyle = this.paper;
+    pen.fillStyle = this.text;
+    pen.textBaseline = "middle";
+    pen.strokeText(word, x, y);
+    pen.fillText(word, x, y);
+  }
+
+  drawGuest(pen, { at, word }) {
+    const [x, y] = this.toScreen(...at);
+    pen.fillStyle = this.text;
+    pen.font = "20px sans-serif";
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText("★", x, y);
+    pen.textAlign = "start";
+    this.drawWord(pen, word, x + 14, y);
+  }
+
+  drawPath(pen) {
+    pen.beginPath();
+    this.path.forEach(([x, y], at) => (at ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+    pen.closePath();
+    pen.fillStyle = this.text;
+    pen.globalAlpha = 0.08;
+    pen.fill();
+    pen.globalAlpha = 1;
+    pen.setLineDash([5, 4]);
+    pen.lineWidth = 1.5;
+    pen.strokeStyle = this.text;
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+
+  // Legend
+
+  entries() { // name, count, mark, colour, and which codes it stands for
+    const { color, count } = this.header;
+    if (color.kind === "category") {
+      const counts = new Int32Array(color.names.length);
+      const chosen = new Int32Array(color.names.length);
+      let without = 0;
+      for (let row = 0; row < count; row += 1) {
+        const code = this.values[row];
+        if (code < 0) { without += 1; continue; }
+        counts[code] += 1;
+        chosen[code] += this.selected[row];
+      }
+      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
+        on: this.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.style(code) >> 3],
+        color: PALETTE[code % 8], holds: (row) => this.values[row] === code }));
+      if (all.length > 24) all.sort((one, other) => other.count - one.count);
+      if (without) all.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => this.values[row] < 0 });
+      return all;
+    }
+    const step = (color.high - color.low || 1) / BINS;
+    const bin = (row) => (Number.isFinite(this.values[row])
+      ? Math.max(0, Math.min(BINS - 1, Math.floor((this.values[row] - color.low) / step))) : NONE);
+    const counts = new Int32Array(BINS);
+    let without = 0;
+    for (let row = 0; row < count; row += 1) { const at = bin(row); if (at < 0) without += 1; else counts[at] += 1; }
+    const ramp = this.dark ? RAMP_DARK : RAMP;
+    const bins = [...counts.keys()].map((at) => ({ count: counts[at], mark: "●", color: ramp[at],
+      name: `${shown(color.low + at * step)} – ${shown(color.low + (at + 1) * step)}${color.unit ?? ""}`,
+      holds: (row) => bin(row) === at }));
+    if (without) bins.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => bin(row) < 0 });
+    return bins;
+  }
+
+  drawLegend() {
+    const { color, count } = this.header;
+    this.summary.textContent = this.selectedCount
+      ? `${this.selectedCount.toLocaleString("en")} of ${count.toLocaleString("en")} selected` : `${count.toLocaleString("en")} images`;
+    const title = document.createElement("div");
+    title.className = "title";
+    title.textContent = color.label;
+    const entries = this.entries();
+    const buttons = entries.slice(0, LISTED).map((entry) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(Boolean(entry.on)));
+      button.title = "Select these; Shift adds, Alt keeps what is selected in both";
+      const mark = document.createElement("span");
+      mark.className = "mark";
+      mark.textContent = entry.mark;
+      if (entry.color) mark.style.color = entry.color;
+      const name = document.createElement("span");
+      name.className = "name";
+      name.textContent = entry.name;
+      const number = document.createElement("span");
+      number.className = "number";
+      number.textContent = entry.count.toLocaleString("en");
+      button.append(mark, name, number);
+      button.onclick = (event) => {
+        if (entry.on && !event.shiftKey && !event.altKey) this.choose(new Uint8Array(count));
+        else this.choose(Uint8Array.from({ length: count }, (_, row) => Number(entry.holds(row))), howOf(event));
+      };
+      return button;
+    });
+    const rest = document.createElement("div");
+    rest.className = "rest";
+    if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller ones`;
+    const focused = [...this.legend.children].indexOf(this.root.getRootNode().activeElement);
+    this.legend.replaceChildren(title, ...buttons, rest);
+    if (focused > 0) this.legend.children[focused]?.focus();
+  }
+
+  // Pointer, keys, tools
+
+  buildTools() {
+    const bar = this.root.querySelector(".tools");
+    for (const [name, words, isMode] of TOOLS) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.dataset.tool = name;
+      button.title = words;
+      button.setAttribute("aria-label", words);
+      button.innerHTML = `<svg viewBox="0 0 24 24" aria-hidden="true">${ICONS[name]}</svg>`;
+      if (isMode || name === "images") button.setAttribute("aria-pressed", String(isMode ? name === this.mode : this.images));
+      button.onclick = () => this.use(name);
+      bar.append(button);
+    }
+  }
+
+  use(tool) {
+    const { width, height } = this.room();
+    const actions = {
+      closer: () => this.zoomAt(width / 2, height / 2, 1.6), farther: () => this.zoomAt(width / 2, height / 2, 1 / 1.6),
+      fit: () => { this.fit(); clearTimeout(this.writing); this.writeCamera(); this.ask(); },
+      clear: () => this.choose(new Uint8Array(this.header.count)),
+      images: () => { this.images = !this.images; this.ask(); }, save: () => this.save(),
+    };
+    if (actions[tool]) actions[tool](); else this.mode = tool;
+    for (const button of this.root.querySelectorAll(".tools button[aria-pressed]")) {
+      const { tool: name } = button.dataset;
+      button.setAttribute("aria-pressed", String(name === "images" ? this.images : name === this.mode));
+    }
+    this.overlay.style.cursor = this.mode === "pan" ? "grab" : "crosshair";
+  }
+
+  listen() {
+    const { overlay } = this;
+    overlay.onpointerdown = (event) => this.down(event);
+    overlay.onpointermove = (event) => this.pointed(event);
+    overlay.onpointerup = (event) => this.up(event);
+    overlay.onpointercancel = (event) => this.up(event, true);
+    overlay.onpointerleave = () => this.hover(NONE);
+    overlay.addEventListener("wheel", (event) => {
+      if (!this.header) return;
+      event.preventDefault();
+      const [left, top] = this.at(event);
+      this.zoomAt(left, top, Math.exp(-event.deltaY * (event.deltaMode ? 0.05 : 0.0016)));
+    }, { passive: false });
+    this.root.onkeydown = (event) => this.key(event);
+    this.onHover = ({ detail }) => {
+      if (this.header && detail.group === this.header.group && detail.from !== this) {
+        this.hovered = detail.id === NONE ? NONE : this.row(detail.id);
+        this.ask();
+      }
+    };
+    this.onSelect = ({ detail }) => this.heard(detail);
+    window.addEventListener("udml-hover", this.onHover);
+    window.addEventListener("udml-select", this.onSelect);
+    this.resized = new ResizeObserver(() => {
+      if (!this.camera) return;
+      if (this.cameraIsFitted) this.fit();
+      this.ask();
+    });
+    this.resized.observe(this.stage);
+  }
+
+  at(event) {
+    const box = this.overlay.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  down(event) {
+    if (!this.header || event.button > 0) return;
+    this.overlay.setPointerCapture(event.pointerId);
+    const at = this.at(event);
+    this.pointers.set(event.pointerId, at);
+    const mode = event.shiftKey ? "lasso" : this.mode;
+    this.drag = { mode, start: at, last: at, moved: false };
+    if (this.pointers.size > 1) this.drag.mode = "pan";
+  }
+
+  pointed(event) {
+    if (!this.header) return;
+    const at = this.at(event);
+    if (!this.pointers.has(event.pointerId)) { this.hover(this.nearest(...at)); return; }
+    const before = this.pointers.get(event.pointerId);
+    if (this.pointers.size === 2) { // two fingers: what lies between them stays between them
+      const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
+      const spread = ([x, y]) => Math.hypot(x - other[0], y - other[1]) || 1;
+      this.zoomAt(other[0], other[1], spread(at) / spread(before));
+    }
+    this.pointers.set(event.pointerId, at);
+    const { drag } = this;
+    if (Math.hypot(at[0] - drag.start[0], at[1] - drag.start[1]) > 4) drag.moved = true;
+    if (!drag.moved || this.pointers.size > 1) return;
+    this.hover(NONE);
+    if (drag.mode === "pan") {
+      this.camera.x -= (at[0] - drag.last[0]) / this.camera.zoom;
+      this.camera.y += (at[1] - drag.last[1]) / this.camera.zoom;
+      this.moved();
+    } else if (drag.mode === "box") {
+      const [left, top] = drag.start;
+      this.path = [[left, top], [at[0], top], at, [left, at[1]]];
+    } else {
+      this.path ??= [drag.start];
+      const end = this.path[this.path.length - 1];
+      if (Math.hypot(at[0] - end[0], at[1] - end[1]) > 3) this.path.push(at);
+    }
+    drag.last = at;
+    this.ask();
+  }
+
+  up(event, cancelled = false) {
+    if (!this.pointers.delete(event.pointerId) || !this.header) return;
+    const { drag, path } = this;
+    this.path = null;
+    if (cancelled || this.pointers.size) { this.ask(); return; }
+    if (path && path.length > 2) this.choose(this.inside(path.map(([x, y]) => this.toMap(x, y))), howOf(event));
+    else if (!drag.moved) this.click(event);
+    this.ask();
+  }
+
+  click(event) {
+    const row = this.nearest(...this.at(event));
+    if (row === NONE) return;
+    if (event.shiftKey) {
+      const flags = this.selectedCount ? this.selected.slice() : new Uint8Array(this.header.count);
+      flags[row] ^= 1;
+      this.choose(flags);
+    } else this.answers.setTriggerValue("picked", row);
+  }
+
+  key(event) {
+    if (!this.header) return;
+    const { width, height } = this.room();
+    const step = 60 / (this.camera?.zoom ?? 1);
+    const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
+    const tools = { "+": "closer", "=": "closer", "-": "farther", 0: "fit", Escape: "clear", p: "pan", l: "lasso", b: "box" };
+    const onMap = this.root.getRootNode().activeElement === this.overlay;
+    if (onMap && moves[event.key]) {
+      this.camera.x += moves[event.key][0];
+      this.camera.y += moves[event.key][1];
+      this.moved();
+    } else if (onMap && event.key === "Enter") {
+      const row = this.nearest(width / 2, height / 2, Math.max(width, height));
+      if (row !== NONE) this.answers.setTriggerValue("picked", row);
+    } else if (event.key in tools && !event.ctrlKey && !event.metaKey) this.use(tools[event.key]);
+    else if (event.key.length > 1 || event.ctrlKey || event.metaKey) return;
+    event.stopPropagation(); // Streamlit binds single keys on the document
+    if (event.key !== " ") event.preventDefault();
+  }
+
+  hover(row) {
+    if (row === this.hovered) return;
+    this.hovered = row;
+    tell("hover", this.header.group, { from: this, id: row === NONE ? NONE : this.idOf(row) });
+    this.showTip();
+    this.ask();
+  }
+
+  async showTip() {
+    const row = this.hovered;
+    if (row === NONE) { this.tip.hidden = true; return; }
+    const { header } = this;
+    const words = [];
+    if (this.classes) words.push(header.classNames[this.classes[row]]);
+    const { color } = header;
+    if (color.kind === "number") {
+      words.push(`${color.label}: ${Number.isFinite(this.values[row]) ? shown(this.values[row]) + (color.unit ?? "") : (color.none ?? "none")}`);
+    } else if (color.label !== header.classLabel) {
+      words.push(`${color.label}: ${this.values[row] < 0 ? (color.none ?? "none") : color.names[this.values[row]]}`);
+    }
+    const names = header.names ? await fetched(header.names, asJson).catch(() => null) : null;
+    if (this.hovered !== row) return;
+    words.push(names ? names[this.idOf(row)] : `image ${this.idOf(row)}`);
+    const picture = this.tip.querySelector("canvas");
+    const pen = picture.getContext("2d");
+    pen.clearRect(0, 0, picture.width, picture.height);
+    picture.hidden = !header.sheets;
+    if (header.sheets) this.drawImage(pen, this.idOf(row), 56, 56, 112, "transparent");
+    this.tip.querySelector("div").textContent = words.join(" · ");
+    this.tip.hidden = false;
+    const { width, height } = this.room();
+    const [x, y] = this.place(row);
+    this.tip.style.left = `${Math.max(4, Math.min(x + 16, width - this.tip.offsetWidth - 4))}px`;
+    this.tip.style.top = `${Math.max(4, y + 16 + this.tip.offsetHeight > height ? y - this.tip.offsetHeight - 12 : y + 16)}px`;
+  }
+
+  save() {
+    this.hovered = NONE;
+    this.frame(performance.now());
+    const picture = document.createElement("canvas");
+    picture.width = this.canvas.width;
+    picture.height = this.canvas.height;
+    const pen = picture.getContext("2d");
+    pen.fillStyle = this.paper;
+    pen.fillRect(0, 0, picture.width, picture.height);
+    pen.drawImage(this.canvas, 0, 0);
+    pen.drawImage(this.overlay, 0, 0);
+    picture.toBlob((blob) => {
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(blob);
+      link.download = "map.png";
+      link.click();
+      URL.revokeObjectURL(link.href);
+    });
+  }
+
+  end() {
+    window.removeEventListener("udml-hover", this.onHover);
+    window.removeEventListener("udml-select", this.onSelect);
+    clearTimeout(this.writing);
+    this.resized.disconnect();
+    cancelAnimationFrame(this.waiting);
+    this.gl?.getExtension("WEBGL_lose_context")?.loseContext();
+  }
+}
+
+const howOf = (event) => (event.altKey ? "within" : event.shiftKey ? "add" : "replace");
+
+export default function scatter({ data, parentElement, setStateValue, setTriggerValue }) {
+  const root = parentElement.querySelector(".scatter");
+  root.chart ??= new Chart(root);
+  const { chart } = root;
+  const [header, array] = unpack(data);
+  chart.update(header, array, { setStateValue, setTriggerValue }).catch((error) => {
+    root.dataset.failed = String(error);
+    root.querySelector(".summary").textContent = `The map could not be loaded: ${error.message}. Reload the page.`;
+  });
+  return () => setTimeout(() => { if (!root.isConnected) { chart.end(); root.chart = null; } }, 1000);
+}

@@ -1,0 +1,214 @@
+"""Maps of what a run learnt: one cursor through training, two side by side, and how far they can be trusted."""
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.analyses import frame_words
+from pages.parts.choosing import chosen_run, in_address, into_address
+from pages.parts.figures import curve, curve_names
+from pages.parts.gallery import gallery, gallery_selection, mark_of, tile_of
+from pages.parts.loading import told
+from pages.parts.maps import (
+    COLOR_WORDS,
+    UNITS,
+    Shown,
+    chosen_map,
+    colorings,
+    new_map,
+    opened_map,
+    sample_clusters,
+)
+from pages.parts.placing import bring_images, placed_images
+from pages.parts.scatter import Color, map_file, scatter
+from pages.parts.selection import Selection, selection
+from pages.parts.sharing import Download, image_list, share
+from pages.parts.slider import live_slider
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.views.clusters import summary
+from udml_core.views.maps import neighborhood_change
+
+MOST_TILES = 3000
+CHANGED = 48
+CURVES = 3
+COMPARISONS = {"": "Nothing", "frame": "Another moment of this map", "run": "Another map or run"}
+
+
+def cursor(run: Run, map_id: str, parameter: str, label: str, usual: int = -1) -> Shown:
+    """The frame that the cursor stands at, kept in the address."""
+    count = len(opened_map(run, map_id, 0).projection.frames)
+    text = st.query_params.get(parameter, "")
+    start = int(text) if text.isdecimal() and int(text) < count else usual % count
+    if count == 1:
+        return opened_map(run, map_id, 0)
+    frames = opened_map(run, map_id, 0).projection.frames
+    marks = {float(place): frame_words(frames[place]) for place in sorted({0, count - 1})}
+    place = round(live_slider(label, 0, count - 1, start, 1, f"{parameter}-{map_id}", play=True, marks=marks))
+    into_address(parameter, str(place), str(usual % count))
+    return opened_map(run, map_id, place)
+
+
+def coloring(shown: Shown) -> Color:
+    """What colours the points, kept in the address."""
+    choices = colorings(shown)
+    wanted = in_address("color", list(choices), next(iter(choices)))
+    chosen = st.selectbox("Colour", list(choices), list(choices).index(wanted), key="choose-color",
+                          format_func=COLOR_WORDS.__getitem__)
+    into_address("color", chosen, next(iter(choices)))
+    return choices[chosen]()
+
+
+def distortion(shown: Shown) -> None:
+    """How far a map can be trusted: one number, its halves, and what the map does not say."""
+    trust = 100 * float(shown.projection.trustworthiness[shown.frame].mean())
+    kept = 100 * float(shown.projection.continuity[shown.frame].mean())
+    st.markdown(f"**Distortion {100 - (trust + kept) / 2:.1f} %** · trustworthiness {trust:.1f} % (who is near here is "
+                f"near in the embedding) · continuity {kept:.1f} % (who is near in the embedding is near here)")
+
+
+def draw(shown: Shown, key: str, color: Color, held: Selection, linked: bool, picked: int | None) -> int | None:
+    """One map with its title and its distortion; the image that was just picked on it."""
+    title = f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
+    st.markdown(f"**{title}**")
+    rows = np.flatnonzero(shown.projection.indices == (-1 if picked is None else picked))
+    marks = [{"row": int(row), "word": "picked", "lines": shown.neighbors[row].tolist()} for row in rows]
+    guests = placed_images(shown.run, shown.map_id, shown.name)
+    words = f"Map of {title}, {len(shown.projection.indices)} images"
+    clicked = scatter(shown.dataset, shown.layout, color, held, words, key, marks=marks, placed=guests, linked=linked)
+    distortion(shown)
+    return clicked
+
+
+def around(shown: Shown, picked: int) -> int | None:
+    """The picked image and its nearest in the embedding at the cursor."""
+    row = int(np.flatnonzero(shown.projection.indices == picked)[0])
+    near = shown.projection.indices[shown.neighbors[row]]
+    data, moment = shown.dataset, frame_words(shown.name)
+    tiles = [tile_of(data, picked, "query", "picked"),
+             *(tile_of(data, index, mark_of(data, index, picked), f"{rank}. {data.caption(index)}")
+               for rank, index in enumerate(near.tolist(), 1))]
+    st.markdown(f"**{data.caption(picked)}** and its {len(near)} nearest, {moment}")
+    clicked = gallery(data, tiles, f"The picked image and its nearest, {moment}", "map-near", 84)
+    st.page_link("pages/retrieval.py", label="Search with it among all images", icon=":material/image_search:",
+                 query_params={"run": shown.run.id, "add": str(picked)})
+    return clicked
+
+
+def at_cursor(shown: Shown) -> None:
+    """Curves and clusters of the moment that the cursor stands at."""
+    if shown.epoch is None:
+        return
+    rows = shown.run.metrics()[0]
+    names = [name for name in ("sample map@r", "loss", "neighbor stability") if name in curve_names(rows)]
+    clusters = sample_clusters(shown.run, shown.epoch)
+    labels = None if shown.dataset.labels is None else shown.dataset.labels[shown.run.sample_indices()]
+    found = summary(clusters, labels)
+    purity = "" if found.purity is None else f", purity {100 * found.purity:.1f} %"
+    st.markdown(f"**Clusters at this moment:** {found.count}, of them {found.singletons} of a single image; "
+                f"{100 * found.coverage:.0f} % of the sample lie in larger ones{purity}.")
+    for column, name in zip(st.columns(CURVES), names, strict=False):
+        with column:
+            curve(name, {"run": rows}, f"map-{name}", shown.epoch)
+
+
+def changed(first: Shown, second: Shown) -> int | None:
+    """The images whose neighborhoods differ most between two maps."""
+    change = neighborhood_change(*((one.projection.indices, one.neighbors) for one in (first, second)))
+    if not len(change.indices):
+        st.info("The two maps have no image in common.", icon=":material/info:")
+        return None
+    st.subheader("Whose neighborhoods changed most")
+    st.caption(f"Of the {first.neighbors.shape[1]} nearest in the embedding, {100 * change.kept.mean():.0f} % are the "
+               f"same in both, over {len(change.indices):,} shared images. The badge says how many of one image's are.")
+    tiles = [tile_of(first.dataset, int(change.indices[place]), badge=f"{100 * change.kept[place]:.0f} % kept")
+             for place in change.most(CHANGED)]
+    return gallery(first.dataset, tiles, "Images whose neighborhoods changed most", "map-changed", 72, height=240)
+
+
+def selected(shown: Shown, held: Selection) -> int | None:
+    """What is selected, as images."""
+    if not len(held.ids):
+        st.caption("Lasso some points (Shift and drag), or click a name in the legend: the images appear here. "
+                   "Click a point to see its nearest. Keys on the map: arrows, + and −, 0, L, B, P, Esc.")
+        return None
+    st.subheader(f"{len(held.ids):,} images selected")
+    tiles = [tile_of(shown.dataset, int(index)) for index in held.ids[:MOST_TILES]]
+    if len(held.ids) > MOST_TILES:
+        st.caption(f"The first {MOST_TILES:,} are drawn.")
+    return gallery_selection(shown.dataset, tiles, "Selected images", "map-selected", held)
+
+
+def exports(shown: Shown, color: Color, held: Selection) -> None:
+    title = f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
+    chosen = held.ids if len(held.ids) else shown.projection.indices
+    left, right, _ = st.columns([1, 1, 3])
+    with left:
+        bring_images(shown)
+    with right:
+        share([Download("Map as one HTML file", "map.html", "text/html",
+                        lambda: map_file(shown.dataset, shown.layout, color, held, title, UNITS)),
+               Download("Selection as a list", "selection.csv", "text/csv",
+                        lambda: image_list(shown.dataset, chosen))], "map")
+
+
+@st.fragment
+def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | None) -> None:
+    """Everything that moves with the cursor, the colour or the selection."""
+    run = find_run(run_id, runs_folder())
+    left, right = st.columns([3, 2], vertical_alignment="bottom")
+    with left:
+        shown = cursor(run, map_id, "frame", "Moment")
+        other = None
+        if other_id and other_map:
+            usual = 0 if (other_id, other_map) == (run_id, map_id) else -1
+            other = cursor(find_run(other_id, runs_folder()), other_map, "frame2", "Moment of the second map", usual)
+    with right:
+        color = coloring(shown)
+    held = selection(shown.dataset)
+    text = st.query_params.get("picked", "")
+    picked = int(text) if text.isdecimal() and int(text) in shown.projection.indices else None
+    clicks = []
+    if other is None:
+        clicks.append(draw(shown, "map", color, held, False, picked))
+    else:
+        for column, one, key in zip(st.columns(2), (shown, other), ("map", "map2"), strict=True):
+            with column:
+                same = one is shown or color.label not in colorings(one)
+                clicks.append(draw(one, key, color if same else colorings(one)[color.label](), held, True, picked))
+    st.caption(UNITS)
+    if picked is not None:
+        clicks.append(around(shown, picked))
+    at_cursor(shown)
+    if other is not None:
+        clicks.append(changed(shown, other))
+    clicks.append(selected(shown, held))
+    exports(shown, color, held)
+    clicked = next((one for one in clicks if one is not None), None)
+    if clicked is not None:
+        into_address("picked", str(clicked))
+        st.rerun(scope="fragment")
+
+
+st.title("Map")
+with told():
+    chosen = chosen_run()
+    if chosen is not None:
+        row = st.columns([4, 2, 1.2], vertical_alignment="bottom")
+        with row[0]:
+            first_map = chosen_map(chosen)
+        with row[2]:
+            new_map(chosen)
+        if first_map is not None:
+            with row[1]:
+                kind = in_address("compare", list(COMPARISONS), "")
+                kind = st.selectbox("Beside it", list(COMPARISONS), list(COMPARISONS).index(kind),
+                                    format_func=COMPARISONS.__getitem__, key="choose-compare")
+                into_address("compare", kind)
+            second: tuple[str | None, str | None] = (chosen.id, first_map) if kind == "frame" else (None, None)
+            if kind == "run":
+                columns = st.columns(2)
+                with columns[0]:
+                    images = chosen.spec().fingerprint
+                    other_run = chosen_run("Second run", "run2", lambda run: run.spec().fingerprint == images)
+                with columns[1]:
+                    second = (other_run.id, chosen_map(other_run, "map2", "Second map")) if other_run else second
+            explore(chosen.id, first_map, *second)

@@ -1,0 +1,96 @@
+"""How our components get what they draw: large parts are fetched once, what changes travels inside the message."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import streamlit as st
+from streamlit import runtime
+
+ASSETS = Path(__file__).resolve().parents[2] / "assets"
+Array = np.ndarray[Any, Any]
+Part = dict[str, Any] | None
+"""Where the browser finds an array: {url}, or {at, length} within the message."""
+
+
+class Message:
+    """The bytes that one component is sent: a header, and the arrays that travel inside (see assets/common.js).
+
+    alone: everything travels inside, for a file that must work without a server.
+    """
+
+    def __init__(self, alone: bool = False) -> None:
+        self._alone = alone or not runtime.exists()
+        self._parts: list[bytes] = []
+        self._length = 0
+
+    def inside(self, array: Array | None) -> Part:
+        """An array that changes often, as a part of this message."""
+        if array is None:
+            return None
+        content = np.ascontiguousarray(array).tobytes()
+        place = {"at": self._length, "length": len(content)}
+        self._parts.append(content)
+        self._length += len(content)
+        return place
+
+    def once(self, array: Array | None) -> Part:
+        """An array that stays, fetched by the browser once however often the message is sent."""
+        if array is None:
+            return None
+        if self._alone:
+            return self.inside(array)
+        return {"url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
+
+    def url(self, content: bytes, kind: str) -> str:
+        """Where the browser can fetch a file's content."""
+        if self._alone:
+            return f"data:{kind};base64,{base64.b64encode(content).decode()}"
+        return _served(content, kind)
+
+    def packed(self, header: dict[str, Any]) -> bytes:
+        """4 bytes length of the header, the header as JSON, the parts."""
+        head = json.dumps(header).encode()
+        head += b" " * (-len(head) % 8)
+        return b"".join([len(head).to_bytes(4, "little"), head, *self._parts])
+
+
+def _served(content: bytes, kind: str) -> str:
+    """The address of content that the server keeps as long as the page that asked is shown."""
+    name = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    url = runtime.get_instance().media_file_mgr.add(content, kind, name, file_name=name)
+    base = str(st.get_option("server.baseUrlPath")).strip("/")
+    return f"/{base}{url}" if base else url
+
+
+def component(name: str, html: str) -> Any:
+    """A component of assets/NAME.js and NAME.css, with what all share before it."""
+    return _component(name, html)
+
+
+@st.cache_resource(show_spinner=False)
+def _component(name: str, html: str) -> Any:
+    script = (ASSETS / "common.js").read_text() + (ASSETS / f"{name}.js").read_text()
+    return st.components.v2.component(f"udml_{name}", html=html, css=(ASSETS / f"{name}.css").read_text(), js=script)
+
+
+def unpacked(mask: str, count: int) -> Array:
+    """Positions that are set in a bitmask that a component sent."""
+    if not mask:
+        return np.zeros(0, dtype=np.int64)
+    bits = np.unpackbits(np.frombuffer(base64.b64decode(mask), dtype=np.uint8), count=count, bitorder="little")
+    return np.flatnonzero(bits)
+
+
+def packed_mask(positions: Array, count: int) -> Array | None:
+    """The bitmask (bytes) of positions, None of none."""
+    if not len(positions):
+        return None
+    flags = np.zeros(count, dtype=np.uint8)
+    flags[positions] = 1
+    return np.packbits(flags, bitorder="little")

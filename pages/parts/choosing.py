@@ -1,0 +1,52 @@
+"""Choosing a run, and what is shown where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import streamlit as st
+
+from pages.parts.runs import title_of
+from udml_core.runs import Run, list_runs, runs_folder
+
+EVERY_RUN = "Train one, then come back."
+
+
+def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], bool] = lambda _run: True,
+               missing: str = "Nothing can be shown yet: no run is done.", optional: bool = False) -> Run | None:
+    """A finished run, kept in the address under `parameter`; None, with what to do next, where there is none.
+
+    Args:
+        fits: which runs can be chosen. missing: what to say where none can.
+        optional: offer no run at all, too.
+    """
+    done = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done" and fits(run)]
+    if not done:
+        if not optional:
+            st.info(f"{missing} {EVERY_RUN}", icon=":material/lightbulb:")
+            st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
+        return None
+    titles = {run.id: f"{title_of(run.spec())} · {run.id}" for run in done}
+    choices = [*([""] if optional else []), *titles]
+    wanted = st.query_params.get(parameter, choices[0])
+    chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
+                          format_func=lambda one: titles.get(one, "none"))
+    if chosen:
+        st.query_params[parameter] = chosen
+    else:
+        st.query_params.pop(parameter, None)
+    return next((run for run in done if run.id == chosen), None)
+
+
+def in_address(parameter: str, choices: list[str], default: str) -> str:
+    """One of some choices, as the address has it."""
+    wanted = st.query_params.get(parameter, default)
+    return wanted if wanted in choices else default
+
+
+def into_address(parameter: str, value: str, default: str = "") -> None:
+    """Keep a value in the address; what is as usual is left out, so that links stay short."""
+    if value == default:
+        st.query_params.pop(parameter, None)
+    elif st.query_params.get(parameter) != value:
+        st.query_params[parameter] = value

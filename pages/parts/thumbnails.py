@@ -1,0 +1,64 @@
+"""Sprite sheets: every image of a data set small, or a few of them larger."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from PIL import Image, ImageOps
+
+from pages.parts.browser import Message
+from pages.parts.loading import opened_dataset
+from udml_core.data.dataset import Dataset
+from udml_core.data.thumbnails import sheets_of, sheets_ready
+
+COLUMNS = 12
+OWN_SHEET = 150
+"""Up to so many images are drawn from a sheet of their own, as large as they are shown."""
+
+
+def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
+    """Where the browser finds each image of a data set; a bar shows how far they are made where they are not yet."""
+    if sheets_ready(dataset):
+        sheets = sheets_of(dataset)
+    else:
+        bar = st.progress(0.0, "Making thumbnails …")
+
+        def report(share: float, _what: str) -> None:
+            bar.progress(min(1.0, share), "Making thumbnails …")
+
+        try:
+            sheets = sheets_of(dataset, report)
+        finally:
+            bar.empty()
+    urls = [message.url(_content(str(path), path.stat().st_mtime_ns), "image/jpeg") for path in sheets.paths]
+    return {"urls": urls, "count": len(dataset), "columns": sheets.columns, "perSheet": sheets.per_sheet,
+            "cell": sheets.cell}
+
+
+def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side: int) -> dict[str, Any]:
+    """The same for a few images in the order given, on one sheet."""
+    content = _sheet(dataset.name, dataset.fingerprint, indices, max(side, 64))
+    columns = min(COLUMNS, max(1, len(indices)))
+    return {"urls": [message.url(content, "image/webp")], "count": len(indices), "columns": columns,
+            "perSheet": max(1, len(indices)), "cell": max(side, 64)}
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a sheet that was made anew is read anew)
+    return Path(path).read_bytes()
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:  # noqa: ARG001
+    dataset = opened_dataset(name)
+    columns = min(COLUMNS, max(1, len(indices)))
+    sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
+    for position, index in enumerate(indices):
+        square = ImageOps.pad(dataset.images[index], (cell, cell), Image.Resampling.LANCZOS, color="white")
+        sheet.paste(square, (position % columns * cell, position // columns * cell))
+    buffer = io.BytesIO()
+    sheet.save(buffer, "WEBP", quality=90)
+    return buffer.getvalue()

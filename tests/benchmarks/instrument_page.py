@@ -1,0 +1,98 @@
+"""A page to measure: the same points, once on our map and once on Plotly's scattergl. The address says which.
+
+?view=lasso|clusters|gallery & peer=ours|plotly & n=100000
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import plotly.graph_objects as go
+import streamlit as st
+from sklearn.datasets import load_digits
+
+from pages.parts.gallery import gallery, tile_of
+from pages.parts.loading import opened_dataset
+from pages.parts.scatter import Color, Layout, scatter
+from pages.parts.selection import selection
+from pages.parts.slider import live_slider
+from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.graph import AuthorityGraph
+
+
+@st.cache_resource
+def positions(count: int) -> np.ndarray:
+    """The digits' two principal axes, each digit many times with noise."""
+    pixels = load_digits().data - load_digits().data.mean(axis=0)
+    plane = pixels @ np.linalg.svd(pixels, full_matrices=False)[2][:2].T
+    random = np.random.default_rng(0)
+    return (plane[random.integers(len(plane), size=count)] + random.normal(0, 1.5, (count, 2))).astype(np.float32)
+
+
+@st.cache_resource
+def graph(count: int) -> AuthorityGraph:
+    return AuthorityGraph.build(positions(count), 50)
+
+
+@st.cache_resource
+def nothing(count: int) -> Dataset:
+    return Dataset("points", "Points", ArrayImages(np.zeros((count, 1, 1), np.uint8)), None, (), f"points-{count}", 1,
+                   True, ())
+
+
+def lasso(peer: str, count: int) -> None:
+    points = positions(count)
+    if peer == "ours":
+        data = nothing(count)
+        scatter(data, Layout(np.arange(count), points), Color("x", points[:, 0]), selection(data), "Points", "map",
+                images=False)
+        chosen = len(selection(data).ids)
+    else:
+        figure = go.Figure(go.Scattergl(x=points[:, 0], y=points[:, 1], mode="markers",
+                                        marker={"size": 4, "color": points[:, 0], "colorscale": "Cividis"}))
+        figure.update_layout(dragmode="lasso", height=560)
+        event = st.plotly_chart(figure, on_select="rerun", selection_mode="lasso", key="map")
+        chosen = len(event["selection"]["point_indices"])
+    st.markdown(f"chosen {chosen}")
+
+
+@st.fragment
+def clusters(peer: str, count: int) -> None:
+    points = positions(count)
+    if peer == "ours":
+        epsilon = live_slider("ε", 0.0, 1.0, 0.65, 0.01, "epsilon")
+        found = graph(count).clusters(epsilon)
+        data = nothing(count)
+        scatter(data, Layout(np.arange(count), points),
+                Color("cluster", found.labels, tuple(str(one) for one in range(len(found.modes)))), selection(data),
+                "Points", "map", images=False)
+    else:
+        epsilon = st.slider("ε", 0.0, 1.0, 0.65, 0.01)
+        found = graph(count).clusters(epsilon)
+        figure = go.Figure(go.Scattergl(x=points[:, 0], y=points[:, 1], mode="markers",
+                                        marker={"size": 4, "color": found.labels, "colorscale": "Cividis"}))
+        figure.update_layout(height=560, meta=f"{len(found.modes)} clusters")
+        st.plotly_chart(figure, key="map")
+    st.markdown(f"{len(found.modes)} clusters")
+
+
+def tiles(count: int) -> None:
+    data = opened_dataset("fashion-mini")
+    picked = gallery(data, [tile_of(data, index) for index in range(count)], "Images", "tiles", side=72, height=700)
+    if st.button("Again"):
+        st.session_state["again"] = st.session_state.get("again", 0) + 1
+    st.markdown(f"picked {picked} again {st.session_state.get('again', 0)}")
+
+
+st.set_page_config(layout="wide")
+started = time.perf_counter()
+size = int(st.query_params.get("n", 100_000))
+match st.query_params.get("view", "lasso"):
+    case "lasso":
+        lasso(st.query_params.get("peer", "ours"), size)
+    case "clusters":
+        clusters(st.query_params.get("peer", "ours"), size)
+    case _:
+        tiles(size)
+st.caption(f"script {1000 * (time.perf_counter() - started):.0f} ms")
