@@ -16,5 +16,6 @@ st.navigation([
     st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
     st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
     st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
+    st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
     st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
 ]).run()

@@ -1,7 +1,7 @@
 // A map of up to a million points on WebGL2. Positions are fetched once; an update changes only what its header changes.
 // header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
 //          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
-//          marks, placed, linked, camera, cameraKey}
+//          marks, placed, linked, camera, cameraKey, grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" row. Look up `unpack` for how arrays come.
 const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00"]; // Okabe–Ito
 const RAMP = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"]; // cividis
@@ -179,16 +179,17 @@ class Chart {
     this.answers = answers;
     const old = this.header;
     const differs = (name) => JSON.stringify(old?.[name]) !== JSON.stringify(header[name]);
-    const [positions, ids, values, classes, neighbors, segments, mask] = await Promise.all([
+    const [positions, ids, values, classes, neighbors, segments, mask, right, down] = await Promise.all([
       array(header.positions, Float32Array), array(header.ids, Int32Array), array(header.color.values, Float32Array),
       array(header.classes, Int32Array), array(header.neighbors, Int32Array), array(header.segments, Int32Array),
-      array(header.selection.mask, Uint8Array)]);
+      array(header.selection.mask, Uint8Array), array(header.grid?.right, Float32Array),
+      array(header.grid?.down, Float32Array)]);
     if (turn !== this.turn || !this.root.isConnected) return; // a newer update overtook this one
     this.header = header;
     this.root.setAttribute("aria-label", header.label);
     this.canvas.setAttribute("aria-label", header.label);
     this.root.style.setProperty("--height", `${header.height}px`);
-    Object.assign(this, { ids, classes, neighbors, segments });
+    Object.assign(this, { ids, classes, neighbors, segments, right, down });
     const fresh = header.count !== old?.count || differs("ids");
     if (fresh) { // other images: nothing of the old selection holds
       this.selected = new Uint8Array(header.count);
@@ -376,7 +377,7 @@ class Chart {
     }
   }
 
-  nearest(left, top, reach = 14) {
+  nearest(left, top, reach = this.header.grid ? this.camera.zoom * 0.71 : 14) {
     const [x0, y0] = this.toMap(left - reach, top + reach);
     const [x1, y1] = this.toMap(left + reach, top - reach);
     let best = NONE; let closest = reach * reach;
@@ -493,7 +494,7 @@ class Chart {
         canvas.height = Math.round(height * density);
       }
     }
-    if (this.gl && !this.gl.isContextLost()) this.drawPoints(width, height, density);
+    if (this.gl && !this.gl.isContextLost() && !this.header.grid) this.drawPoints(width, height, density);
     this.drawOverlay(width, height, density);
   }
 
@@ -562,7 +563,8 @@ class Chart {
     pen.clearRect(0, 0, width, height);
     pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // a canvas that is cleared and nothing more may keep showing its last picture
     pen.fillRect(0, 0, 1, 1);
-    if (this.images && this.header.sheets && this.travel >= 1) this.drawImages(pen, width, height);
+    if (this.header.grid) this.drawGrid(pen, width, height);
+    else if (this.images && this.header.sheets && this.travel >= 1) this.drawImages(pen, width, height);
     for (const mark of this.header.marks ?? []) this.drawMark(pen, mark);
     for (const guest of this.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.hovered !== NONE && this.hovered < this.header.count) this.drawHover(pen);
@@ -595,6 +597,55 @@ class Chart {
     pen.globalAlpha = 1;
   }
 
+  // A grid of images: cell (column, −row) is the position of its image; seams as bright as the images are far apart.
+
+  drawGrid(pen, width, height) {
+    const side = this.camera.zoom;
+    const [x0, y0] = this.toMap(0, height);
+    const [x1, y1] = this.toMap(width, 0);
+    this.drawSeams(pen, side, x0 - 1, -y1 - 1, x1 + 1, -y0 + 1);
+    const gap = Math.max(0, Math.min(6, side * 0.14));
+    for (const rows of this.within(x0 - 1, y0 - 1, x1 + 1, y1 + 1)) {
+      for (const row of rows) {
+        const [sx, sy] = this.place(row);
+        if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
+        pen.globalAlpha = this.greyed(row) ? 0.18 : 1;
+        if (this.images && side >= 5) this.drawImage(pen, this.idOf(row), sx, sy, side - gap, side > 24 ? this.tint(row) : "");
+        else {
+          pen.fillStyle = this.tint(row);
+          pen.fillRect(sx - side / 2, sy - side / 2, side - gap, side - gap);
+        }
+      }
+    }
+    pen.globalAlpha = 1;
+  }
+
+  drawSeams(pen, side, left, top, right, bottom) {
+    if (side < 5) return;
+    const { columns, rows, low, high } = this.header.grid;
+    const bins = RAMP.map(() => []);
+    const bin = (distance) => Math.max(0, Math.min(RAMP.length - 1, Math.round(((distance - low) / (high - low || 1)) * (RAMP.length - 1))));
+    const last = (value, most) => Math.min(most, Math.ceil(value));
+    for (let row = Math.max(0, Math.floor(top)); row <= last(bottom, rows - 1); row += 1) {
+      for (let column = Math.max(0, Math.floor(left)); column <= last(right, columns - 1); column += 1) {
+        const beside = column + 1 < columns ? this.right[row * (columns - 1) + column] : NaN;
+        const below = row + 1 < rows ? this.down[row * columns + column] : NaN;
+        if (Number.isFinite(beside)) bins[bin(beside)].push([column + 0.5, 0.5 - row, column + 0.5, -0.5 - row]);
+        if (Number.isFinite(below)) bins[bin(below)].push([column - 0.5, -0.5 - row, column + 0.5, -0.5 - row]);
+      }
+    }
+    pen.lineWidth = Math.max(1, Math.min(6, side * 0.14));
+    bins.forEach((lines, at) => {
+      pen.beginPath();
+      for (const [ax, ay, bx, by] of lines) {
+        pen.moveTo(...this.toScreen(ax, ay));
+        pen.lineTo(...this.toScreen(bx, by));
+      }
+      pen.strokeStyle = RAMP[at];
+      pen.stroke();
+    });
+  }
+
   sheetOf(id) {
     const where = placeOf(this.header.sheets, id);
     if (!this.sheetImages.has(where.url)) {
@@ -609,6 +660,7 @@ class Chart {
     const { image, column, row } = this.sheetOf(id);
     if (!image) return;
     pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
+    if (!frame) return;
     pen.lineWidth = 2;
     pen.strokeStyle = frame;
     pen.strokeRect(x - side / 2, y - side / 2, side, side);
@@ -932,7 +984,7 @@ class Chart {
     const pen = picture.getContext("2d");
     pen.clearRect(0, 0, picture.width, picture.height);
     picture.hidden = !header.sheets;
-    if (header.sheets) this.drawImage(pen, this.idOf(row), 56, 56, 112, "transparent");
+    if (header.sheets) this.drawImage(pen, this.idOf(row), 56, 56, 112, "");
     this.tip.querySelector("div").textContent = words.join(" · ");
     this.tip.hidden = false;
     const { width, height } = this.room();

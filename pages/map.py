@@ -6,17 +6,21 @@ import streamlit as st
 from pages.parts.analyses import frame_words
 from pages.parts.choosing import chosen_run, in_address, into_address
 from pages.parts.figures import curve, curve_names
-from pages.parts.gallery import gallery, gallery_selection, mark_of, tile_of
+from pages.parts.gallery import gallery, tile_of
 from pages.parts.loading import told
 from pages.parts.maps import (
-    COLOR_WORDS,
     UNITS,
     Shown,
+    chosen_color,
     chosen_map,
     colorings,
+    go_to,
+    nearest_images,
     new_map,
     opened_map,
+    picked_image,
     sample_clusters,
+    selected_images,
 )
 from pages.parts.placing import bring_images, placed_images
 from pages.parts.scatter import Color, map_file, scatter
@@ -27,7 +31,6 @@ from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views.clusters import summary
 from udml_core.views.maps import neighborhood_change
 
-MOST_TILES = 3000
 CHANGED = 48
 CURVES = 3
 COMPARISONS = {"": "Nothing", "frame": "Another moment of this map", "run": "Another map or run"}
@@ -45,16 +48,6 @@ def cursor(run: Run, map_id: str, parameter: str, label: str, usual: int = -1) -
     place = round(live_slider(label, 0, count - 1, start, 1, f"{parameter}-{map_id}", play=True, marks=marks))
     into_address(parameter, str(place), str(usual % count))
     return opened_map(run, map_id, place)
-
-
-def coloring(shown: Shown) -> Color:
-    """What colours the points, kept in the address."""
-    choices = colorings(shown)
-    wanted = in_address("color", list(choices), next(iter(choices)))
-    chosen = st.selectbox("Colour", list(choices), list(choices).index(wanted), key="choose-color",
-                          format_func=COLOR_WORDS.__getitem__)
-    into_address("color", chosen, next(iter(choices)))
-    return choices[chosen]()
 
 
 def distortion(shown: Shown) -> None:
@@ -75,21 +68,6 @@ def draw(shown: Shown, key: str, color: Color, held: Selection, linked: bool, pi
     words = f"Map of {title}, {len(shown.projection.indices)} images"
     clicked = scatter(shown.dataset, shown.layout, color, held, words, key, marks=marks, placed=guests, linked=linked)
     distortion(shown)
-    return clicked
-
-
-def around(shown: Shown, picked: int) -> int | None:
-    """The picked image and its nearest in the embedding at the cursor."""
-    row = int(np.flatnonzero(shown.projection.indices == picked)[0])
-    near = shown.projection.indices[shown.neighbors[row]]
-    data, moment = shown.dataset, frame_words(shown.name)
-    tiles = [tile_of(data, picked, "query", "picked"),
-             *(tile_of(data, index, mark_of(data, index, picked), f"{rank}. {data.caption(index)}")
-               for rank, index in enumerate(near.tolist(), 1))]
-    st.markdown(f"**{data.caption(picked)}** and its {len(near)} nearest, {moment}")
-    clicked = gallery(data, tiles, f"The picked image and its nearest, {moment}", "map-near", 84)
-    st.page_link("pages/retrieval.py", label="Search with it among all images", icon=":material/image_search:",
-                 query_params={"run": shown.run.id, "add": str(picked)})
     return clicked
 
 
@@ -124,19 +102,6 @@ def changed(first: Shown, second: Shown) -> int | None:
     return gallery(first.dataset, tiles, "Images whose neighborhoods changed most", "map-changed", 72, height=240)
 
 
-def selected(shown: Shown, held: Selection) -> int | None:
-    """What is selected, as images."""
-    if not len(held.ids):
-        st.caption("Lasso some points (Shift and drag), or click a name in the legend: the images appear here. "
-                   "Click a point to see its nearest. Keys on the map: arrows, + and −, 0, L, B, P, Esc.")
-        return None
-    st.subheader(f"{len(held.ids):,} images selected")
-    tiles = [tile_of(shown.dataset, int(index)) for index in held.ids[:MOST_TILES]]
-    if len(held.ids) > MOST_TILES:
-        st.caption(f"The first {MOST_TILES:,} are drawn.")
-    return gallery_selection(shown.dataset, tiles, "Selected images", "map-selected", held)
-
-
 def exports(shown: Shown, color: Color, held: Selection) -> None:
     title = f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
     chosen = held.ids if len(held.ids) else shown.projection.indices
@@ -162,10 +127,9 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
             usual = 0 if (other_id, other_map) == (run_id, map_id) else -1
             other = cursor(find_run(other_id, runs_folder()), other_map, "frame2", "Moment of the second map", usual)
     with right:
-        color = coloring(shown)
+        color = chosen_color(shown, "Colour")
     held = selection(shown.dataset)
-    text = st.query_params.get("picked", "")
-    picked = int(text) if text.isdecimal() and int(text) in shown.projection.indices else None
+    picked = picked_image(shown)
     clicks = []
     if other is None:
         clicks.append(draw(shown, "map", color, held, False, picked))
@@ -176,16 +140,13 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
                 clicks.append(draw(one, key, color if same else colorings(one)[color.label](), held, True, picked))
     st.caption(UNITS)
     if picked is not None:
-        clicks.append(around(shown, picked))
+        clicks.append(nearest_images(shown, picked, frame_words(shown.name), "map-near"))
     at_cursor(shown)
     if other is not None:
         clicks.append(changed(shown, other))
-    clicks.append(selected(shown, held))
+    clicks.append(selected_images(shown.dataset, held, "map-selected"))
     exports(shown, color, held)
-    clicked = next((one for one in clicks if one is not None), None)
-    if clicked is not None:
-        into_address("picked", str(clicked))
-        st.rerun(scope="fragment")
+    go_to(clicks)
 
 
 st.title("Map")

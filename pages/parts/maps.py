@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,14 +19,17 @@ from pages.parts.analyses import (
 )
 from pages.parts.browser import Array
 from pages.parts.choosing import in_address, into_address
+from pages.parts.gallery import gallery, gallery_selection, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.scatter import Color, Layout
+from pages.parts.selection import Selection
 from udml_core.analyses import MAPS, AnalysisSpec, Kind, Projection, Scope, list_analyses, plan_analysis
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Clusters, Triplets
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import maps as views
 
+MOST_TILES = 3000
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
          "Near neighbors are mostly near; how far that holds is what trustworthiness and continuity say.")
 
@@ -194,3 +197,56 @@ def _weights(shown: Shown) -> Color:
     weights = views.anchor_weights(record, len(split.train))
     rows = rows_of(split.train, shown.projection.indices)
     return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="no triplet kept")
+
+
+def chosen_color(shown: Shown, label: str) -> Color:
+    """What colours the points, kept in the address."""
+    choices = colorings(shown)
+    usual = next(iter(choices))
+    wanted = in_address("color", list(choices), usual)
+    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color",
+                          format_func=COLOR_WORDS.__getitem__)
+    into_address("color", chosen, usual)
+    return choices[chosen]()
+
+
+def picked_image(shown: Shown) -> int | None:
+    """The image that was picked, from the address, if this map shows it."""
+    text = st.query_params.get("picked", "")
+    return int(text) if text.isdecimal() and int(text) in shown.projection.indices else None
+
+
+def nearest_images(shown: Shown, picked: int, where: str, key: str) -> int | None:
+    """A picked image and its nearest in the embedding; the one of them that was just picked."""
+    row = int(np.searchsorted(shown.projection.indices, picked))
+    near = shown.projection.indices[shown.neighbors[row]].tolist()
+    data = shown.dataset
+    tiles = [tile_of(data, picked, "query", "picked"),
+             *(tile_of(data, index, mark_of(data, index, picked), f"{rank}. {data.caption(index)}")
+               for rank, index in enumerate(near, 1))]
+    st.markdown(f"**{data.caption(picked)}** and its {len(near)} nearest in the embedding, {where}")
+    clicked = gallery(data, tiles, f"The picked image and its nearest in the embedding, {where}", key, 84)
+    st.page_link("pages/retrieval.py", label="Search with it among all images", icon=":material/image_search:",
+                 query_params={"run": shown.run.id, "add": str(picked)})
+    return clicked
+
+
+def selected_images(dataset: Dataset, held: Selection, key: str) -> int | None:
+    """What is selected, as images, or how to select; the one that was just picked."""
+    if not len(held.ids):
+        st.caption("Lasso some points (Shift and drag), or click a name in the legend: the images appear here. "
+                   "Click a point to see its nearest. Keys on the map: arrows, + and −, 0, L, B, P, Esc.")
+        return None
+    st.subheader(f"{len(held.ids):,} images selected")
+    if len(held.ids) > MOST_TILES:
+        st.caption(f"The first {MOST_TILES:,} are drawn.")
+    tiles = [tile_of(dataset, index) for index in held.ids[:MOST_TILES].tolist()]
+    return gallery_selection(dataset, tiles, "Selected images", key, held)
+
+
+def go_to(clicks: Iterable[int | None]) -> None:
+    """Make an image that was just picked anywhere the picked one."""
+    clicked = next((one for one in clicks if one is not None), None)
+    if clicked is not None:
+        into_address("picked", str(clicked))
+        st.rerun(scope="fragment")

@@ -18,6 +18,7 @@ from pages.parts.browser import ASSETS, Array, Message, component, packed_mask, 
 from pages.parts.loading import opened_dataset
 from pages.parts.selection import Selection, select
 from pages.parts.thumbnails import all_sheets
+from udml_core.analyses import ImageGrid
 from udml_core.data.dataset import Dataset
 
 HTML = """<div class="scatter" role="group"><div class="layout">
@@ -67,7 +68,7 @@ class Layout:
 def scatter(dataset: Dataset, layout: Layout, color: Color, held: Selection, label: str, key: str, *,
             segments: Array | None = None, marks: Sequence[Mapping[str, Any]] = (),
             placed: Sequence[Mapping[str, Any]] = (), height: int = 560, linked: bool = False,
-            images: bool = True) -> int | None:
+            images: bool = True, grid: ImageGrid | None = None) -> int | None:
     """Draw a map; the position in the data set of the image that was just picked, or None.
 
     What is selected on it becomes the data set's one selection (see `pages.parts.selection`).
@@ -78,12 +79,13 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, held: Selection, lab
         placed: {at: [x, y], word} of images that are not points.
         linked: whether another map on the page shows the same selection.
         images: whether there are any to show for the points.
+        grid: draw images in cells, with seams, where `layout` is made by `grid_layout`.
     """
     message = Message()
     header = _header(message, dataset, layout, color, held, images) | {
         "label": label, "height": height, "segments": message.once(_rows(segments)), "marks": list(marks),
         "placed": list(placed), "linked": linked, "group": dataset.fingerprint[:8], "camera": _camera(key),
-        "cameraKey": f"camera-{key}"}
+        "cameraKey": f"camera-{key}", "grid": None if grid is None else _seams(message, grid)}
     count = len(layout.indices)
     result = component("scatter", HTML)(
         data=message.packed(header), key=key, on_picked_change=lambda: None,
@@ -96,7 +98,7 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, held: Selection, ti
     message = Message(alone=True)
     header = _header(message, dataset, layout, color, held, True) | {
         "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
-        "camera": None, "cameraKey": ""}
+        "camera": None, "cameraKey": "", "grid": None}
     data = base64.b64encode(message.packed(header)).decode()
     style, script = ((ASSETS / name).read_text() for name in ("scatter.css", "scatter.js"))
     common = (ASSETS / "common.js").read_text()
@@ -104,6 +106,19 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, held: Selection, ti
              "SCRIPT": common + script.replace("export default function", "function")}
     page = (ASSETS / "map.html").read_text()
     return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], page).encode()
+
+
+def grid_layout(grid: ImageGrid, name: str) -> Layout:
+    """A grid's cells as positions: column to the right, row downwards."""
+    rows, columns = np.divmod(grid.cells, grid.columns)
+    return Layout(grid.indices, np.stack([columns, -rows], axis=1), name)
+
+
+def _seams(message: Message, grid: ImageGrid) -> dict[str, Any]:
+    known = np.concatenate([grid.right[np.isfinite(grid.right)], grid.down[np.isfinite(grid.down)]])
+    low, high = np.percentile(known, [2, 98]).tolist() if len(known) else (0.0, 1.0)
+    return {"right": message.once(grid.right), "down": message.once(grid.down), "rows": grid.rows,
+            "columns": grid.columns, "low": low, "high": high}
 
 
 def _header(message: Message, dataset: Dataset, layout: Layout, color: Color, held: Selection,
