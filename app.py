@@ -10,12 +10,21 @@ st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide
 st.logo(str(ICON), size="large")
 if st.context.theme.type == "dark":  # one primary colour cannot carry white text and be read on a dark page
     st.html("<style>[data-testid=stBaseButton-primary] * { color: #0b1220; }</style>")
-st.navigation([
-    st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
-    st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),
-    st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
-    st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
-    st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
-    st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
-    st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
-]).run()
+st.navigation({
+    "": [
+        st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
+        st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),
+        st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
+        st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
+    ],
+    "What was learnt": [
+        st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
+        st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
+        st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
+        st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
+        st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
+    ],
+    "Lessons": [
+        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:"),
+    ],
+}).run()

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 from udml_core import jobs, worker
 from udml_core.data import catalog
 from udml_core.runs import Run, Spec, create
+from udml_core.tasks import Task
 
 
 def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **rest: Any) -> Spec:
@@ -26,7 +27,7 @@ def worked(root: Path, **given: Any) -> Run:
     return run
 
 
-def until(run: Run, *states: str, seconds: float = 60) -> float:
+def until(run: Task, *states: str, seconds: float = 60) -> float:
     """Wait for a state; the seconds that it took."""
     began = time.monotonic()
     while run.status().state not in states:

@@ -10,11 +10,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 from sklearn.metrics import normalized_mutual_info_score
 
 from udml_core import evaluation
 from udml_core.evaluation import (
+    distortion,
     effective_rank,
     evaluate,
     kmeans_clusters,
@@ -197,6 +199,43 @@ def test_trustworthiness_averages_to_scikit_learns(k: int) -> None:
         assert points.shape == (80,)
         assert points.mean() == pytest.approx(sklearn_trustworthiness(here, there, n_neighbors=k), abs=1e-6)
     np.testing.assert_array_equal(trustworthiness(space, 2 * space, k), np.ones(80))
+
+
+def literal_trustworthiness(space: Array, embedding: Array, k: int) -> list[float]:
+    count = len(space)
+    found = []
+    for i in range(count):
+        ranks = {j: rank for rank, j in enumerate(order(space, i), start=1)}
+        penalty = sum(max(0, ranks[j] - k) for j in order(embedding, i)[:k])
+        found.append(1 - 2 * penalty / (k * (2 * count - 3 * k - 1)))
+    return found
+
+
+@checked
+@given(tied_embeddings(), st.integers(0, 2**31), st.integers(1, 5))
+def test_distortion_is_the_literal_one_by_point_also_with_ties(case: Case, seed: int, k: int) -> None:
+    space = case[0]
+    embedding = np.random.default_rng(seed).integers(-2, 3, (len(space), 2)).astype(np.float32)
+    if k >= len(space) / 2:
+        return
+    trust, continuity = distortion(space, embedding, k)
+    np.testing.assert_allclose(trust, literal_trustworthiness(space, embedding, k))
+    np.testing.assert_allclose(continuity, literal_trustworthiness(embedding, space, k))
+    np.testing.assert_array_equal(trust, trustworthiness(space, embedding, k))
+    np.testing.assert_array_equal(continuity, trustworthiness(embedding, space, k))
+
+
+def test_distortion_of_real_digits_averages_to_scikit_learns() -> None:
+    """Through random projections, as whole-number pixels have ties, which scikit-learn leaves to chance."""
+    random = np.random.default_rng(0)
+    space = (load_digits().data @ random.normal(size=(64, 32))).astype(np.float32)
+    embedding = space @ random.normal(size=(32, 2)).astype(np.float32)
+    shares: list[float] = []
+    trust, continuity = distortion(space, embedding, report=shares.append)
+    assert trust.mean() == pytest.approx(sklearn_trustworthiness(space, embedding, n_neighbors=12), abs=1e-6)
+    assert continuity.mean() == pytest.approx(sklearn_trustworthiness(embedding, space, n_neighbors=12), abs=1e-6)
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 @pytest.mark.parametrize(("embeddings", "expected"), [

@@ -54,6 +54,16 @@ def opened_projection(run: Run, analysis_id: str) -> Projection:
     return result if isinstance(result, Projection) else find_analysis(run, analysis_id).projection()
 
 
+def opened_indices(run: Run, analysis_id: str) -> np.ndarray:
+    """The data set positions that a finished analysis is about, read once."""
+    return _indices(str(run.folder), analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
+
+
+@st.cache_resource(max_entries=12, show_spinner=False)
+def _indices(folder: str, analysis_id: str, changed: float) -> np.ndarray:  # noqa: ARG001
+    return find_analysis(find_run(folder, runs_folder()), analysis_id).indices()
+
+
 @st.cache_resource(max_entries=12, show_spinner=False)
 def _result(folder: str, analysis_id: str, changed: float) -> Result:  # noqa: ARG001 (computed again, read again)
     return find_analysis(find_run(folder, runs_folder()), analysis_id).result()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import streamlit as st
@@ -50,3 +51,12 @@ def into_address(parameter: str, value: str, default: str = "") -> None:
         st.query_params.pop(parameter, None)
     elif st.query_params.get(parameter) != value:
         st.query_params[parameter] = value
+
+
+def number_in_address(parameter: str, default: float, low: float = -math.inf, high: float = math.inf) -> float:
+    """A number between two ends, as the address has it."""
+    try:
+        value = float(st.query_params.get(parameter, default))
+    except ValueError:
+        return default
+    return value if low <= value <= high else default

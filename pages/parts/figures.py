@@ -58,6 +58,18 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
 
 
+def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key: str, cursor: float | None = None,
+          logarithmic: bool = False) -> None:
+    """One small line; a dotted one marks where a slider stands."""
+    figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_yaxes(type="log" if logarithmic else "linear")
+    if cursor is not None:
+        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot"})
+    draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")
+
+
 def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) -> None:
     """A bar chart with names that can be read."""
     figure = go.Figure(go.Bar(x=list(values), y=list(names), orientation="h", marker={"color": COLORS[0]}))

@@ -30,6 +30,7 @@ from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import maps as views
 
 MOST_TILES = 3000
+MOST_FRAMES = 1000
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
          "Near neighbors are mostly near; how far that holds is what trustworthiness and continuity say.")
 
@@ -118,6 +119,17 @@ def opened_map(run: Run, map_id: str, frame: int) -> Shown:
     projection = opened_projection(run, map_id)
     return Shown(run, opened_dataset(run.spec().dataset), map_id, projection,
                  max(0, min(frame, len(projection.frames) - 1)))
+
+
+def covering_map(run: Run, indices: Array, map_id: str = "") -> Shown | None:
+    """The last frame of a run's map that shows all these images, the most detailed kind first; None without one."""
+    for kind in ("umap", "tsne", "pca"):
+        for analysis in list_analyses(run, kind):
+            if analysis.is_done() and map_id in ("", analysis.id):
+                shown = opened_map(run, analysis.id, MOST_FRAMES)
+                if (rows_of(shown.projection.indices, indices) >= 0).all():
+                    return shown
+    return None
 
 
 def colorings(shown: Shown) -> dict[str, Callable[[], Color]]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-import numpy as np
 import streamlit as st
 
+from pages.parts.browser import Array
 from udml_core.data.dataset import Dataset
 
 
@@ -35,12 +35,17 @@ def share(downloads: list[Download], key: str) -> None:
                              help="The camera above each chart saves it.")
 
 
-def image_list(dataset: Dataset, ids: np.ndarray) -> bytes:
+def image_list(dataset: Dataset, ids: Array) -> bytes:
     """Images as a table: position, name, class."""
+    return table_file(dataset, ids, {})
+
+
+def table_file(dataset: Dataset, ids: Array, columns: Mapping[str, Array]) -> bytes:
+    """The same with further columns, one value an image."""
     table = io.StringIO()
     writer = csv.writer(table)
-    writer.writerow(["index", "image", "class"])
-    for index in ids:
+    writer.writerow(["index", "image", "class", *columns])
+    for place, index in enumerate(ids):
         label = "" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
-        writer.writerow([int(index), dataset.names[index], label])
+        writer.writerow([int(index), dataset.names[index], label, *(values[place] for values in columns.values())])
     return table.getvalue().encode()

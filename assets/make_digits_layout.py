@@ -1,0 +1,10 @@
+"""Makes assets/lessons/digits.npy, the t-SNE map of the digits for lessons: `python -m assets.make_digits_layout`."""
+
+import numpy as np
+
+from udml_core.data.places import ASSETS
+from udml_core.lessons import digits_vectors
+from udml_core.projection.tsne import tsne_layout
+
+layout = tsne_layout(digits_vectors(), perplexity=30.0, seed=0)
+np.save(ASSETS / "lessons" / "digits.npy", layout.astype(np.float32))

@@ -1,0 +1,5 @@
+"""In the making."""
+
+import streamlit as st
+
+st.title("triplets")
