@@ -26,7 +26,9 @@ benchmark: dev
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ". Name another: make app PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
 
+# A set-up that was interrupted, or lacked Debian's python3-venv, left a Python without pip.
 .venv/ready: requirements.txt | .venv/bin/python
+	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 

@@ -99,7 +99,7 @@ def on_the_digits() -> None:
 st.title("Lower ε merges, higher ε shatters")
 st.markdown(
     "Authority ascent needs no number of clusters. Every image looks at its neighbors in a graph and climbs to one "
-    "that is **more central than itself**, if the edge there is **relevant enough: ψ > ε**. Those whose climbs end at the "
+    "that is **more central than itself**, if the edge there is **relevant enough: ψ > ε**. Those that end at the "
     "same summit share a pseudo-label, and from pseudo-labels RPML draws its triplets. Everything hangs on ε.")
 st.subheader("1 · Smallest case: 45 points, two groups close together, one apart")
 shown_at("smallest", SMALL_STEPS)

@@ -4,7 +4,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.analyses import frame_words
-from pages.parts.choosing import chosen_run, in_address, into_address
+from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
 from pages.parts.figures import curve, curve_names
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.loading import told
@@ -39,8 +39,7 @@ COMPARISONS = {"": "Nothing", "frame": "Another moment of this map", "run": "Ano
 def cursor(run: Run, map_id: str, parameter: str, label: str, usual: int = -1) -> Shown:
     """The frame that the cursor stands at, kept in the address."""
     count = len(opened_map(run, map_id, 0).projection.frames)
-    text = st.query_params.get(parameter, "")
-    start = int(text) if text.isdecimal() and int(text) < count else usual % count
+    start = int(number_in_address(parameter, usual % count, 0, count - 1))
     if count == 1:
         return opened_map(run, map_id, 0)
     frames = opened_map(run, map_id, 0).projection.frames

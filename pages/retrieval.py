@@ -1,119 +1,181 @@
-"""Query by clicking or uploading; the nearest images before and after training, side by side."""
+"""Ask with images, any number of them; the nearest before and after training; and the queries that miss, grouped."""
 
 import random
-from typing import get_args
 
+import numpy as np
 import streamlit as st
 
-from pages.parts.gallery import Mark, Tile, gallery, tile_of
+from pages.parts.asking import Mode, ask, asked_now, bring_images, chosen_mode, query_of, strip
+from pages.parts.choosing import chosen_run, into_address
+from pages.parts.failures import failures
+from pages.parts.filtering import chosen_filter
+from pages.parts.gallery import Mark, Tile, gallery, mark_of, tile_of
 from pages.parts.loading import opened_retrieval, told
-from pages.parts.runs import title_of
-from udml_core.data.dataset import read_image
-from udml_core.retrieval import Gallery, Hit, Retrieval
-from udml_core.runs import list_runs, runs_folder
+from pages.parts.sharing import Download, share, table_file
+from udml_core.exporting import embeddings_file
+from udml_core.retrieval import Hit, Retrieval, Which
+from udml_core.runs import Run, list_runs, runs_folder
 
 SUGGESTED = 36
-GALLERIES: tuple[Gallery, ...] = get_args(Gallery)
+ANY = -1
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
+MOMENTS: dict[Which, str] = {"initial": "before", "final": "after"}
+ABOUT_IMAGES = ("add", "subtract", "classes", "clusters", "pair")
+SEARCH, FAILURES = "Search", "Failures"
 
 
-def choose_run() -> str | None:
-    """A finished run, kept in the address."""
-    done = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
-    if not done:
-        st.info("Nothing can be searched yet: no run is done. Train one, then come back.", icon=":material/lightbulb:")
-        st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
-        return None
-    titles = {run.id: f"{title_of(run.spec())} · {run.id}" for run in done}
-    wanted = st.query_params.get("run", done[0].id)
-    chosen = st.selectbox("Run", list(titles), list(titles).index(wanted) if wanted in titles else 0,
-                          format_func=lambda one: titles[one])
-    if chosen != wanted:
-        st.query_params.pop("query", None)
-    st.query_params["run"] = chosen
-    return chosen
-
-
-def choose_query(opened: Retrieval) -> int | None:
-    """Images to ask with: a random handful of the test half, of one class if wanted."""
+def suggestions(opened: Retrieval) -> tuple[Mode, int | None]:
+    """What a click does, and the image picked of those to ask with: a handful of the test half, of one class if wanted.
+    """
     dataset = opened.dataset
-    left, right = st.columns([3, 1], vertical_alignment="bottom")
-    names = dict(enumerate(dataset.class_names))
+    first, left, right = st.columns([3, 3, 1], gap="medium", vertical_alignment="bottom")
+    with first:
+        mode = chosen_mode()
     present = {int(label) for label in dataset.labels[opened.split.test]} if dataset.labels is not None else set()
-    label = left.selectbox("Ask with an image of", [None, *sorted(present)],
-                           format_func=lambda one: "any class" if one is None else names[one])
+    label = left.selectbox("Ask with an image of", [ANY, *sorted(present)], key=f"ask-{dataset.fingerprint[:8]}",
+                           format_func=lambda one: "any class" if one == ANY else dataset.class_names[one])
     if right.button("Others", icon=":material/shuffle:", width="stretch", help="Show other images to ask with."):
         st.session_state["shuffle"] = st.session_state.get("shuffle", 0) + 1
-    members = [int(index) for index in opened.split.test
-               if label is None or (dataset.labels is not None and dataset.labels[index] == label)]
+    members = np.intersect1d(opened.split.test, dataset.members(None if label == ANY else label)).tolist()
     chosen = random.Random(st.session_state.get("shuffle", 0)).sample(members, min(SUGGESTED, len(members)))
-    now = current(opened)
-    return gallery(dataset, [tile_of(dataset, index) for index in sorted(chosen)],
-                   "Images to ask with", "retrieval-queries", side=72, chosen=now)
+    return mode, gallery(dataset, [tile_of(dataset, index) for index in sorted(chosen)], "Images to ask with",
+                         "retrieval-queries", side=72, chosen=asked_now(opened).alone, height=190)
 
 
-def current(opened: Retrieval) -> int | None:
-    """The query in the address, if it is an image of this data set."""
-    text = st.query_params.get("query", "")
-    return int(text) if text.isdigit() and int(text) < len(opened.dataset) else None
-
-
-def results(opened: Retrieval, before: list[Hit], after: list[Hit]) -> int | None:
+def results(opened: Retrieval, found: dict[str, list[Hit]]) -> int | None:
     """Both rankings; the image that was picked in either."""
     picked = None
-    for column, title, hits, key in zip(st.columns(2, gap="large"), ("Before training", "After training"),
-                                        (before, after), ("before", "after"), strict=True):
+    for column, (when, hits) in zip(st.columns(2, gap="large"), found.items(), strict=True):
         with column:
             known = [hit.correct for hit in hits if hit.correct is not None]
             score = f" · {sum(known)} of {len(known)} hits" if known else ""
-            st.markdown(f"**{title}**{score}")
+            st.markdown(f"**{when.capitalize()} training**{score}")
             tiles = [Tile(hit.index, opened.dataset.caption(hit.index), MARKS[hit.correct],
                           f"{hit.rank}. {hit.similarity:.3f}") for hit in hits]
-            clicked = gallery(opened.dataset, tiles, f"The {len(hits)} nearest images, {title.lower()}",
-                              f"retrieval-{key}", side=96)
+            clicked = gallery(opened.dataset, tiles, f"The {len(hits)} nearest images, {when} training",
+                              f"retrieval-{when}", side=96)
             picked = clicked if clicked is not None else picked
     return picked
 
 
-def ask(opened: Retrieval) -> None:
-    """The query on the left, how to search on the right, both rankings below."""
-    upload = st.file_uploader("Or ask with an image of your own", type=["jpg", "jpeg", "png", "webp", "bmp"])
-    settings = st.columns(2, gap="large")
-    k = settings[0].slider("How many", 5, 50, 10, 5)
-    where = settings[1].segmented_control("Search in", GALLERIES, default=GALLERIES[0],
-                                          format_func=lambda one: {"test": "test half", "all": "all images"}[one])
-    searched_in = where or GALLERIES[0]
-    query = current(opened)
-    if upload is not None:
-        try:
-            image = read_image(upload)
-        except (OSError, ValueError, SyntaxError) as error:
-            st.error(f"{upload.name} must be an image, and could not be read: {error}", icon=":material/error:")
-            return
-        st.image(image, caption=f"Query: {upload.name}", width=140)
-        before, after = (opened.search_image(image, k, which, searched_in) for which in ("initial", "final"))
-    elif query is not None:
-        st.image(opened.dataset.images[query], caption=f"Query: {opened.dataset.caption(query)}", width=140)
-        before, after = (opened.search_item(query, k, which, searched_in) for which in ("initial", "final"))
+def absent_class(opened: Retrieval, index: int) -> None:
+    """Say so where the half that is searched holds no image of the query's class."""
+    labels = opened.dataset.labels
+    if labels is not None and labels[index] not in labels[opened.split.test]:
+        st.caption(f"No test image is of the class {opened.dataset.class_names[labels[index]]}: its images train. "
+                   "Search in all images to find them.")
+
+
+def through_training(opened: Retrieval, index: int) -> int | None:
+    """What was nearest to an image of the fixed sample after every epoch."""
+    shown = st.toggle("Its nearest after every epoch", st.query_params.get("epochs") == "1", key="query-epochs")
+    into_address("epochs", "1" if shown else "")
+    if not shown:
+        return None
+    with st.spinner("Going through the epochs …"):
+        history = opened.history()
+    row = history.row(index)
+    if row is None:
+        st.caption(f"This image is not in the fixed sample of {len(history.indices):,} test images that is kept of "
+                   "every epoch.")
+        return None
+    near = history.indices[history.nearest[:, row]].tolist()
+    tiles = [tile_of(opened.dataset, other, mark_of(opened.dataset, other, index),
+                     f"epoch {epoch}" if epoch else "before training")
+             for epoch, other in zip(history.epochs, near, strict=True)]
+    st.caption(f"Searched in the fixed sample of {len(history.indices):,} test images.")
+    return gallery(opened.dataset, tiles, "The nearest image after every epoch", "retrieval-epochs", side=96)
+
+
+def downloads(opened: Retrieval, found: dict[str, list[Hit]]) -> None:
+    """What the run learnt, and what was found."""
+    hits = [(when, hit) for when, some in found.items() for hit in some]
+    columns = {"training": np.array([when for when, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
+               "similarity": np.array([hit.similarity for _, hit in hits])}
+    run = opened.run
+    listed = [Download("Results as a list", "results.csv", "text/csv", lambda: table_file(
+        opened.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
+    share([*listed,
+           Download("Embeddings (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
+                    lambda: embeddings_file(opened, "final")),
+           Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes),
+           Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
+                    run.embedder_path.read_bytes)], "retrieval")
+
+
+def search(opened: Retrieval) -> None:
+    """The query, among what is searched, and both rankings."""
+    mode, picked = suggestions(opened)
+    clicks = [picked]
+    bring_images(opened, mode)
+    query = asked_now(opened)
+    strip(opened, query)
+    if query.brought:
+        st.caption("The link to this page cannot carry images of your own: whoever opens it sees the query without "
+                   "them.")
+    k, where, allowed = chosen_filter(opened, [*query.add, *query.subtract])
+    found: dict[str, list[Hit]] = {}
+    if query.parts("add"):
+        with told():
+            found = {when: opened.search(query_of(opened, query, which), k, which, where, allowed)
+                     for which, when in MOMENTS.items()}
+    elif len(query):
+        st.info("There is nothing to subtract from yet: add an image.", icon=":material/add_photo_alternate:")
     else:
         st.info("Click one of the images above, or bring your own: the nearest ones appear here, before and after "
                 "training.", icon=":material/touch_app:")
-        return
-    picked = results(opened, before, after)
-    st.caption("The number is the cosine similarity. ✓ with a solid frame: same class as the query. "
-               "✕ with a dashed frame: another class. Click any image to ask with it.")
-    if picked is not None:
-        st.query_params["query"] = str(picked)
-        st.rerun()
+    if any(found.values()):
+        clicks.append(results(opened, found))
+        st.caption("The number is the cosine similarity. ✓ with a solid frame: same class as what was added to the "
+                   "query. ✕ with a dashed frame: another class. Click any image to ask with it.")
+        if query.alone is not None:
+            if where == "test":
+                absent_class(opened, query.alone)
+            clicks.append(through_training(opened, query.alone))
+    elif found:
+        st.info("No image passes both filters and lies in the half that is searched. Take a filter away, or search in "
+                "all images.", icon=":material/filter_alt_off:")
+    downloads(opened, found)
+    ask_with(opened, clicks, mode)
+
+
+def ask_with(opened: Retrieval, clicks: list[int | None], mode: Mode) -> None:
+    """Make an image that was just picked part of the query, and show what it finds."""
+    clicked = next((one for one in clicks if one is not None), None)
+    if clicked is not None:
+        ask(asked_now(opened).with_image(clicked, mode))
+        st.session_state["next-view"] = SEARCH
+        st.rerun(scope="fragment")
+
+
+@st.fragment
+def explore(run_id: str) -> None:
+    """Both views of a run."""
+    if "next-view" in st.session_state:
+        st.session_state["view"] = st.session_state.pop("next-view")
+    with told():
+        opened = opened_retrieval(run_id)
+        searching, failing = st.tabs([SEARCH, FAILURES], key="view", bind="query-params")
+        if searching.open:
+            with searching:
+                search(opened)
+        if failing.open:
+            with failing, told():
+                ask_with(opened, [failures(opened)], "alone")
+
+
+def forget_other_images(before: str | None, run: Run) -> None:
+    """Take what names images or classes out of the address where the run that it was about has another data set."""
+    others = [one for one in list_runs(runs_folder()) if one.id == before]
+    if others and others[0].spec().fingerprint != run.spec().fingerprint:
+        for parameter in ABOUT_IMAGES:
+            into_address(parameter, "")
 
 
 st.title("Retrieval")
 with told():
-    run_id = choose_run()
-    if run_id is not None:
-        searched = opened_retrieval(run_id)
-        asked = choose_query(searched)
-        if asked is not None:
-            st.query_params["query"] = str(asked)
-            st.rerun()
-        ask(searched)
+    asked_before = st.query_params.get("run")
+    chosen = chosen_run()
+    if chosen is not None:
+        forget_other_images(asked_before, chosen)
+        explore(chosen.id)

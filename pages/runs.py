@@ -1,5 +1,7 @@
 """Live curves, queue, stop and resume; two ticked runs side by side; a failure's reason."""
 
+from typing import Any
+
 import pandas as pd
 import streamlit as st
 
@@ -7,6 +9,7 @@ from pages.parts.figures import curve, curve_names, evaluation_table, table_behi
 from pages.parts.loading import told
 from pages.parts.runs import ICONS, live_panel, row_of, since, state_line, title_of
 from udml_core import jobs
+from udml_core.errors import UserError
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
@@ -90,11 +93,18 @@ def details(run: Run) -> None:
         st.code(run.log_tail(200) or "Nothing yet.", language=None)
 
 
+def hyperparameters(run: Run) -> dict[str, Any]:
+    """All of them; only those that were set where the method is not known here, or has other fields by now."""
+    try:
+        return run.spec().build_method().model_dump()
+    except UserError:
+        return run.spec().fields
+
+
 def comparison(chosen: list[Run]) -> None:
     """Evaluations, and what differs between two runs."""
     if len(chosen) == 2:
-        first, second = (run.spec().model_dump() | {"fields": None} | run.spec().build_method().model_dump()
-                         for run in chosen)
+        first, second = (run.spec().model_dump() | {"fields": None} | hyperparameters(run) for run in chosen)
         differing = [name for name in first | second
                      if first.get(name) != second.get(name) and name not in ("created", "fingerprint", "versions")]
         st.subheader("What differs")

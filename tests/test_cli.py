@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ import pytest
 from tests.running import until, worked, write_digits
 from udml_core import cli, jobs
 from udml_core.errors import UserError
-from udml_core.runs import Run
+from udml_core.runs import Run, create
+from udml_core.tasks import Status
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -111,6 +113,25 @@ def test_evaluation_query_and_export_of_a_run_by_folder(
     assert "embedder.safetensors" in exported["files"]
 
 
+def test_analyses_are_computed_listed_and_found_again(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    words = ("analyse", str(run.folder), "--kind", "tsne", "--scope", "test", "--frames", "frozen,final")
+    code, out, err = said(capsys, monkeypatch, *words, "--perplexity", "10", "--json")
+    assert (code, out.count("\n")) == (0, 1), err
+    assert "layout: " in err
+    made = json.loads(out)
+    assert made["state"] == "done"
+    assert made["asked"] == {"scope": "test", "frames": ["frozen", "final"], "perplexity": 10.0, "seed": 0}
+    assert answer(capsys, monkeypatch, *words, "--perplexity", "10") == made
+    grid = answer(capsys, monkeypatch, "analyse", str(run.folder), "--kind", "grid", "--source", made["analysis"])
+    assert grid["asked"] == {"source": made["analysis"], "frame": "final"}
+    listed = answer(capsys, monkeypatch, "analyses", str(run.folder))["analyses"]
+    assert [one["kind"] for one in listed] == ["grid", "tsne", "graph", "pca"]
+    code, out, err = said(capsys, monkeypatch, *words, "--perplexity", "300", "--json")
+    assert (code, json.loads(out)["state"]) == (1, "failed")
+    assert "Lower the perplexity" in err
+
+
 BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "nowhere", "--method", "rpml"], "There is no data set 'nowhere'"),
     (["train", "--dataset", "digits", "--method", "nothing"], "The method must be one of rpml, srpml"),
@@ -122,14 +143,18 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "nothing"], "The backbone must be one of"),
     (["train", "--dataset", "digits", "--method", "rpml", "--split", "half"], "half"),
     (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu or cuda:N"),
-    (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 4 and 1024 pixels, got 3000"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 32 and 1024 pixels, got 3000"),
     (["train", "--dataset", "digits"], "--method"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "pixels"], "at most the features' width 64"),
+    (["train", "--dataset", "FLAT", "--method", "pca"], "at most 8 dimensions (8 images of 1280-d features)"),
+    (["train", "--dataset", "digits", "--method", "frozen", "--backbone", "squeezenet", "--size", "8"],
+     "between 15 and 1024 pixels, got 8"),
     (["train", "--dataset", "FLAT", "--method", "pca", "--split", "zero-shot"], "zero-shot split needs at least 2"),
     (["train", "--dataset", "EMPTY", "--method", "pca"], "has no images. Expected: folder/CLASS/image.jpg"),
     (["train", "--dataset", "FILE", "--method", "pca"], "must be a folder of images"),
     (["train", "--dataset", "~nobody-of-that-name", "--method", "pca"], "There is no data set '~nobody-of-that-name'"),
     (["train", "--dataset", "digits", "--method", "pca", "--set", "dimension=NaN"], "got nan"),
-    (["train", "--dataset", "digits", "--method", "pca", "--backbone", "pixels", "--runs", "BELOW"],
+    (["train", "--dataset", "digits", "--method", "frozen", "--backbone", "pixels", "--runs", "BELOW"],
      "Choose another folder with --runs or UDML_RUNS"),
     (["evaluate", "nothing"], "There is no run 'nothing'"),
     (["evaluate", "~nobody-of-that-name"], "There is no run '~nobody-of-that-name'"),
@@ -137,6 +162,7 @@ BAD: list[tuple[list[str], str]] = [
     (["query", "RUN", "FILE"], "must be an image, and could not be read"),
     (["query", "RUN", "nothing.png"], "there is no 'nothing.png'"),
     (["query", "RUN", "²"], "there is no '²'"),
+    (["query", "RUN", "9" * 5000], "there is no '9999"),
     (["train", "--dataset", "digits", "--method", "pca", "--device", "cuda:²"], "must be auto, cpu or cuda:N"),
     (["query", "RUN", "99999"], "The images are numbered 0 to 1796, got 99999"),
     (["query", "RUN", "3", "-k", "0"], "-k"),
@@ -146,6 +172,15 @@ BAD: list[tuple[list[str], str]] = [
     (["export", "RUN", "FILE"], "new or empty folder"),
     (["export", "RUN", "BELOW"], "could not be written into"),
     (["datasets", "--remember", "EMPTY"], "has no images"),
+    (["analyse", "RUN", "--kind", "sne"], "sne"),
+    (["analyse", "RUN", "--kind", "tsne", "--perplexity", "1"], "greater than or equal to 2, got 1.0"),
+    (["analyse", "RUN", "--kind", "pca", "--frames", "last"], "frames: "),
+    (["analyse", "RUN", "--kind", "pca", "--frames", "0"], "epochs are kept for the sample only"),
+    (["analyse", "RUN", "--kind", "grid"], "the kind 'grid' needs a map"),
+    (["analyse", "RUN", "--kind", "grid", "--source", "umap"], "has no analysis 'umap'"),
+    (["analyse", "nothing", "--kind", "pca"], "There is no run 'nothing'"),
+    (["analyses", "nothing"], "There is no run 'nothing'"),
+    (["analyse-work", "EMPTY"], "must describe an analysis"),
     (["nonsense"], "nonsense"),
 ]
 
@@ -184,6 +219,41 @@ def test_a_run_is_started_stopped_and_resumed(
     assert resumed["evaluation"]["final"]["recall@1"] > 50
 
 
+def test_work_says_where_it_left_a_run(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    code, _, err = said(capsys, monkeypatch, "work", str(run.folder))
+    assert (code, "is done" in err) == (0, True)
+    assert answer(capsys, monkeypatch, "stop", str(run.folder))["state"] == "done"
+    waiting = create(run.spec(), tmp_path / "runs")
+    assert answer(capsys, monkeypatch, "stop", waiting.id)["state"] == "stopped"
+    code, _, err = said(capsys, monkeypatch, "work", waiting.id)
+    assert (code, "is stopped. Stopped. Resume it to go on" in err) == (1, True)
+
+
+def test_a_run_from_a_machine_with_a_gpu_is_evaluated_here_and_not_trained(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    copied = Run(shutil.copytree(run.folder, tmp_path / "copied"))
+    given = copied.spec().model_copy(update={"device": "cuda:7"})
+    (copied.folder / "spec.json").write_text(given.model_dump_json())
+    assert answer(capsys, monkeypatch, "evaluate", str(copied.folder), "--again") == run.evaluation()
+    copied.write_status(Status(state="stopped"))
+    code, _, err = said(capsys, monkeypatch, "work", str(copied.folder))
+    assert (code, "cuda:7 was asked for" in copied.status().message) == (1, True)
+    assert copied.status().message in err
+
+
+@pytest.mark.parametrize("content", [None, b"", b"cut"])
+def test_a_run_without_its_index_is_searched_all_the_same(
+        content: bytes | None, capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    copied = Run(shutil.copytree(run.folder, tmp_path / "copied"))
+    whole = copied.index_path.read_bytes()
+    expected = answer(capsys, monkeypatch, "query", str(run.folder), "17")["results"]
+    copied.index_path.unlink()
+    if content is not None:
+        copied.index_path.write_bytes(content and whole[:1000])
+    assert answer(capsys, monkeypatch, "query", str(copied.folder), "17")["results"] == expected
+
+
 def test_a_cache_that_cannot_be_written_is_a_message(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
@@ -193,6 +263,15 @@ def test_a_cache_that_cannot_be_written_is_a_message(
     assert (code, out) == (2, "")
     assert "Not a directory" in err
     assert "Traceback" not in err
+
+
+def test_names_that_the_terminal_cannot_write_are_no_reason_to_fail(tmp_path: Path, run: Run) -> None:
+    named = create(run.spec().model_copy(update={"dataset": "日本"}), tmp_path / "runs")
+    done = subprocess.run([sys.executable, "-X", "utf8=0", "-m", "udml_core", "runs", "--runs", str(tmp_path / "runs")],
+                          cwd=ROOT, env=os.environ | {"PYTHONIOENCODING": "cp1252:strict"}, capture_output=True,
+                          check=False)
+    assert done.returncode == 0, done.stderr
+    assert named.id.encode() in done.stdout
 
 
 def test_without_a_command_it_says_what_there_is(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -289,6 +289,17 @@ def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
     assert "nmi" not in unlabeled
 
 
+@pytest.mark.parametrize("count", [2, 3, 4, 5, 24, 25, 26])
+def test_few_images_are_judged_by_as_many_neighbors_as_there_are(count: int) -> None:
+    space = generic()[0][:count]
+    result = evaluate(space[:, :2], None, space)
+    assert ("trustworthiness" in result) == ("continuity" in result) == (count > 2)
+    if count > 2:
+        k = min(12, (count - 1) // 2)
+        assert result["trustworthiness"] == pytest.approx(100 * trustworthiness(space, space[:, :2], k).mean())
+        assert 0 <= result["trustworthiness"] <= 100
+
+
 @pytest.mark.parametrize(("call", "message"), [
     (lambda: recall_at_k(np.ones((3, 2)), np.zeros(2)), r"each of the 3 embeddings, got shape \(2,\)"),
     (lambda: map_at_r(np.ones((3, 2)), np.zeros((3, 1))), r"each of the 3 embeddings, got shape \(3, 1\)"),

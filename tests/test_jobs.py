@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from threading import Thread
 
 import psutil
 import pytest
 
-from tests.running import spec, until, write_digits
+from tests.running import spec, until, worked, write_digits
 from udml_core import jobs, worker
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
@@ -20,6 +22,7 @@ from udml_core.data.features import features_of
 from udml_core.errors import UserError
 from udml_core.runs import Run, create
 
+ROOT = Path(__file__).resolve().parents[1]
 LONG = {"dimension": 32, "epochs": 900}
 
 
@@ -32,15 +35,30 @@ LONG = {"dimension": 32, "epochs": 900}
     ({"method": "nonsense"}, "The method must be one of rpml"),
     ({"fields": {"alpha": 120}}, "RPML.alpha must be between 0 and 90 degrees"),
     ({"pooling": "rmac"}, "Raw pixels have no feature maps"),
+    ({"fields": {}}, "RPML.dimension must be at most the features' width 64, got 128. Lower the field 'dimension'"),
+    ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' width 64, got 65"),
+    ({"method": "pca"}, r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
+    ({"backbone": "squeezenet", "size": 8}, "size of squeezenet must be between 15 and 1024 pixels, got 8"),
+    ({"backbone": "efficientnet-lite0", "size": 31}, "must be between 32 and 1024 pixels, got 31"),
 ])
 def test_a_plan_that_cannot_work_is_refused_before_the_start(given: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         spec(**given)  # type: ignore[arg-type]
 
 
+def test_a_folder_of_few_images_is_refused_before_the_start_where_a_method_needs_more(tmp_path: Path) -> None:
+    folder = str(write_digits(tmp_path / "flat", 5, by_class=False))
+    for given, message in (({"method": "whiten"}, "got 5 images and n_neighbors=5"),
+                           ({"method": "pca", "fields": {"dimension": 6}}, "at most 5 dimensions"),
+                           ({"fields": {"dimension": 6, "beginning": "pca"}}, "at most 5 dimensions")):
+        with pytest.raises(UserError, match=message):
+            spec(dataset=folder, split=None, **given)  # type: ignore[arg-type]
+    assert spec(dataset=folder, split=None, fields={"dimension": 6}).split == "all"
+
+
 def test_unlabeled_images_train_as_all_and_refuse_what_needs_labels(tmp_path: Path) -> None:
     folder = str(write_digits(tmp_path / "flat", by_class=False))
-    assert spec(dataset=folder, split=None, method="pca").split == "all"
+    assert spec(dataset=folder, split=None, method="frozen").split == "all"
     with pytest.raises(UserError, match="needs class labels"):
         spec(dataset=folder, split=None, method="pca", select="validation")
     with pytest.raises(UserError, match="zero-shot split needs at least 2 classes"):
@@ -134,7 +152,9 @@ def test_stop_reaches_the_processes_that_a_worker_started(tmp_path: Path) -> Non
     code = ("import subprocess, sys, time; from pathlib import Path; from udml_core.runs import Run; import os\n"
             "run = Run(Path(sys.argv[1])); lock = run.lock().acquire()\n"
             "child = subprocess.Popen(['sleep', '60']); (run.folder / 'child').write_text(str(child.pid))\n"
-            "run.write_status(run.stored_status().model_copy(update={'state': 'running', 'pid': os.getpid()}))\n"
+            "import psutil; born = psutil.Process().create_time()\n"
+            "update = {'state': 'running', 'pid': os.getpid(), 'pid_born': born}\n"
+            "run.write_status(run.stored_status().model_copy(update=update))\n"
             "time.sleep(60)")
     worker = subprocess.Popen([sys.executable, "-c", code, str(run.folder)], start_new_session=True)
     until(run, "running")
@@ -143,6 +163,68 @@ def test_stop_reaches_the_processes_that_a_worker_started(tmp_path: Path) -> Non
     assert worker.wait(5) != 0
     _, alive = psutil.wait_procs([child], timeout=3)
     assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_stop_ends_a_worker_that_was_started_by_another_spelling(tmp_path: Path) -> None:
+    run = create(spec(fields=LONG), tmp_path / "runs")
+    worker = subprocess.Popen([sys.executable, "-m", "udml_core", "work", "."], cwd=run.folder,
+                              env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
+    until(run, "running")
+    began = time.monotonic()
+    assert jobs.stop(run).state == "stopped"
+    assert time.monotonic() - began < 5
+    worker.wait(1)
+    assert run.status().state == "stopped"
+
+
+def test_a_worker_that_no_signal_reaches_sees_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
+    until(run, "running")
+    monkeypatch.setattr(jobs, "_signal_group", lambda *_: None)
+    assert jobs.stop(run).state == "stopped"
+    assert "stopped" in run.log_tail()
+
+
+def test_what_could_not_be_stopped_is_not_called_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in that holds the lock and hears nothing: this very process, under a number that was given out again."""
+    monkeypatch.setattr(jobs, "PATIENCE", 0.1)
+    run = create(spec(), tmp_path / "runs")
+    running = run.stored_status().model_copy(update={"state": "running", "pid": os.getpid(), "pid_born": 1.0})
+    run.write_status(running)
+    with run.lock().acquire(), pytest.raises(UserError, match="was asked to stop and goes on"):
+        jobs.stop(run)
+    assert run.stored_status() == running
+
+
+def test_stop_leaves_what_is_done_as_it_is(tmp_path: Path) -> None:
+    run = worked(tmp_path / "runs", method="pca", fields={"dimension": 16})
+    before = run.status()
+    assert jobs.stop(run) == before
+    assert not run.stop_requested()
+    run.request_stop()
+    assert worker.work(run) == run.status() == before
+
+
+def test_a_worker_whose_run_is_removed_ends_and_makes_nothing_anew(tmp_path: Path) -> None:
+    run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
+    until(run, "running")
+    process = psutil.Process(run.status().pid)
+    while run.folder.exists():
+        shutil.rmtree(run.folder, ignore_errors=True)
+    assert run.status().state == "interrupted"
+    process.wait(10)
+    assert not run.folder.exists()
+
+
+def test_a_run_that_is_removed_while_it_waits_leaves_the_queue(tmp_path: Path) -> None:
+    run = create(spec(), tmp_path / "runs")
+    with jobs.device_lock("cpu").acquire():
+        waiting = Thread(target=lambda: time.sleep(0.5) or shutil.rmtree(run.folder))
+        waiting.start()
+        status = worker.work(run)
+        waiting.join()
+    assert (status.state, "was removed" in status.message or "could not be read" in status.message) == ("failed", True)
+    assert not run.folder.exists()
 
 
 def test_a_run_that_was_killed_is_interrupted_and_resumes_to_its_end(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Search beside brute force, and export."""
+"""Search beside brute force; several images, filters, failures."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tests.running import worked
 from udml_core.errors import UserError
-from udml_core.methods import Embedder
-from udml_core.retrieval import Retrieval, export
+from udml_core.evaluation import recall_at_k
+from udml_core.retrieval import Query, Retrieval
 from udml_core.runs import Run
 from udml_core.tasks import Status
 
@@ -60,12 +60,73 @@ def test_an_image_that_is_not_there_and_a_run_that_is_not_done_are_told(run: Run
         run.write_status(status)
 
 
-def test_export_holds_what_is_needed_to_embed_elsewhere(run: Run, tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    names = {path.name for path in export(run, target)}
-    assert {"embedder.safetensors", "embeddings.npy", "index.faiss", "images.csv", "evaluation.json"} <= names
-    assert len((target / "images.csv").read_text().splitlines()) == 1798
-    copied = Embedder.load(target / "embedder.safetensors")
-    assert copied.encoder.spec == run.spec().encoder
-    with pytest.raises(UserError, match="new or empty folder"):
-        export(run, target)
+def test_several_images_minus_others_are_searched_by_their_means(run: Run) -> None:
+    opened = Retrieval(run)
+    embeddings = np.asarray(run.embeddings("final")).astype(np.float64)
+    outside = opened.embed(opened.dataset.images[40], "final")
+    add, subtract = (3, 11, outside), (700, 701)
+    vector = embeddings[[3, 11, 40]].mean(axis=0) - embeddings[[700, 701]].mean(axis=0)
+    similarity = embeddings @ (vector / np.linalg.norm(vector))
+    similarity[[3, 11, 700, 701]] = -2
+    hits = opened.search(Query(add, subtract), 12, gallery="all")
+    assert not {hit.index for hit in hits} & {3, 11, 700, 701}
+    np.testing.assert_allclose([hit.similarity for hit in hits], np.sort(similarity)[::-1][:12], atol=1e-5)
+
+
+def test_hits_are_judged_where_the_added_images_share_a_class(run: Run) -> None:
+    opened = Retrieval(run)
+    labels = np.asarray(opened.dataset.labels)
+    threes, fives = (np.flatnonzero(labels == label)[:2].tolist() for label in (3, 5))
+    hits = opened.search(Query(tuple(threes), tuple(fives)), 5)
+    assert [hit.correct for hit in hits] == [labels[hit.index] == 3 for hit in hits]
+    outside = opened.embed(opened.dataset.images[0])
+    for add in ((threes[0], fives[0]), (threes[0], outside), (outside,)):
+        assert {hit.correct for hit in opened.search(Query(add), 5)} == {None}
+
+
+@pytest.mark.parametrize("gallery", ["test", "all"])
+def test_only_what_is_allowed_is_found(run: Run, gallery: str) -> None:
+    opened = Retrieval(run)
+    allowed = np.asarray(opened.dataset.labels) == 8
+    among = np.intersect1d(np.flatnonzero(allowed), opened.split.test) if gallery == "test" else np.flatnonzero(allowed)
+    hits = opened.search(Query((0,)), 10_000, "final", gallery, allowed)  # type: ignore[arg-type]
+    assert sorted(hit.index for hit in hits) == among.tolist()
+    assert opened.search(Query((0,)), 5, "final", gallery, np.zeros(len(allowed), dtype=bool)) == []  # type: ignore[arg-type]
+    assert np.array_equal(allowed, np.asarray(opened.dataset.labels) == 8), "the caller's mask was changed"
+
+
+def test_a_query_of_nothing_or_of_what_cancels_out_is_told(run: Run) -> None:
+    opened = Retrieval(run)
+    with pytest.raises(UserError, match="at least one image that is added, got none"):
+        opened.search(Query((), (4,)))
+    with pytest.raises(UserError, match="cancel each other out"):
+        opened.search(Query((4,), (4,)))
+    with pytest.raises(UserError, match="numbered 0 to 1796, got -1"):
+        opened.search(Query((4,), (-1,)))
+
+
+@pytest.mark.parametrize("which", ["initial", "final"])
+def test_the_failure_atlas_is_of_the_test_half_and_agrees_with_recall(run: Run, which: str) -> None:
+    opened = Retrieval(run)
+    told: list[float] = []
+    atlas = opened.atlas(which, lambda share, _what: told.append(share))  # type: ignore[arg-type]
+    test = opened.split.test
+    assert np.array_equal(atlas.queries, test)
+    embeddings = np.asarray(run.embeddings(which)[test])  # type: ignore[arg-type]
+    assert atlas.recall == pytest.approx(recall_at_k(embeddings, np.asarray(opened.dataset.labels)[test], (1,))[1])
+    assert told[-1] == 1
+    assert opened.atlas(which) is atlas  # type: ignore[arg-type]
+    for row in (0, 7, 99):
+        first, *_ = opened.search_item(int(test[row]), 1, which)  # type: ignore[arg-type]
+        assert first.index == atlas.nearest[row]
+
+
+def test_the_history_ends_as_the_atlas_does_where_the_sample_is_the_test_half(run: Run) -> None:
+    opened = Retrieval(run)
+    history, test = opened.history(), opened.split.test
+    assert history.epochs == (0, 1, 2)
+    assert np.array_equal(history.indices, test)
+    assert history.right is not None
+    for place, which in ((0, "initial"), (-1, "final")):
+        atlas = opened.atlas(which)  # type: ignore[arg-type]
+        assert (history.right[place] == ~atlas.misses).mean() > 0.995  # ties apart, of embeddings computed in batches

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +15,14 @@ import torch
 
 from tests.running import spec
 from udml_core import jobs
+from udml_core.backbones import Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
+from udml_core.methods import Embedder
 from udml_core.runs import Run, Spec, create, find_run, list_runs
 from udml_core.tasks import Status
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture
@@ -60,20 +68,57 @@ def test_liveness_is_the_lock_and_nothing_else(run: Run) -> None:
     assert not run.is_alive()
 
 
-def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run) -> None:
-    (run.folder / "status.json").write_text("{")
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"[1]", b'{"final": 5}', b"\xff\xfe"])
+def test_a_broken_evaluation_or_curve_is_none(run: Run, content: bytes) -> None:
+    (run.folder / "evaluation.json").write_bytes(content)
+    assert run.evaluation() is None
+    (run.folder / "metrics.jsonl").write_bytes(content + b"\n")
+    assert run.metrics()[0] == []
+
+
+def test_texts_are_utf_8_whatever_the_machine_is_set_to(tmp_path: Path) -> None:
+    code = ("import sys; from pathlib import Path; from udml_core.runs import Run, Spec, create\n"
+            "import locale; assert locale.getpreferredencoding(False).lower() != 'utf-8'\n"
+            "spec = Spec.model_validate_json(Path(sys.argv[1]).read_text(encoding='utf-8'))\n"
+            "run = create(spec, Path(sys.argv[2])); run.write_error('ε too large'); print(run.id)\n"
+            "assert run.spec().dataset_title == '日本' and run.error() == 'ε too large'\n")
+    given = create(spec().model_copy(update={"dataset_title": "日本"}), tmp_path / "given")
+    words = ["-X", "utf8=0", "-c", f"exec({code!a})", str(given.folder / "spec.json"), str(tmp_path / "runs")]
+    done = subprocess.run([sys.executable, *words], env=os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
+                          cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert Run(tmp_path / "runs" / done.stdout.strip()).spec() == given.spec()
+
+
+def test_a_removed_run_is_not_made_again_by_its_writers(run: Run) -> None:
+    shutil.rmtree(run.folder)
+    embedder = Embedder(Encoder(choose_spec("pixels", 8, True)))
+    for write in (lambda: run.write_status(Status()), lambda: run.write_epoch(1, [], np.ones((2, 3))),
+                  lambda: run.write_checkpoint(1, {}, embedder), lambda: run.write_best(embedder),
+                  lambda: run.write_sample_indices(np.arange(3)), lambda: run.append_metrics({"epoch": 0}),
+                  lambda: run.write_evaluation({})):
+        with pytest.raises(FileNotFoundError):
+            write()
+    assert not run.is_alive()
+    assert not run.folder.exists()
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff\xfe"])
+def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run, content: bytes) -> None:
+    (run.folder / "status.json").write_bytes(content)
     assert run.status().state == "interrupted"
     (run.folder / "spec.json").write_text("{}")
     with pytest.raises(UserError, match="must describe a run"):
         run.spec()
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"dataset": "digits"}', None])
-def test_a_run_whose_spec_is_broken_spoils_no_list_and_no_queue(run: Run, content: str | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"dataset": "digits"}', b"\xff\xfe", None])
+def test_a_run_whose_spec_is_broken_spoils_no_list_and_no_queue(
+        run: Run, content: bytes | None, tmp_path: Path) -> None:
     broken = create(spec(), tmp_path / "runs")
     if content is None:  # written by a later version
-        content = json.dumps(json.loads((broken.folder / "spec.json").read_text()) | {"later": 1})
-    (broken.folder / "spec.json").write_text(content)
+        content = json.dumps(json.loads((broken.folder / "spec.json").read_text()) | {"later": 1}).encode()
+    (broken.folder / "spec.json").write_bytes(content)
     (tmp_path / "runs" / "notes.txt").write_text("a person's own file")
     assert list_runs(tmp_path / "runs") == [run]
     assert jobs.place(run, tmp_path / "runs") == 0

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import safetensors.torch
 
-from udml_core import jobs
+from udml_core import jobs, methods, worker
 from udml_core.data import catalog
-from udml_core.runs import Run
+from udml_core.runs import Run, create
 from udml_core.tasks import LIVE_STATES
 
 KILLS = 10  # a method; two methods
@@ -89,6 +89,24 @@ def test_killed_ten_times_it_ends_bit_equal_to_a_run_that_was_left_alone(method:
         jobs.resume(run)
     wait(run)
     assert run.status().state == "done", run.status().message
+    assert_same(run, whole)
+
+
+def test_a_run_that_died_in_its_first_epoch_selects_the_same_model(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The start, from principal components, is better here than what follows; it is no epoch to select."""
+    fields = {"dimension": 16, "alpha": 80.0, "epsilon": 0.9, "epochs": 3, "steps": 3, "beginning": "pca"}
+    spec = jobs.plan(catalog.load("digits"), "rpml", fields, "pixels", split="zero-shot", select="validation")
+    whole, run = (create(spec, tmp_path) for _ in range(2))
+    assert worker.work(whole).state == "done"
+    rows = whole.metrics()[0]
+    assert rows[0]["validation map@r"] > max(row["validation map@r"] for row in rows[1:])
+    with monkeypatch.context() as patch:
+        patch.setattr(methods.RPML, "fit", lambda *_: iter([None]))
+        assert worker.work(run).state == "failed"
+    assert [row["epoch"] for row in run.metrics()[0]] == [0]
+    assert worker.work(run).state == "done"
+    assert run.best_embedder_path.exists()
     assert_same(run, whole)
 
 

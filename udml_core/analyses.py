@@ -174,8 +174,8 @@ class Analysis(Task):
         UserError: the file is missing or broken."""
         path = self.folder / "spec.json"
         try:
-            return AnalysisSpec.model_validate_json(path.read_text())
-        except (OSError, ValidationError) as error:
+            return AnalysisSpec.model_validate_json(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise UserError(f"{path} must describe an analysis and could not be read: {error}") from error
 
     @property
@@ -255,8 +255,9 @@ def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | 
     final = analysis_at(run, spec)
     aside = Analysis(final.folder.with_name(f".{final.id}.{time.monotonic_ns()}.part"))
     try:
-        aside.folder.mkdir(parents=True)
-        (aside.folder / "spec.json").write_text(spec.model_dump_json(indent=1))
+        aside.folder.parent.mkdir(exist_ok=True)
+        aside.folder.mkdir()
+        (aside.folder / "spec.json").write_text(spec.model_dump_json(indent=1), encoding="utf-8")
         for name, content in (images or {}).items():
             aside.images_folder.mkdir(exist_ok=True)
             (aside.images_folder / name).write_bytes(content)

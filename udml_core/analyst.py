@@ -16,7 +16,7 @@ from udml_core.data.dataset import Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
-from udml_core.evaluation import distortion
+from udml_core.evaluation import distortion, distortion_neighbors
 from udml_core.execution import Reporter, execute
 from udml_core.graph import AuthorityGraph
 from udml_core.methods import Embedder
@@ -31,7 +31,6 @@ Arrays = Mapping[str, Array]
 LEAST = 10
 """Images below which a neighborhood, and so a map, says nothing."""
 NEIGHBORS = 10
-DISTORTION_NEIGHBORS = 12
 log = logging.getLogger("udml")
 
 
@@ -142,7 +141,7 @@ def _map(material: Material, spec: AnalysisSpec) -> Arrays:
     vectors = [material.vectors(frame, indices) for frame in spec.frames]
     layouts = _layouts(vectors, spec, lambda share: material.report(share, "layout"))
     trust, continuity = np.empty((2, len(layouts), len(indices)), np.float32)
-    k = min(DISTORTION_NEIGHBORS, (len(indices) - 1) // 2)
+    k = distortion_neighbors(len(indices))
     for frame, (points, layout) in enumerate(zip(vectors, layouts, strict=True)):
         def tell(share: float, before: int = frame) -> None:
             material.report((before + share) / len(layouts), "distortion")

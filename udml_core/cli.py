@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import time
@@ -10,22 +11,23 @@ from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-from PIL import Image
 
 from udml_core import analyst, jobs, worker
 from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, list_analyses, plan_analysis
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
-from udml_core.data.dataset import read_image
+from udml_core.data.dataset import read_given_image
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName
 from udml_core.errors import UserError
+from udml_core.exporting import export
 from udml_core.methods import METHODS, describe
-from udml_core.retrieval import Gallery, Retrieval, export
+from udml_core.retrieval import Gallery, Retrieval
 from udml_core.runs import Run, find_run, jsonable, list_runs, runs_folder
 from udml_core.tasks import ADVICE, LIVE_STATES
 
+LONGEST_NUMBER = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
@@ -102,9 +104,12 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
 @app.command()
 def work(run: RunName, root: Root = None) -> None:
     """Execute a run here, from where it stands to its end. `train` and the app call this."""
-    status = worker.work(find_run(run, _root(root)))
-    if status.state == "failed":
-        _refuse(status.message, 1)
+    found = find_run(run, _root(root))
+    status = worker.work(found)
+    said = " ".join(part for part in (f"{found.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
+    if status.state != "done":
+        _refuse(said, 1)
+    typer.echo(said, err=True)
 
 
 @app.command()
@@ -163,11 +168,11 @@ def query(run: RunName, image: Annotated[str, typer.Argument(help="An image file
     opened = Retrieval(find_run(run, _root(root)))
     path = existing_path(image)
     if path is not None:
-        hits = opened.search_image(_readable(path), k, "final", gallery)
-    elif image.isdecimal():
+        hits = opened.search_image(read_given_image(path, str(path)), k, "final", gallery)
+    elif image.isdecimal() and len(image) < LONGEST_NUMBER:
         hits = opened.search_item(int(image), k, "final", gallery)
     else:
-        raise UserError(f"The query must be an image file or the number of an image, and there is no '{image}'.")
+        raise UserError(f"The query must be an image file or the number of an image, and there is no '{image[:80]}'.")
     dataset = opened.dataset
     rows: list[dict[str, Any]] = [
         {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "similarity": hit.similarity,
@@ -211,7 +216,9 @@ def analyse(run: RunName,
 @app.command(name="analyse-work", hidden=True)
 def analyse_work(folder: Path) -> None:
     """Execute an analysis here. `analyse` and the app call this."""
-    status = analyst.work(Analysis(folder.resolve()))
+    analysis = Analysis(folder.resolve())
+    analysis.spec()  # so that nothing is written into a folder that is none
+    status = analyst.work(analysis)
     if status.state == "failed":
         _refuse(status.message, 1)
 
@@ -228,7 +235,7 @@ def analyses(run: RunName, root: Root = None, as_json: Json = False) -> None:
 @app.command(name="export")
 def export_run(run: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR")], root: Root = None,
                as_json: Json = False) -> None:
-    """Copy model, embeddings, index, curves and evaluation into a new folder."""
+    """Copy model, embeddings (also as Parquet), index, curves and evaluation into a new folder."""
     files = export(find_run(run, _root(root)), folder)
     _answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
             lambda: [str(path) for path in files])
@@ -236,6 +243,8 @@ def export_run(run: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR
 
 def main() -> NoReturn:
     """Run the command line: 0 done, 1 a run failed, 2 bad input with one clear message."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name that the terminal's alphabet lacks is no reason to fail
     try:
         code = app(standalone_mode=False)
     except UserError as error:
@@ -358,13 +367,6 @@ def _progress() -> Callable[..., None]:
         last[what] = tenth
 
     return report
-
-
-def _readable(path: Path) -> Image.Image:
-    try:
-        return read_image(path)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UserError(f"{path} must be an image, and could not be read: {error}") from error
 
 
 def _root(root: Path | None) -> Path:

@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 
 CHUNK_ENTRIES = 1_500_000
 QUANTUM = 1e-9
+DISTORTION_NEIGHBORS = 12
 KMEANS_SEED = 0
 KMEANS_RESTARTS = 3
 
@@ -142,7 +143,7 @@ def label_purity(clusters: Array, labels: Array) -> float:
     return float(_contingency(clusters, labels).max(axis=1).sum() / len(np.asarray(labels)))
 
 
-def trustworthiness(space: Array, embedding: Array, k: int = 12) -> Array:
+def trustworthiness(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS) -> Array:
     """Per point (n,), how little its k nearest in `embedding` were far in `space`; the mean is scikit-learn's.
 
     1 − 2n/(nk(2n−3k−1)) · n Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k), by point.
@@ -153,7 +154,7 @@ def trustworthiness(space: Array, embedding: Array, k: int = 12) -> Array:
     return distortion(space, embedding, k)[0]
 
 
-def distortion(space: Array, embedding: Array, k: int = 12,
+def distortion(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS,
                report: Callable[[float], None] = lambda _: None) -> tuple[Array, Array]:
     """Trustworthiness and continuity per point, (n,) each. Continuity is trustworthiness with the two exchanged.
 
@@ -172,6 +173,11 @@ def distortion(space: Array, embedding: Array, k: int = 12,
         report((int(rows[-1]) + 1) / count)
     trust, continuity = 1.0 - excess * 2.0 / (k * (2.0 * count - 3.0 * k - 1.0))
     return trust, continuity
+
+
+def distortion_neighbors(count: int) -> int:
+    """How many neighbors distortion looks at among `count` points: 12, or as many as it allows."""
+    return min(DISTORTION_NEIGHBORS, (count - 1) // 2)
 
 
 def _excess(keys: Tensor, others: Tensor, k: int) -> Tensor:
@@ -206,7 +212,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
 
     With labels: recall@k, MAP@R, NMI, F, precision, recall and purity of k-means at the true class count. Always the
     label-free ones: effective rank, and trustworthiness and continuity against `space`, on at most `sample` evenly
-    spread images.
+    spread images; of their 12 nearest, or of fewer where there are no 25 images. Two images have no neighborhoods.
 
     Args:
         embeddings: (n, d).
@@ -226,9 +232,8 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
         result |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
         report(0.8)
     chosen = np.linspace(0, len(embeddings) - 1, min(sample, len(embeddings))).astype(int)
-    if len(chosen) > 25:
-        here, there = embeddings[chosen], space[chosen]
-        trust, continuity = distortion(there, here)
+    if len(chosen) > 2:
+        trust, continuity = distortion(space[chosen], embeddings[chosen], distortion_neighbors(len(chosen)))
         result |= {"trustworthiness": 100 * float(trust.mean()), "continuity": 100 * float(continuity.mean())}
     result["effective rank"] = effective_rank(embeddings)
     report(1.0)

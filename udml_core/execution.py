@@ -10,8 +10,9 @@ import signal
 import time
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
+import psutil
 import torch
 
 from udml_core.errors import UserError
@@ -43,22 +44,39 @@ class Reporter:
         self._last = time.monotonic()
 
     def share(self, share: float, phase: str) -> None:
-        """Write now and then."""
+        """Write now and then, and end where that is asked for."""
         if phase != self.status.phase or time.monotonic() - self._last > HEARTBEAT:
+            self.heed()
             self.change(share=share, phase=phase)
+
+    def heed(self) -> None:
+        """End the work here where somebody asked for that, or removed the task: no signal reaches every worker.
+
+        Raises:
+            StopRequestedError: a stop was requested.
+            UserError: the task's folder is gone.
+        """
+        if not self._task.is_there():
+            raise UserError(f"The folder {self._task.folder} was removed while it was worked on.")
+        if self._task.stop_requested():
+            _stop()
 
 
 def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
-    """Do a task here to its end. Being stopped and its failure are written down, not raised."""
+    """Do a task here to its end; one that is done stays so. Being stopped and its failure are written down, not raised.
+    """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", force=True)
     with task.lock().acquire(timeout=5):
-        if task.stop_requested():
-            task.write_status(task.stored_status().model_copy(update={"state": "stopped", "finished": time.time()}))
+        if task.stored_status().state == "done":
             return task.stored_status()
-        previous = signal.signal(signal.SIGTERM, _on_terminate)
         reporter = Reporter(task)
+        if task.stop_requested():
+            reporter.change(state="stopped", finished=time.time(), message="Stopped.")
+            return reporter.status
+        previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            reporter.change(state="waiting", pid=os.getpid(), message="", phase="waiting")
+            born = psutil.Process().create_time()
+            reporter.change(state="waiting", pid=os.getpid(), pid_born=born, message="", phase="waiting")
             task.reserve()
             do(reporter)
             reporter.change(state="done", finished=time.time(), phase="", share=1.0)
@@ -67,6 +85,9 @@ def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
             log.info("stopped")
             reporter.change(state="stopped", finished=time.time(), message="Stopped.")
         except Exception as error:
+            if not task.is_there():
+                log.error("%s was removed, so its worker ends", task.folder)
+                return reporter.status.model_copy(update={"state": "failed", "message": str(error)})
             _record_failure(task, reporter, error)
         finally:
             task.release_reserve()
@@ -74,7 +95,9 @@ def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
         return reporter.status
 
 
-def _on_terminate(_number: int, _frame: Any) -> None:
+def _stop(*_signal: Any) -> NoReturn:
+    """End the work, once: what asks again meanwhile does not disturb the way out."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise StopRequestedError
 
 

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,11 @@ import numpy as np
 import psutil
 import torch
 from filelock import FileLock
-from PIL import Image
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds
 from udml_core.backbones.pooling import Pooling
-from udml_core.data.dataset import Dataset, read_image
+from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
@@ -38,6 +38,10 @@ from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
 PATIENCE = 3.0
 """Seconds that a worker gets to end by itself."""
+BORN_TOLERANCE = 2.0
+"""Seconds by which two processes may differ about when a third began: the clock is set now and then."""
+ASSUMED_WIDTH = 1024
+"""Of features whose network tells it only once it is loaded, for guesses."""
 MOST_PLACED = 200
 
 
@@ -49,7 +53,7 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     Raises:
         UserError: a value does not fit, naming it.
     """
-    find_method(method).make(fields)
+    built = find_method(method).make(fields)
     check_backbone(backbone)
     if not 0 <= seed < 2**31:
         raise UserError(f"The seed must be between 0 and {2**31 - 1}, got {seed}.")
@@ -61,6 +65,7 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     if select == "validation":
         _check_validation(dataset, parts)
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
+    built.check(len(parts.train), feature_width(encoder))
     return Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
                 select=select)
@@ -93,7 +98,7 @@ def expect(spec: Spec, dataset: Dataset) -> Expectation:
     train = len(make_split(dataset, spec.split).train)
     per_image = image_seconds(spec.encoder)
     computed = features_path(dataset, spec.encoder).exists()
-    width = feature_width(spec.encoder)
+    width = feature_width(spec.encoder) or ASSUMED_WIDTH
     epoch = method.expected_seconds(train, width, per_image)
     activations = 120 * 600 * spec.encoder.size**2 if method.trains_encoder else 0
     return Expectation(0.0 if computed else len(dataset) * per_image, epoch * method.epochs_planned,
@@ -115,7 +120,8 @@ def resolve_device(text: str) -> str:
     if name != "cuda" or not (number or "0").isdecimal():
         raise UserError(f"The device must be auto, cpu or cuda:N, got '{text}'.")
     if int(number or 0) >= count:
-        raise UserError(f"The device {text} was asked for, and {count} CUDA devices are here. Use --device cpu.")
+        raise UserError(f"The device {text} was asked for, and {count} CUDA devices are here. Start a run with the "
+                        "device cpu.")
     return f"cuda:{int(number or 0)}"
 
 
@@ -171,12 +177,8 @@ def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tup
 
 
 def _as_png(name: str, content: bytes) -> bytes:
-    try:
-        image = read_image(io.BytesIO(content))
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise UserError(f"{name} must be an image, and could not be read: {error}") from error
     written = io.BytesIO()
-    image.save(written, "PNG")
+    read_given_image(io.BytesIO(content), name).save(written, "PNG")
     return written.getvalue()
 
 
@@ -184,8 +186,10 @@ def resume(task: Run | Analysis) -> None:
     """Go on with a run behind its last finished epoch, or compute an analysis again.
 
     Raises:
-        UserError: it is done, or a worker is at it.
+        UserError: it is done, a worker is at it, or its method is not known any more.
     """
+    if isinstance(task, Run):
+        task.spec().build_method()
     state = task.status().state
     if state == "done":
         raise UserError(f"{task.id} is done; there is nothing to resume.")
@@ -202,7 +206,15 @@ def _start_again(task: Run | Analysis) -> None:
 
 
 def stop(task: Task) -> Status:
-    """End a task's whole process group: asked first, after three seconds by force. Finished epochs stay."""
+    """End a task's whole process group: asked first, after three seconds by force. Finished epochs stay.
+
+    A task that nobody works on and that waits for nobody stays as it is.
+
+    Raises:
+        UserError: its worker goes on all the same.
+    """
+    if task.status().state not in LIVE_STATES:
+        return task.status()
     task.request_stop()
     for order in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         if not task.is_alive():
@@ -212,6 +224,9 @@ def stop(task: Task) -> Status:
         while task.is_alive() and time.monotonic() < deadline:
             time.sleep(0.05)
     status = task.stored_status()
+    if task.is_alive():
+        raise UserError(f"{task.id} was asked to stop and goes on: its worker (process {status.pid}) could not be "
+                        "ended from here. It ends by itself at its next step; if it does not, end that process.")
     if status.state in LIVE_STATES:
         status = status.model_copy(update={"state": "stopped", "finished": time.time(), "message": "Stopped."})
         task.write_status(status)
@@ -243,7 +258,7 @@ def _launch(task: Run | Analysis) -> None:
     command = "work" if isinstance(task, Run) else "analyse-work"
     package_root = str(Path(__file__).resolve().parents[1])
     paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
     group: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
@@ -253,22 +268,21 @@ def _launch(task: Run | Analysis) -> None:
 
 
 def _signal_group(task: Task, order: int) -> None:
-    """Signal the worker and what it started. The lock is held, so the number in the status is the worker's."""
-    number = task.stored_status().pid
+    """Signal the worker and what it started."""
+    status = task.stored_status()
+    number = status.pid
     if number is None:
         return
     try:
         worker = psutil.Process(number)
-        if not any(task.id in word for word in worker.cmdline()):  # a number that was given out again
+        if abs(worker.create_time() - status.pid_born) > BORN_TOLERANCE:  # a number that was given out again
             return
         family = [worker, *worker.children(recursive=True)]
-    except psutil.NoSuchProcess:
-        return
-    if hasattr(os, "killpg") and os.getpgid(number) == number:
-        os.killpg(number, order)
+        if hasattr(os, "killpg") and os.getpgid(number) == number:
+            os.killpg(number, order)
+            return
+    except (psutil.Error, ProcessLookupError, PermissionError):
         return
     for process in family:
-        try:
+        with suppress(psutil.Error):
             process.send_signal(order)
-        except psutil.NoSuchProcess:
-            continue

@@ -8,6 +8,8 @@ from typing import Any
 import faiss
 import numpy as np
 
+from udml_core.errors import UserError
+
 Array = np.ndarray[Any, Any]
 
 
@@ -75,5 +77,12 @@ def write_index(index: faiss.Index, path: Path) -> None:
 
 
 def read_index(path: Path) -> faiss.Index:
-    """Read an index written by `write_index`."""
-    return faiss.read_index(str(path))
+    """Read an index written by `write_index`.
+
+    Raises:
+        UserError: it is missing or broken.
+    """
+    try:
+        return faiss.read_index(str(path))
+    except (RuntimeError, MemoryError) as error:  # a length that was cut or spoilt can ask for any room
+        raise UserError(f"{path} should hold an index and could not be read.") from error

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import shutil
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from PIL import Image
 
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import Split, make_split
 from udml_core.errors import UserError
@@ -21,15 +18,38 @@ from udml_core.methods import Embedder
 from udml_core.neighbors import build_index, read_index, search
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
+from udml_core.views.failures import Atlas, History, failure_atlas, history
 
 Array = np.ndarray[Any, Any]
 Which = Literal["initial", "final"]
 Gallery = Literal["test", "all"]
+NOTHING = 1e-6
+"""A query shorter than this has no direction."""
+
+
+@dataclass(frozen=True, eq=False)
+class Query:
+    """What is asked with: the mean of some images' unit embeddings, minus the mean of others'.
+
+    Each image is a position in the data set, or the embedding (l,) of one from outside (`Retrieval.embed`).
+    """
+
+    add: tuple[int | Array, ...]
+    subtract: tuple[int | Array, ...] = ()
+
+    @property
+    def own(self) -> list[int]:
+        """Those of its images that are in the data set."""
+        return [one for one in (*self.add, *self.subtract) if isinstance(one, int)]
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One retrieved image. similarity: the cosine. correct: whether it shares the query's class, None if unknown."""
+    """One retrieved image.
+
+    similarity: the cosine. correct: whether it shares the class of the images that were added to the query, None where
+    they have no class in common or it is unknown.
+    """
 
     rank: int
     index: int
@@ -55,6 +75,8 @@ class Retrieval:
         if self.dataset.fingerprint != self.spec.fingerprint:
             raise UserError(f"The data set '{self.spec.dataset}' has changed since the run {run.id}, so its images "
                             "no longer match what was learnt. Restore it, or train again.")
+        self._atlases: dict[Which, Atlas] = {}
+        self._history: History | None = None
 
     @cached_property
     def split(self) -> Split:
@@ -62,7 +84,11 @@ class Retrieval:
 
     @cached_property
     def _final_index(self) -> Any:
-        return read_index(self.run.index_path)
+        """As stored; made anew from the embeddings where that file is missing or broken."""
+        try:
+            return read_index(self.run.index_path)
+        except UserError:
+            return build_index(self.run.embeddings("final"))
 
     @cached_property
     def _initial_index(self) -> Any:
@@ -76,66 +102,95 @@ class Retrieval:
     def _initial_embedder(self) -> Embedder:
         return Embedder.load(self.run.initial_embedder_path)
 
-    def search_item(self, index: int, k: int = 10, which: Which = "final", gallery: Gallery = "test") -> list[Hit]:
-        """The k images nearest to one of the data set's own, which is left out.
+    def embed(self, image: Image.Image, which: Which = "final") -> Array:
+        """The embedding (l,) of an image that a person brings."""
+        embedder = self._final_embedder if which == "final" else self._initial_embedder
+        return embed_pixels(embedder, embedder.encoder.prepare(image.convert("RGB"))[None])[0]
+
+    def search(self, query: Query, k: int = 10, which: Which = "final", gallery: Gallery = "test",
+               allowed: Array | None = None) -> list[Hit]:
+        """The k images nearest to a query, without the query's own; fewer where there are not so many.
+
+        Args:
+            allowed: (n,) bool, which images of the gallery may be found; all of them without it.
 
         Raises:
-            UserError: there is no such image.
+            UserError: the query names an image that is not there, adds none, or cancels itself out.
         """
-        if not 0 <= index < len(self.dataset):
-            raise UserError(f"The images are numbered 0 to {len(self.dataset) - 1}, got {index}.")
-        query = np.asarray(self.run.embeddings(which)[index])
-        return self._search(query, k, which, gallery, index)
+        vector = self._vector(query, which)
+        among = np.zeros(len(self.dataset), dtype=bool)
+        among[self.split.test if gallery == "test" else slice(None)] = True
+        if allowed is not None:
+            among &= allowed
+        among[query.own] = False
+        index = self._final_index if which == "final" else self._initial_index
+        squared, found = search(index, vector[None], k, among)
+        label, labels = self._class_of(query), self.dataset.labels
+        return [Hit(rank, int(item), float(1.0 - distance / 2.0),
+                    None if label is None or labels is None else bool(labels[item] == label))
+                for rank, (distance, item) in enumerate(zip(squared[0], found[0], strict=True), 1)]
+
+    def search_item(self, index: int, k: int = 10, which: Which = "final", gallery: Gallery = "test") -> list[Hit]:
+        """The k images nearest to one of the data set's own, which is left out."""
+        return self.search(Query((index,)), k, which, gallery)
 
     def search_image(self, image: Image.Image, k: int = 10, which: Which = "final",
                      gallery: Gallery = "test") -> list[Hit]:
         """The k images nearest to one that a person brings."""
-        embedder = self._final_embedder if which == "final" else self._initial_embedder
-        pixels = embedder.encoder.prepare(image.convert("RGB"))
-        return self._search(embed_pixels(embedder, pixels[None])[0], k, which, gallery, None)
+        return self.search(Query((self.embed(image, which),)), k, which, gallery)
 
-    def _search(self, query: Array, k: int, which: Which, gallery: Gallery, own: int | None) -> list[Hit]:
-        index = self._final_index if which == "final" else self._initial_index
-        allowed = np.ones(len(self.dataset), dtype=bool)
-        if gallery == "test":
-            allowed[:] = False
-            allowed[self.split.test] = True
-        if own is not None:
-            allowed[own] = False
-        squared, found = search(index, query[None], k, allowed)
+    def _vector(self, query: Query, which: Which) -> Array:
+        """A query as one unit vector (l,)."""
+        beyond = [one for one in query.own if not 0 <= one < len(self.dataset)]
+        if beyond:
+            raise UserError(f"The images are numbered 0 to {len(self.dataset) - 1}, got {beyond[0]}.")
+        if not query.add:
+            raise UserError("A query needs at least one image that is added, got none. Add one.")
+        rows = self.run.embeddings(which)
+
+        def mean(images: tuple[int | Array, ...]) -> Array:
+            return np.mean([rows[one] if isinstance(one, int) else one for one in images], axis=0)
+
+        vector = mean(query.add) - mean(query.subtract) if query.subtract else mean(query.add)
+        length = float(np.linalg.norm(vector))
+        if length < NOTHING:
+            raise UserError("The images of this query cancel each other out, so nothing is left to search with. "
+                            "Take one of them out.")
+        return vector / length
+
+    def _class_of(self, query: Query) -> int | None:
+        """The class that all added images share."""
         labels = self.dataset.labels
-        return [Hit(rank + 1, int(item), float(1.0 - distance / 2.0),
-                    None if labels is None or own is None else bool(labels[item] == labels[own]))
-                for rank, (distance, item) in enumerate(zip(squared[0], found[0], strict=True))]
+        known = {int(labels[one]) if labels is not None and isinstance(one, int) else None for one in query.add}
+        return known.pop() if len(known) == 1 else None
 
+    def atlas(self, which: Which = "final", report: Report = lambda _share, _what: None) -> Atlas:
+        """Where each test image's nearest other test image leads; computed once.
 
-def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]:
-    """Copy what a run learnt into a new folder, with a table of its images.
+        Raises:
+            UserError: the images have no classes.
+        """
+        if self.dataset.labels is None:
+            raise UserError(f"Failures are queries whose nearest image is of another class, and {self.dataset.title} "
+                            "has no classes. Sort the images into one sub-folder a class.")
+        if which not in self._atlases:
+            test = self.split.test
+            words = {"initial": "before training", "final": "after training"}[which]
+            self._atlases[which] = failure_atlas(np.asarray(self.run.embeddings(which)[test]), test,
+                                                 self.dataset.labels[test],
+                                                 lambda share: report(share, f"asking with every image, {words}"))
+        return self._atlases[which]
 
-    Returns:
-        The files written.
+    def history(self, report: Report = lambda _share, _what: None) -> History:
+        """Each image's nearest within the fixed sample, after every epoch; computed once.
 
-    Raises:
-        UserError: the run is not done, or the folder has something in it already or cannot be written.
-    """
-    opened = Retrieval(run, dataset)
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"Export needs a new or empty folder, and {folder} has something in it. Name another.")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in run.files_to_export():
-            shutil.copy2(path, folder / path.name)
-        _write_table(opened, folder / "images.csv")
-    except OSError as error:
-        raise UserError(f"The export could not be written into {folder}: {error}. Name another folder.") from error
-    return sorted(folder.iterdir())
-
-
-def _write_table(opened: Retrieval, path: Path) -> None:
-    is_test = np.isin(np.arange(len(opened.dataset)), opened.split.test)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["index", "image", "class", "test"])
-        for index, name in enumerate(opened.dataset.names):
-            label = "" if opened.dataset.labels is None else opened.dataset.class_names[opened.dataset.labels[index]]
-            writer.writerow([index, name, label, int(is_test[index])])
+        Raises:
+            UserError: the run kept no epoch.
+        """
+        if self._history is None:
+            sample, epochs = self.run.sample_indices(), tuple(self.run.epoch_numbers())
+            labels = self.dataset.labels
+            self._history = history(sample, epochs, map(self.run.epoch_sample, epochs),
+                                    None if labels is None else labels[sample],
+                                    lambda share: report(share, "going through the epochs"))
+        return self._history

@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 import numpy as np
 import safetensors
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from safetensors.torch import save
 from torch import Tensor
 
@@ -85,8 +85,8 @@ class Run(Task):
         UserError: the file is missing or broken."""
         path = self.folder / "spec.json"
         try:
-            return Spec.model_validate_json(path.read_text())
-        except (OSError, ValidationError) as error:
+            return Spec.model_validate_json(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
             raise UserError(f"{path} must describe a run and could not be read: {error}") from error
 
     def dataset(self, report: Report = lambda _share, _what: None) -> Dataset:
@@ -116,9 +116,11 @@ class Run(Task):
         rows = []
         for line in content[:end].splitlines():
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except ValueError:
                 continue
+            if isinstance(row, dict) and "epoch" in row:
+                rows.append(row)
         return rows, offset + end
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
@@ -138,7 +140,8 @@ class Run(Task):
             return
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
+        aside.parent.mkdir(exist_ok=True)  # the run's own folder is never made again where somebody removed it
+        aside.mkdir()
         np.save(aside / "sample.npy", sample.astype(np.float32))
         for record in records:
             np.savez(aside / f"{name_of(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
@@ -146,7 +149,7 @@ class Run(Task):
 
     def epoch_numbers(self) -> list[int]:
         """Epochs that can be read, ascending."""
-        return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdigit())
+        return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdecimal())
 
     def write_sample_indices(self, indices: Array) -> None:
         """Keep which images the fixed sample is."""
@@ -190,7 +193,8 @@ class Run(Task):
         final = self.folder / "checkpoint" / f"{number:04d}"
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
-        aside.mkdir(parents=True)
+        aside.parent.mkdir(exist_ok=True)
+        aside.mkdir()
         tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
         replace_bytes(aside / "state.safetensors", save(tensors))
         embedder.save(aside / "embedder.safetensors")
@@ -212,7 +216,12 @@ class Run(Task):
         return None
 
     def _checkpoints(self) -> list[Path]:
-        return sorted(path for path in (self.folder / "checkpoint").glob("[0-9]*") if path.name.isdigit())
+        return sorted(path for path in (self.folder / "checkpoint").glob("[0-9]*") if path.name.isdecimal())
+
+    def write_best(self, embedder: Embedder) -> None:
+        """Keep the embedder of the epoch that is the best so far on the validation images."""
+        self.best_embedder_path.parent.mkdir(exist_ok=True)
+        embedder.save(self.best_embedder_path)
 
     @property
     def best_embedder_path(self) -> Path:
@@ -246,10 +255,11 @@ class Run(Task):
     def evaluation(self) -> dict[str, dict[str, Any]] | None:
         """{"initial": …, "frozen": …, "pca": …, "final": …} in percent, or None where it is not there yet."""
         try:
-            found: dict[str, dict[str, Any]] = json.loads((self.folder / "evaluation.json").read_text())
-            return found
+            found = json.loads((self.folder / "evaluation.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
+        is_one = isinstance(found, dict) and all(isinstance(row, dict) for row in found.values())
+        return found if is_one else None
 
     def write_evaluation(self, evaluation: Mapping[str, Mapping[str, float]]) -> None:
         replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
@@ -271,8 +281,8 @@ def create(spec: Spec, root: Path) -> Run:
     aside = root / f".{final.name}"
     try:
         aside.mkdir(parents=True)
-        (aside / "spec.json").write_text(spec.model_dump_json(indent=1))
-        (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json())
+        (aside / "spec.json").write_text(spec.model_dump_json(indent=1), encoding="utf-8")
+        (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
         aside.rename(final)
     except OSError as error:
         raise UserError(f"Runs are kept in {root}, which cannot be written: {error}. "

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from udml_core.data.storage import replace_text
 
@@ -31,7 +31,11 @@ ADVICE: dict[State, str] = {
 
 
 class Status(BaseModel):
-    """Where a task stands. share: of the phase that is going on, 0 to 1. ticket: its place in the order of arrival."""
+    """Where a task stands.
+
+    share: of the phase that is going on, 0 to 1. ticket: its place in the order of arrival. pid, pid_born: its worker's
+    process number and when that process began, so that a number that was given out again is told apart.
+    """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
@@ -47,6 +51,7 @@ class Status(BaseModel):
     heartbeat: float = 0.0
     epoch_seconds: float | None = None
     pid: int | None = None
+    pid_born: float = 0.0
     message: str = ""
 
     @property
@@ -71,13 +76,17 @@ class Task:
     def id(self) -> str:
         return self.folder.name
 
+    def is_there(self) -> bool:
+        """Whether it still says what is to be done; its worker ends where somebody removed it."""
+        return (self.folder / "spec.json").exists()
+
     # Where it stands
 
     def stored_status(self) -> Status:
         """The status as last written, whether or not anybody is alive to change it."""
         try:
-            return Status.model_validate_json((self.folder / "status.json").read_text())
-        except (OSError, ValidationError):
+            return Status.model_validate_json((self.folder / "status.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
             return Status(state="interrupted", message="The status file could not be read.")
 
     def status(self) -> Status:
@@ -101,6 +110,8 @@ class Task:
 
     def is_alive(self) -> bool:
         """Whether a worker holds the lock; never judged by a process number."""
+        if not self.folder.is_dir():  # taking the lock would make it
+            return False
         try:
             with self.lock().acquire(timeout=0.05, poll_interval=0.01):
                 return False
@@ -123,7 +134,7 @@ class Task:
         return _tail(self.folder / "error.txt", 10_000)
 
     def write_error(self, trace: str) -> None:
-        (self.folder / "error.txt").write_text(trace)
+        (self.folder / "error.txt").write_text(trace, encoding="utf-8")
 
     # Ending it and going on
 
@@ -148,6 +159,6 @@ class Task:
 
 def _tail(path: Path, lines: int) -> str:
     try:
-        return "\n".join(path.read_text(errors="replace").splitlines()[-lines:])
+        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
     except OSError:
         return ""

@@ -22,7 +22,7 @@ from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, evaluate, map_at_r, neighbor_stability, recall_at_k
 from udml_core.execution import Reporter, execute
 from udml_core.explanations import thinned
-from udml_core.jobs import device_lock, place
+from udml_core.jobs import device_lock, place, resolve_device
 from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import Run
@@ -47,6 +47,7 @@ def _in_turn(run: Run, reporter: Reporter) -> None:
     """Wait for the device, first come first served, and work."""
     device = device_lock(run.spec().device)
     while True:
+        reporter.heed()
         if place(run, run.folder.parent) == 0:
             try:
                 device.acquire(timeout=0)
@@ -84,11 +85,11 @@ class _Work:
         self.run = run
         self.spec = run.spec()
         self.reporter = reporter
-        self.device = torch.device(self.spec.device)
+        self.device = torch.device(resolve_device(self.spec.device))
         self.method: Method = self.spec.build_method()
 
     def all(self) -> None:
-        loaded = load(self.run, self.reporter.share)
+        loaded = load(self.run, self.reporter.share, self.spec.device)
         sheets_of(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         self._keep(loaded, embedder)
@@ -107,7 +108,7 @@ class _Work:
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         if 0 not in recorded:
             self._before_the_first(loaded, self.method.initial(data, setting))
-        best = max((row.get("validation map@r", -1.0) for row in known), default=-1.0)
+        best = max((row.get("validation map@r", -1.0) for row in known if row["epoch"]), default=-1.0)
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         began = time.monotonic()
         for epoch in self.method.fit(data, setting, checkpoint[1] if checkpoint else None):
@@ -117,13 +118,14 @@ class _Work:
             row = self._measured(loaded, epoch)
             if row.get("validation map@r", -1.0) > best:
                 best = row["validation map@r"]
-                epoch.embedder.save(self.run.best_embedder_path)
+                self.run.write_best(epoch.embedder)
             if epoch.number not in recorded:
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
             self.run.write_checkpoint(epoch.number, epoch.state, epoch.embedder)
             done, embedder = epoch.number, epoch.embedder
             self.reporter.change(epoch=done, epoch_seconds=time.monotonic() - began, share=0.0)
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
+            self.reporter.heed()
             began = time.monotonic()
         if self.spec.select == "validation" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
@@ -187,16 +189,15 @@ class _Work:
                 log.info("no %s: %s", kind, error)
 
 
-def load(run: Run, report: Report) -> Loaded:
-    """The data set, its frozen features and its halves.
+def load(run: Run, report: Report, device: str = "auto") -> Loaded:
+    """The data set, its frozen features and its halves, on this machine's device.
 
     Raises:
-        UserError: the data set is gone or is not the one that the run began with.
+        UserError: the data set is gone or is not the one that the run began with, or the device is not here.
     """
     spec = run.spec()
     dataset = run.dataset(report)
-    device = torch.device(spec.device)
-    encoder = Encoder(spec.encoder).to(device)
+    encoder = Encoder(spec.encoder).to(resolve_device(device))
     features = features_of(dataset, encoder, report)
     split = make_split(dataset, spec.split, spec.select, spec.seed)
     if len(split.validation):

@@ -75,8 +75,9 @@ def component(name: str, html: str) -> Any:
 
 @st.cache_resource(show_spinner=False)
 def _component(name: str, html: str) -> Any:
-    script = (ASSETS / "common.js").read_text() + (ASSETS / f"{name}.js").read_text()
-    return st.components.v2.component(f"udml_{name}", html=html, css=(ASSETS / f"{name}.css").read_text(), js=script)
+    common, script, style = ((ASSETS / file).read_text(encoding="utf-8")
+                             for file in ("common.js", f"{name}.js", f"{name}.css"))
+    return st.components.v2.component(f"udml_{name}", html=html, css=style, js=common + script)
 
 
 def unpacked(mask: str, count: int) -> Array:

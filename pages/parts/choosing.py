@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 import streamlit as st
 
@@ -11,6 +12,8 @@ from pages.parts.runs import title_of
 from udml_core.runs import Run, list_runs, runs_folder
 
 EVERY_RUN = "Train one, then come back."
+LONGEST_NUMBER = 10
+Choice = TypeVar("Choice", bound=str)
 
 
 def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], bool] = lambda _run: True,
@@ -39,10 +42,10 @@ def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run],
     return next((run for run in done if run.id == chosen), None)
 
 
-def in_address(parameter: str, choices: list[str], default: str) -> str:
+def in_address(parameter: str, choices: Iterable[Choice], default: Choice) -> Choice:
     """One of some choices, as the address has it."""
-    wanted = st.query_params.get(parameter, default)
-    return wanted if wanted in choices else default
+    wanted = st.query_params.get(parameter)
+    return next((one for one in choices if one == wanted), default)
 
 
 def into_address(parameter: str, value: str, default: str = "") -> None:
@@ -59,4 +62,16 @@ def number_in_address(parameter: str, default: float, low: float = -math.inf, hi
         value = float(st.query_params.get(parameter, default))
     except ValueError:
         return default
-    return value if low <= value <= high else default
+    return value if math.isfinite(value) and low <= value <= high else default
+
+
+def numbers_in_address(parameter: str, count: int) -> list[int]:
+    """Whole numbers below `count` as the address lists them, like 3.17.44; what is none of these is left out."""
+    parts = st.query_params.get(parameter, "").split(".")
+    numbers = (int(part) for part in parts if part.isdecimal() and len(part) < LONGEST_NUMBER)
+    return list(dict.fromkeys(number for number in numbers if number < count))
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Numbers as `numbers_in_address` reads them."""
+    return ".".join(map(str, numbers))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -29,10 +29,10 @@ def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
 
 
-def draw(figure: go.Figure, key: str, alt: str) -> None:
-    """A chart as wide as its place, which can be saved as an SVG or PNG file."""
+def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | None = None) -> None:
+    """A chart as wide as its place, which can be saved as an SVG or PNG file; its points may be clicked."""
     kind = st.session_state.get("chart-format", "svg")
-    st.plotly_chart(figure, key=key, width="stretch", alt=alt,
+    st.plotly_chart(figure, key=key, width="stretch", alt=alt, on_select=on_click or "ignore", selection_mode="points",
                     config={"displaylogo": False, "modeBarButtons": [["toImage"]],
                             "toImageButtonOptions": {"format": kind, "filename": key}})
 

@@ -4,7 +4,8 @@ import streamlit as st
 
 from pages.parts.loading import opened_dataset, told
 from udml_core.data import catalog
-from udml_core.data.sources.folder import ENDINGS, LAYOUT, Folder
+from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.listing import ENDINGS
 
 
 def import_folder() -> None:

@@ -25,17 +25,17 @@ def opened_dataset(name: str) -> Dataset:
 
 
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
-def _present(name: str) -> tuple[str, int | None]:
-    """A data set's own name and how many images it has now; looking through a large folder takes a while."""
+def _present(name: str) -> tuple[str, str]:
+    """A data set's own name and the state of its files; looking through a large folder takes a while."""
     source = catalog.find(name)
     problem = source.missing()
     if problem:
         raise UserError(problem)
-    return source.name, source.images
+    return source.name, source.signature()
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _dataset(name: str, count: int | None) -> Dataset:  # noqa: ARG001 (a folder that grew is opened again)
+def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (a folder that changed is opened again)
     bar = st.progress(0.0, "Opening the data set …")
 
     def report(share: float, what: str) -> None:

@@ -18,7 +18,7 @@ from pages.parts.analyses import (
     title_of_analysis,
 )
 from pages.parts.browser import Array
-from pages.parts.choosing import in_address, into_address
+from pages.parts.choosing import in_address, into_address, number_in_address
 from pages.parts.gallery import gallery, gallery_selection, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.scatter import Color, Layout
@@ -173,13 +173,24 @@ def _clusters(shown: Shown) -> Color:
     if shown.epoch is not None:
         clusters = sample_clusters(shown.run, shown.epoch)
         return Color("cluster", clusters.labels, tuple(f"cluster {one}" for one in range(len(clusters.modes))))
-    records = (one for number in reversed(shown.run.epoch_numbers()) for one in shown.run.explanations(number))
-    found = next((one for one in records if isinstance(one, Clusters)), None)
+    found = training_clusters(shown.run)
     if found is None:
         return Color("cluster", np.full(len(shown.projection.indices), -1), ("",), none="no pseudo-labels")
     rows = rows_of(opened_split(shown.run).train, shown.projection.indices)
     codes = np.where(rows >= 0, np.asarray(found.labels)[rows], -1)
     return Color("cluster", codes, tuple(f"cluster {one}" for one in range(len(found.modes))), none="not trained on")
+
+
+def training_clusters(run: Run) -> Clusters | None:
+    """The pseudo-labels that training ended with, of the images of its training half; None of a method without."""
+    return _training_clusters(str(run.folder))
+
+
+@st.cache_data(max_entries=8, show_spinner=False)
+def _training_clusters(folder: str) -> Clusters | None:
+    run = find_run(folder, runs_folder())
+    records = (one for number in reversed(run.epoch_numbers()) for one in run.explanations(number))
+    return next((one for one in records if isinstance(one, Clusters)), None)
 
 
 def sample_clusters(run: Run, epoch: int) -> Clusters:
@@ -224,8 +235,8 @@ def chosen_color(shown: Shown, label: str) -> Color:
 
 def picked_image(shown: Shown) -> int | None:
     """The image that was picked, from the address, if this map shows it."""
-    text = st.query_params.get("picked", "")
-    return int(text) if text.isdecimal() and int(text) in shown.projection.indices else None
+    picked = int(number_in_address("picked", -1))
+    return picked if picked in shown.projection.indices else None
 
 
 def nearest_images(shown: Shown, picked: int, where: str, key: str) -> int | None:

@@ -11,7 +11,7 @@ from pages.parts.loading import told
 from pages.parts.maps import Shown
 from udml_core import jobs
 from udml_core.analyses import Placed, find_analysis, list_analyses
-from udml_core.data.sources.folder import ENDINGS
+from udml_core.data.sources.listing import ENDINGS
 from udml_core.runs import Run
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from udml_core import jobs
-from udml_core.methods import find_method
+from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, runs_folder
 from udml_core.tasks import ADVICE, Status
 
@@ -24,8 +24,9 @@ UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset
 def title_of(spec: Spec) -> str:
     """A run in words: method, data set, what differs from the defaults, seed."""
     changed = ", ".join(f"{name} {value}" for name, value in spec.fields.items())
-    parts = [find_method(spec.method).title, f"on {spec.dataset_title}", f"({changed})" if changed else "",
-             f"seed {spec.seed}" if spec.seed else ""]
+    titles = {method.name: method.title for method in METHODS}
+    parts = [titles.get(spec.method, f"{spec.method} (a method unknown here)"), f"on {spec.dataset_title}",
+             f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else ""]
     return " ".join(part for part in parts if part)
 
 

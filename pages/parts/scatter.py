@@ -100,11 +100,11 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, held: Selection, ti
         "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
         "camera": None, "cameraKey": "", "grid": None}
     data = base64.b64encode(message.packed(header)).decode()
-    style, script = ((ASSETS / name).read_text() for name in ("scatter.css", "scatter.js"))
-    common = (ASSETS / "common.js").read_text()
+    style, script = ((ASSETS / name).read_text(encoding="utf-8") for name in ("scatter.css", "scatter.js"))
+    common = (ASSETS / "common.js").read_text(encoding="utf-8")
     words = {"TITLE": html.escape(title), "CAPTION": html.escape(caption), "MAP": HTML, "STYLE": style, "DATA": data,
              "SCRIPT": common + script.replace("export default function", "function")}
-    page = (ASSETS / "map.html").read_text()
+    page = (ASSETS / "map.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], page).encode()
 
 

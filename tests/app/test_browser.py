@@ -81,7 +81,7 @@ def test_one_press_trains_the_default_and_leads_to_the_gallery(app: App, page: P
     page.wait_for_url(re.compile(r"/retrieval"))
     gallery = page.get_by_role("group", name="Images to ask with")
     gallery.get_by_role("button").nth(4).click()
-    page.wait_for_url(re.compile(r"query=\d+"))
+    page.wait_for_url(re.compile(r"add=\d+"))
     after = page.get_by_role("group", name="The 10 nearest images, after training")
     expect(after.get_by_role("button")).to_have_count(10)
     expect(page.get_by_role("group", name="The 10 nearest images, before training").get_by_role("button")
@@ -90,7 +90,7 @@ def test_one_press_trains_the_default_and_leads_to_the_gallery(app: App, page: P
     settle(page)
     first_query = page.url
     after.get_by_role("button").nth(2).click()
-    page.wait_for_url(lambda url: url != first_query and "query=" in url)
+    page.wait_for_url(lambda url: url != first_query and "add=" in url)
     settle(page)
 
 
@@ -108,7 +108,7 @@ def test_the_gallery_is_moved_through_with_keys_and_keeps_its_focus(page: Page, 
     chosen = page.evaluate("document.activeElement.shadowRoot?.activeElement?.dataset.id ?? "
                            "document.activeElement.dataset.id")
     page.keyboard.press("Enter")
-    page.wait_for_url(re.compile(rf"query={chosen}\b"))
+    page.wait_for_url(re.compile(rf"add={chosen}\b"))
     settle(page)
     expect(page.get_by_role("group", name="Images to ask with").locator(f"[data-id='{chosen}']")).to_be_focused()
 
@@ -127,6 +127,7 @@ def test_an_image_that_is_uploaded_finds_itself_and_a_file_that_is_no_image_is_t
     broken.write_bytes(b"no image at all")
     page.locator("input[type=file]").set_input_files(broken)
     expect(page.get_by_text("broken.png must be an image")).to_be_visible()
+    expect(after.get_by_role("button").first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
 
 
 def test_a_flat_folder_is_imported_trained_and_searched_without_any_label(
@@ -153,7 +154,7 @@ def test_a_flat_folder_is_imported_trained_and_searched_without_any_label(
     assert evaluation is not None
     assert "recall@1" not in evaluation["final"]
     assert evaluation["final"]["trustworthiness"] > 50
-    page.goto(f"/retrieval?run={run.id}&query=3")
+    page.goto(f"/retrieval?run={run.id}&add=3")
     expect(page.get_by_role("group", name="The 10 nearest images, after training").get_by_role("button")
            ).to_have_count(10)
     settle(page)

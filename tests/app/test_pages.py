@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts import loading
+from tests.running import write_digits
 from udml_core import worker
 from udml_core.data import catalog
 from udml_core.jobs import plan
@@ -98,13 +101,14 @@ def test_a_finished_run_shows_its_evaluation_beside_frozen_and_pca(done: Run) ->
 
 
 def test_retrieval_answers_the_query_in_the_address(done: Run) -> None:
-    test = opened("retrieval", run=done.id, query="3")
+    test = opened("retrieval", run=done.id, add="3")
     assert not test.exception
     assert "After training" in texts(test)
     assert "10 hits" in texts(test).replace("10 of 10", "10")
 
 
-@pytest.mark.parametrize("query", [{"run": "nonsense"}, {"query": "-4"}, {"query": "999999"}, {"dataset": "/nowhere"},
+@pytest.mark.parametrize("query", [{"run": "nonsense"}, {"add": "-4"}, {"add": "3.999999.x"}, {"add": "²"},
+                                   {"add": "9" * 5000}, {"add": "inf"}, {"k": "nan"}, {"dataset": "/nowhere"},
                                    {"method": "nonsense"}])
 @pytest.mark.parametrize("page", PAGES)
 def test_nonsense_in_the_address_is_survived(page: str, query: dict[str, str], done: Run) -> None:
@@ -116,6 +120,38 @@ def test_the_form_is_made_of_the_method_s_fields(done: Run) -> None:
     labels = {one.label for kind in ("slider", "select_slider", "selectbox", "toggle") for one in test.get(kind)}
     assert {"Alpha · α in °", "Epsilon · ε", "Learning rate · η", "Neighbors · k", "Batch norm"} <= labels
     assert "between 0 and 90 degrees" in test.slider(key="train-srpml-alpha").help
+
+
+def test_a_run_of_a_method_that_is_not_known_here_is_listed_and_says_so(
+        done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, state in (("old", "done"), ("other", "stopped"), ("known", "done")):
+        run = Run(shutil.copytree(done.folder, tmp_path / "runs" / f"20250101-000000-{name}-a1b2c3"))
+        run.write_status(run.stored_status().model_copy(update={"state": state}))
+        if name != "known":
+            spec = run.spec().model_copy(update={"method": "plm"})
+            (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    for page in ("home", "retrieval"):
+        test = opened(page)
+        assert not test.exception
+        assert "plm (a method unknown here)" in texts(test) or page == "retrieval"
+        assert not test.error
+    test = opened("runs", run="20250101-000000-other-a1b2c3")
+    assert not test.exception
+    assert len(test.dataframe[0].value) == 3
+    next(button for button in test.button if button.label == "Resume").click().run()
+    assert "The method must be one of" in test.error[0].value
+
+
+def test_a_folder_whose_images_changed_is_read_again(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "images", 20)
+    before = loading.opened_dataset(str(folder))
+    next((folder / "class 1").iterdir()).rename(folder / "class 2" / "corrected.png")
+    loading._present.clear()
+    after = loading.opened_dataset(str(folder))
+    assert len(after) == len(before)
+    assert "class 2/corrected.png" in after.names
+    assert after.fingerprint == catalog.load(str(folder)).fingerprint
 
 
 def test_zero_shot_is_not_offered_as_a_wreck_for_unlabeled_images(tmp_path: Path) -> None:

@@ -183,8 +183,9 @@ def test_an_image_size_is_chosen_by_backbone_pooling_and_the_images(
     (("nothing", 28, True), "The backbone must be one of efficientnet-lite0, .*got 'nothing'"),
     (("pixels", 28, True, "rmac"), "Raw pixels have no feature maps"),
     (("squeezenet", 28, True, "rmac", 40), r"needs at least 32, got size 40"),
-    (("squeezenet", 28, True, "mean", 2), r"between 4 and 1024 pixels, got 2"),
-    (("squeezenet", 28, True, "mean", 5000), r"between 4 and 1024 pixels, got 5000"),
+    (("squeezenet", 28, True, "mean", 2), r"between 15 and 1024 pixels, got 2"),
+    (("squeezenet", 28, True, "mean", 5000), r"between 15 and 1024 pixels, got 5000"),
+    (("pixels", 28, True, "mean", 3), r"between 4 and 1024 pixels, got 3"),
 ])
 def test_a_spec_that_cannot_work_is_refused(given: tuple[Any, ...], message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -13,6 +13,13 @@ from udml_core.data.features import embed_pixels
 from udml_core.errors import UserError
 
 
+@pytest.mark.parametrize("name", BACKBONES)
+def test_the_smallest_images_that_are_taken_leave_features(name: str) -> None:
+    encoder = Encoder(choose_spec(name, 28, True, size=BACKBONES[name].smallest))
+    pixels = np.zeros((1, 3, encoder.spec.size, encoder.spec.size), dtype=np.uint8)
+    assert embed_pixels(encoder, pixels).shape == (1, encoder.dimension)
+
+
 @pytest.mark.parametrize("pooling", get_args(Pooling))
 @pytest.mark.parametrize("name", BACKBONES)
 def test_every_backbone_and_pooling_has_the_width_it_tells_or_is_refused(name: str, pooling: Pooling) -> None:

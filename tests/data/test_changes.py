@@ -58,7 +58,7 @@ def test_a_second_opening_decodes_only_what_changed(tmp_path: Path, monkeypatch:
     Image.effect_noise((30, 30), 50).save(cut)
     decoded: list[str] = []
     opening = Image.open
-    monkeypatch.setattr(folders.Image, "open", lambda path: decoded.append(Path(path).name) or opening(path))
+    monkeypatch.setattr(folders.Image, "open", lambda file: decoded.append(Path(file.name).name) or opening(file))
     dataset = catalog.load(str(folder))
     assert decoded == ["cut.png"]
     assert (len(dataset), dataset.skipped) == (31, ())

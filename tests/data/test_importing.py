@@ -28,28 +28,64 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(("path", "kept"), [
-    ("//{name}", "{name}"), ("/{name}", "{name}"), ("///a/{name}", "a/{name}"), ("/etc/a/{name}", "a/{name}"),
+    ("//{name}", "{name}"), ("/{name}", "{name}"), ("///a/{name}", "a/{name}"), ("/etc/a/{name}", "etc/a/{name}"),
     ("../../../../{name}", "{name}"), ("a/../../{name}", "a/{name}"), ("..\\..\\a\\{name}", "a/{name}"),
-    ("\\\\{name}", "{name}"), ("C:\\a\\{name}", "a/{name}"), ("C:{name}", "C_{name}"), ("./{name}", "{name}"),
+    ("\\\\{name}", "{name}"), ("C:\\a\\{name}", "C_/a/{name}"), ("C:{name}", "C_{name}"), ("./{name}", "{name}"),
 ])
 def test_no_path_leads_out_of_the_import(path: str, kept: str, cache: Path) -> None:
     name = f"udml-{cache.parent.parent.name}.png"
     outside = Path("/") / name
     try:
-        folder = catalog.import_files("mine", [(path.format(name=name), png(0))])
+        folder = catalog.import_files("mine", [(path.format(name=name), png(0)), ("beside.png", png(1))])
         assert not outside.exists()
-        assert [file.relative_to(folder).as_posix() for file in folder.rglob("*.png")] == [kept.format(name=name)]
-        assert [file.name for file in cache.parent.parent.rglob("*.png")] == [kept.format(name=name).split("/")[-1]]
+        assert {file.relative_to(folder).as_posix() for file in folder.rglob("*.png")} == {
+            "beside.png", kept.format(name=name)}
+        assert {file.name for file in cache.parent.parent.rglob("*.png")} == {
+            "beside.png", kept.format(name=name).split("/")[-1]}
     finally:
         outside.unlink(missing_ok=True)
 
 
 def test_images_of_one_name_and_class_are_all_kept(cache: Path) -> None:
-    files = [(f"holiday/{year}/cats/1.png", png(year)) for year in range(4)] + [("holiday/dogs/1.png", png(9))]
+    files = [("holiday/cats/1.png", png(year)) for year in range(4)] + [("holiday/dogs/1.png", png(9))]
     folder = catalog.import_files("holiday", files)
     dataset = catalog.load(str(folder))
     assert dataset.class_sizes.tolist() == [4, 1]
     assert {(folder / name).read_bytes() for name in dataset.names} == {content for _, content in files}
+
+
+def test_a_dropped_folder_is_what_it_would_be_by_its_path(cache: Path, tmp_path: Path) -> None:
+    files = [(f"pets/{kind}/{year}/{index}.png", png(index)) for kind in ("cat", "dog") for year in (2024, 2025)
+             for index in range(2)] + [("__MACOSX/pets/._1.png", b""), ("pets/.thumbnails/1.png", png(5))]
+    for path, content in files:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_bytes(content)
+    dropped = catalog.load(str(catalog.import_files("pets", files)))
+    by_path = catalog.load(str(tmp_path / "pets"))
+    assert by_path.class_sizes.tolist() == [4, 4]
+    assert (dropped.class_names, dropped.names, dropped.fingerprint) == (
+        by_path.class_names, by_path.names, by_path.fingerprint)
+    assert not list((cache / "imports").glob(".*"))
+
+
+@pytest.mark.parametrize(("name", "file", "message"), [
+    ("n" * 300, "1.png", "needs a name of 1 to 60 letters"), ("mine", "1" * 300 + ".png", "could not be kept in"),
+])
+def test_names_that_no_disk_takes_are_a_message(name: str, file: str, message: str, cache: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        catalog.import_files(name, [(file, png(0))])
+    assert not list(cache.rglob("*.png*"))
+
+
+def test_a_folder_that_is_unplugged_for_a_while_is_not_forgotten(cache: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    catalog.remember(disk)
+    disk.rename(tmp_path / "away")
+    catalog.remember(tmp_path)
+    assert catalog.remembered_folders() == [tmp_path.resolve()]
+    (tmp_path / "away").rename(disk)
+    assert catalog.remembered_folders() == [disk.resolve(), tmp_path.resolve()]
 
 
 def test_a_refused_import_leaves_nothing_and_can_be_repeated(cache: Path) -> None:

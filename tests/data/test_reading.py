@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from udml_core.data import catalog
-from udml_core.data.dataset import read_image
+from udml_core.data.dataset import read_given_image, read_image
 from udml_core.errors import UserError
 
 RAMP = np.linspace(0, 255, 16).astype(np.uint8)[None].repeat(12, 0)
@@ -28,6 +28,18 @@ STORED: dict[str, tuple[str, Callable[[], Image.Image], float]] = {
     "opaque alpha": ("a.png", lambda: Image.fromarray(RAMP).convert("RGBA"), 0),
     "webp": ("a.webp", lambda: Image.fromarray(RAMP), 8),
 }
+
+
+def test_an_image_that_a_person_brings_is_read_or_refused_by_its_name(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Image.fromarray(RAMP).save(tmp_path / "a.png")
+    assert read_given_image(tmp_path / "a.png", "mine").size == (16, 12)
+    (tmp_path / "b.png").write_bytes(b"text")
+    with pytest.raises(UserError, match="mine must be an image, and could not be read: cannot identify"):
+        read_given_image(tmp_path / "b.png", "mine")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)  # of more than twice that Pillow refuses
+    with pytest.raises(UserError, match=r"mine must be an image, and could not be read: .*exceeds limit"):
+        read_given_image(tmp_path / "a.png", "mine")
 
 
 @pytest.mark.parametrize("kind", STORED)

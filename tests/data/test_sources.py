@@ -12,7 +12,7 @@ import pytest
 from tests.running import write_digits
 from udml_core.data import catalog
 from udml_core.data.sources.fashion_mnist import FashionMNIST, read_idx
-from udml_core.data.splits import default_split, holdout, make_split
+from udml_core.data.splits import default_split, fixed_sample, holdout, make_split
 from udml_core.errors import UserError
 
 
@@ -113,3 +113,22 @@ def test_a_holdout_takes_from_every_class_and_never_all_of_it() -> None:
     drawn = holdout(labels, 0.15, seed=1)
     assert np.bincount(labels[drawn], minlength=4).tolist() == [15, 2, 1, 0]
     assert not np.array_equal(drawn, holdout(labels, 0.15, seed=2))
+
+
+def test_validation_is_held_out_of_the_training_half_and_of_nothing_else() -> None:
+    digits = catalog.load("digits")
+    whole, split = make_split(digits, "seen"), make_split(digits, "seen", "validation", seed=3)
+    assert len(whole.validation) == 0
+    np.testing.assert_array_equal(split.test, whole.test)
+    np.testing.assert_array_equal(np.sort(np.concatenate([split.train, split.validation])), whole.train)
+    assert 0.14 < len(split.validation) / len(whole.train) < 0.16
+    assert not np.array_equal(split.validation, make_split(digits, "seen", "validation", seed=4).validation)
+
+
+def test_a_smaller_sample_lies_within_a_larger_one() -> None:
+    test = np.arange(5, 400, 3)
+    small, large = fixed_sample(test, 20), fixed_sample(test, 60)
+    assert len(small) == 20
+    assert set(small) < set(large) < set(test)
+    np.testing.assert_array_equal(large, np.sort(large))
+    np.testing.assert_array_equal(fixed_sample(test, 1000), test)

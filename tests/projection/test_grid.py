@@ -37,7 +37,7 @@ def test_few_points_are_assigned_as_the_best_of_all_permutations(seed: int) -> N
     assert cost(layout, cells, rows, columns) == pytest.approx(best)
 
 
-@pytest.mark.parametrize("layout", [clustered(2000), np.random.default_rng(0).normal(size=(2000, 2)) ** 3],
+@pytest.mark.parametrize("layout", [clustered(2000), np.random.default_rng(0).normal(size=(1000, 2)) ** 3],
                          ids=["clusters", "heavy tails"])
 def test_windows_come_within_two_percent_of_the_best(layout: Array, monkeypatch: pytest.MonkeyPatch) -> None:
     best = cost(layout, *snapped(layout))
@@ -45,7 +45,7 @@ def test_windows_come_within_two_percent_of_the_best(layout: Array, monkeypatch:
     shares: list[float] = []
     cells, rows, columns = snapped(layout, shares.append)
     assert cost(layout, cells, rows, columns) < 1.02 * best
-    assert len(np.unique(cells)) == 2000
+    assert len(np.unique(cells)) == len(layout)
     assert shares == sorted(shares)
 
 

@@ -39,12 +39,14 @@ class Body:
 @dataclass(frozen=True)
 class Backbone:
     """An entry of the list that a person chooses from. `seeded` bodies start from random weights; `width` is d,
-    0 where it depends on the image size; the time of a forward pass was measured on two CPU cores."""
+    0 where it depends on the image size; `smallest` images in pixels leave something of the feature maps; the time of a
+    forward pass was measured on two CPU cores."""
 
     title: str
     width: int
     build: Callable[[], Body]
     seeded: bool = False
+    smallest: int = SMALLEST
     seconds_per_megapixel: float = 0.3
 
 
@@ -53,10 +55,10 @@ _HALF = (128.0, 128.0, 128.0)
 BACKBONES: dict[str, Backbone] = {
     "efficientnet-lite0": Backbone(
         "EfficientNet-Lite0, ImageNet, 1280-d", 1280,
-        lambda: Body(pretrained.efficientnet_lite0(), (127.0, 127.0, 127.0), _HALF, False, 1280)),
+        lambda: Body(pretrained.efficientnet_lite0(), (127.0, 127.0, 127.0), _HALF, False, 1280), smallest=32),
     "squeezenet": Backbone(
         "SqueezeNet 1.1, ImageNet, 512-d", 512,
-        lambda: Body(pretrained.squeezenet(), (104.0, 116.7, 122.7), (1.0, 1.0, 1.0), True, 512)),
+        lambda: Body(pretrained.squeezenet(), (104.0, 116.7, 122.7), (1.0, 1.0, 1.0), True, 512), smallest=15),
     "pixels": Backbone("Raw pixels", 0, lambda: Body(nn.Identity(), (0.0, 0.0, 0.0), (255.0, 255.0, 255.0), False, 0),
                        seconds_per_megapixel=0.0),
     "cnn": Backbone("Small CNN from scratch, 128-d", 128,
@@ -107,7 +109,7 @@ class Encoder(nn.Module):
         self.bgr = body.bgr
         self.register_buffer("mean", torch.tensor(body.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("deviation", torch.tensor(body.deviation).view(1, 3, 1, 1), persistent=False)
-        self.dimension = body.dimension or feature_width(spec)
+        self.dimension = body.dimension or _pixels(spec)
         self.eval()
 
     @property
@@ -149,8 +151,9 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
             size = 512 if photograph else 192
         else:
             size = 224 if photograph else 96
-    if not SMALLEST <= size <= LARGEST:
-        raise UserError(f"The image size must be between {SMALLEST} and {LARGEST} pixels, got {size}.")
+    smallest = BACKBONES[backbone].smallest if backbone in BACKBONES else SMALLEST
+    if not smallest <= size <= LARGEST:
+        raise UserError(f"The image size of {backbone} must be between {smallest} and {LARGEST} pixels, got {size}.")
     if backbone == "pixels" and pooling != "mean":
         raise UserError("Raw pixels have no feature maps to pool: R-MAC needs a network. Choose pooling 'mean'.")
     if pooling == "rmac" and min(rmac_scales(size)) < 32:
@@ -178,11 +181,15 @@ def image_seconds(spec: EncoderSpec) -> float:
     return 0.0005 + rate * sum(side**2 for side in scales) / 1e6
 
 
-def feature_width(spec: EncoderSpec) -> int:
-    """d of the features; 1,024 is assumed for models of timm and torchvision before they are loaded."""
+def feature_width(spec: EncoderSpec) -> int | None:
+    """d of the features; None where it is not known before the model is loaded, for those of timm and torchvision."""
     if spec.backbone not in BACKBONES:
-        return 1024
-    return BACKBONES[spec.backbone].width or spec.size**2 * (1 if spec.gray else 3)
+        return None
+    return BACKBONES[spec.backbone].width or _pixels(spec)
+
+
+def _pixels(spec: EncoderSpec) -> int:
+    return spec.size**2 * (1 if spec.gray else 3)
 
 
 def _is_seeded(name: str) -> bool:

@@ -12,11 +12,14 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import cache_folder, data_folder, existing_path
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.fashion_mnist import FashionMini, FashionMNIST
-from udml_core.data.sources.folder import ENDINGS, LAYOUT, Folder
+from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.listing import ENDINGS, is_hidden
 from udml_core.data.sources.source import Source
 from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
 
+LONGEST_NAME = 60
+"""Letters of an import's name; a file system allows 255 bytes, and a letter takes up to four."""
 BIRDS = "100 species of birds, photographs of 227×227 pixels: fine-grained, real, hard."
 
 
@@ -43,7 +46,7 @@ def sources() -> list[Source]:
         for path in sorted(base.iterdir()):
             if path.is_dir() and path.name not in names and not path.name.startswith("."):
                 source = Folder(path, path.name)
-                if source.images:
+                if source.missing() is None:
                     known.append(source)
     return known + [Folder(path) for path in remembered_folders()]
 
@@ -79,19 +82,15 @@ def load(name: str, report: Report = lambda _share, _what: None) -> Dataset:
 
 def remembered_folders() -> list[Path]:
     """Folders that `remember` was told of and that still exist."""
-    try:
-        paths = [Path(text) for text in json.loads((cache_folder() / "folders.json").read_text())]
-    except (OSError, ValueError, TypeError):
-        return []
-    return [path for path in paths if path.is_dir()]
+    return [path for path in _told_of() if path.is_dir()]
 
 
 def remember(folder: Path) -> None:
     """List a folder of images among the data sets from now on."""
     path = folder.expanduser().resolve()
-    known = remembered_folders()
+    known = _told_of()
     if path not in known:
-        replace_text(cache_folder() / "folders.json", json.dumps([str(one) for one in [*known, path]]))
+        _keep([*known, path])
 
 
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
@@ -99,37 +98,67 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
 
     Args:
         name: what to call the folder.
-        files: relative paths, of which at most the last sub-folder is kept as the class, and contents.
+        files: relative paths and contents. What lies above all of them is cut off, so that the first sub-folders left
+            are the classes, as where the folder is given by its path.
 
     Raises:
-        UserError: the name is empty, taken, or no file is an image.
+        UserError: the name is empty, too long or taken, no file is an image, or they cannot be written.
     """
     plain = re.sub(r"[^\w .-]", "", name).strip(" .")
-    if not plain:
-        raise UserError(f"The data set needs a name of letters or digits, got '{name}'.")
+    if not plain or len(plain) > LONGEST_NAME:
+        raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
     folder = cache_folder() / "imports" / plain
     if folder.exists():
         raise UserError(f"There is an imported data set '{plain}' already. Choose another name.")
     aside = folder.with_name(f".{plain}.part")
     shutil.rmtree(aside, ignore_errors=True)
-    kept = 0
-    for path, content in files:
-        parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
-        if parts and Path(parts[-1]).suffix.lower() in ENDINGS:
-            target = aside.joinpath(*parts[-2:])
-            while target.exists():
-                target = target.with_stem(f"{target.stem}_")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-            kept += 1
-    if not kept:
-        raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
-    aside.rename(folder)
+    try:
+        if not sum(_write_image(aside, path, content) for path, content in files):
+            raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
+        _below_all(aside).rename(folder)
+    except OSError as error:
+        raise UserError(f"The images could not be kept in {folder}: {error}. Give them shorter names, or free some "
+                        "space, or name another folder with UDML_CACHE.") from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
     remember(folder)
     return folder
+
+
+def _write_image(root: Path, path: str, content: bytes) -> bool:
+    """Write what came as an image below a folder, under another name where its own is taken."""
+    parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
+    if not parts or any(is_hidden(part) for part in parts) or Path(parts[-1]).suffix.lower() not in ENDINGS:
+        return False
+    target = root.joinpath(*parts)
+    while target.exists():
+        target = target.with_stem(f"{target.stem}_")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
+    return True
+
+
+def _below_all(root: Path) -> Path:
+    """The deepest folder that holds all files."""
+    while len(entries := list(root.iterdir())) == 1 and entries[0].is_dir():
+        (root,) = entries
+    return root
 
 
 def forget(folder: Path) -> None:
     """Take a folder off the list; its images stay where they are."""
     path = folder.expanduser().resolve()
-    replace_text(cache_folder() / "folders.json", json.dumps([str(one) for one in remembered_folders() if one != path]))
+    _keep([one for one in _told_of() if one != path])
+
+
+def _told_of() -> list[Path]:
+    """Also those that do not exist now: a disk that is unplugged comes back."""
+    try:
+        return [Path(text) for text in json.loads((cache_folder() / "folders.json").read_text(encoding="utf-8"))]
+    except (OSError, ValueError, TypeError):
+        return []
+
+
+def _keep(folders: list[Path]) -> None:
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    replace_text(cache_folder() / "folders.json", json.dumps([str(one) for one in folders]))

@@ -14,6 +14,8 @@ from PIL import Image, ImageOps
 from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
+UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
+"""What reading an image can raise."""
 Report = Callable[[float, str], None]
 """Called with the share that is done, 0 to 1, and what is being done."""
 
@@ -53,9 +55,21 @@ class FileImages:
         path = self.root / self.files[index]
         try:
             return read_image(path)
-        except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        except UNREADABLE as error:
             raise UserError(f"The image {path} could be read when the data set was opened and cannot be read now "
                             f"({error}). Bring it back, or open the data set again without it.") from error
+
+
+def read_given_image(source: Any, name: str) -> Image.Image:
+    """An image that a person brings, from a path or an open file.
+
+    Raises:
+        UserError: it is none, is broken, or is too large.
+    """
+    try:
+        return read_image(source)
+    except UNREADABLE as error:
+        raise UserError(f"{name} must be an image, and could not be read: {error}") from error
 
 
 def read_image(source: Any) -> Image.Image:

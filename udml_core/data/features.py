@@ -157,7 +157,7 @@ def _reserve(path: Path) -> None:
 def _blocks_done(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """How many rows of an interrupted computation can be kept."""
     try:
-        state = json.loads(progress.read_text())
+        state = json.loads(progress.read_text(encoding="utf-8"))
         fits = state["shape"] == list(shape) and state["dtype"] == str(dtype) and partial.exists()
         return int(state["done"]) if fits else 0
     except (OSError, ValueError, KeyError, TypeError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,12 @@ def replace_text(path: Path, text: str) -> None:
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Write a file aside, then put it in place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Write a file aside, then put it in place.
+
+    Raises:
+        FileNotFoundError: its folder is not there. It is never made here: what somebody removed stays removed.
+    """
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         with aside.open("wb") as file:
             file.write(content)

@@ -87,6 +87,16 @@ class Method(BaseModel, ABC):
         """
         return 1e-10 * images * width**2 + 0.5
 
+    def check(self, images: int, width: int | None) -> None:
+        """Refuse, before anything is computed, fields that cannot work.
+
+        Args:
+            images: of the training half. width: d of the features, None where only the loaded network tells it.
+
+        Raises:
+            UserError: naming the field, what it allows and what to do.
+        """
+
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         """The embedder that `fit` starts from at this seed; closed-form methods start from the frozen features."""
         return Embedder(setting.encoder)

@@ -52,6 +52,9 @@ class PCA(Method):
     centered: bool = False
     """Subtract the mean first. Cosine comparison of the result then sees only differences from the mean image."""
 
+    def check(self, images: int, width: int | None) -> None:
+        check_directions(self.dimension, images, width)
+
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if start is None:
             rows = unit(data.features.to(setting.device))
@@ -78,13 +81,16 @@ class Whiten(Method):
     shrinkage: Annotated[float, Field(gt=0, le=100), Shown(symbol="s", step=0.05, high=5.0)] = 1.0
     """How many times the mean variance is added to every direction; larger changes the features less."""
 
+    def check(self, images: int, width: int | None) -> None:
+        if images <= self.n_neighbors:
+            raise UserError(f"Whiten needs more images than n_neighbors, got {images} images and "
+                            f"n_neighbors={self.n_neighbors}. Lower n_neighbors or add images.")
+
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if start is not None:
             return
         rows = unit(data.features.to(setting.device))
-        if len(rows) <= self.n_neighbors:
-            raise UserError(f"Whiten needs more images than n_neighbors, got {len(rows)} images and "
-                            f"n_neighbors={self.n_neighbors}. Lower n_neighbors or add images.")
+        self.check(*rows.shape)
         pairs = torch.from_numpy(mutual_pairs(rows.cpu().numpy(), self.n_neighbors)).to(setting.device)
         difference = (rows[pairs[:, 0]] - rows[pairs[:, 1]]).double()
         covariance = difference.mT @ difference / max(1, len(pairs))
@@ -100,14 +106,21 @@ def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None)
     Raises:
         UserError: more directions than the rows or their width allow.
     """
-    most = min(rows.shape)
-    if count > most:
-        raise UserError(f"The embedding can have at most {most} dimensions ({rows.shape[0]} images of "
-                        f"{rows.shape[1]}-d features), got dimension={count}. Lower the field 'dimension'.")
+    check_directions(count, *rows.shape)
     wide = (rows if offset is None else rows - offset).double()
     vectors = torch.linalg.eigh(wide.mT @ wide).eigenvectors.flip(1)[:, :count]
     sign = torch.where(vectors.sum(0) < 0, -1.0, 1.0)
     return (vectors * sign).float().contiguous()
+
+
+def check_directions(count: int, images: int, width: int | None) -> None:
+    """Raises:
+    UserError: so many images, or features of that width where it is known, do not span `count` directions."""
+    most = images if width is None else min(images, width)
+    if count > most:
+        features = "" if width is None else f" of {width}-d features"
+        raise UserError(f"The embedding can have at most {most} dimensions ({images} images{features}), got "
+                        f"dimension={count}. Lower the field 'dimension'.")
 
 
 def _only_epoch(setting: Setting, head: Head, losses: dict[str, float] | None = None) -> Epoch:

@@ -24,7 +24,7 @@ from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, P
 from udml_core.graph import AuthorityGraph
 from udml_core.losses.angular import Weight, WeightedAngular, WeightedAngularEvaluation, weighted_angular_loss
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State
-from udml_core.methods.baselines import principal_directions
+from udml_core.methods.baselines import check_directions, principal_directions
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
@@ -67,16 +67,21 @@ class AuthorityMethod(Method):
     @abstractmethod
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]: ...
 
+    def check(self, images: int, width: int | None) -> None:
+        if width is not None and self.dimension > width:
+            raise UserError(f"{type(self).__name__}.dimension must be at most the features' width {width}, "
+                            f"got {self.dimension}. Lower the field 'dimension'.")
+        if self.beginning == "pca":
+            check_directions(self.dimension, images, width)
+
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return Embedder(setting.encoder, Head(self._first_point(data, setting)[1]))
 
     def _first_point(self, data: TrainingData, setting: Setting) -> Point:
         """The weight's parameter and L. R starts at a seeded Gaussian/√d, as R = 0 is stationary; r at 0, w = ½."""
         rows = unit(data.features)
+        self.check(*rows.shape)
         width = rows.shape[1]
-        if self.dimension > width:
-            raise UserError(f"{type(self).__name__}.dimension must be at most the features' width {width}, "
-                            f"got {self.dimension}.")
         if self.beginning == "pca":
             projection = principal_directions(rows, self.dimension)
         else:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,12 @@ from PIL import Image
 
 from udml_core.data.dataset import Dataset, FileImages, Report, Skipped
 from udml_core.data.places import cache_folder
+from udml_core.data.sources.listing import ENDINGS, is_text, listed
 from udml_core.data.sources.source import Source
 from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
 
-ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
-KNOWN = frozenset({"bytes", "time", "size", "gray", "reason"})
+KNOWN = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
 LAYOUT = "folder/CLASS/image.jpg (one sub-folder a class), or image files side by side (unlabeled)"
 
 
@@ -28,7 +30,8 @@ class Folder(Source):
     """A folder as a data set.
 
     Labels are the first-level sub-folders' names. With fewer than two of them the images are unlabeled. Every image is
-    decoded once, so that a broken one is found before training; what was found is remembered by size and time.
+    decoded once, so that a broken one is found before training; what was found is remembered by size and time. The
+    fingerprint is of the names and the contents.
     """
 
     def __init__(self, path: Path, name: str | None = None, title: str | None = None) -> None:
@@ -39,7 +42,7 @@ class Folder(Source):
 
     @cached_property
     def _files(self) -> list[str]:
-        return image_files(self.path) if self.path.is_dir() else []
+        return sorted(file for file, _ in listed(self.path))
 
     # Looked for when asked: a folder can be large, and most of its kind are only named.
     @property
@@ -54,9 +57,19 @@ class Folder(Source):
     def missing(self) -> str | None:
         if not self.path.is_dir():
             return f"The folder {self.path} does not exist. Expected: {LAYOUT}."
-        if not self.images:
+        if not is_text(str(self.path)):
+            return f"The name of the folder {_printable(str(self.path))} is no valid Unicode text. Rename it."
+        if next(listed(self.path), None) is None:
             return f"The folder {self.path} has no images. Expected: {LAYOUT}, with the endings {_endings()}."
         return None
+
+    def signature(self) -> str:
+        state = hashlib.sha256()
+        for file, entry in listed(self.path):
+            with suppress(FileNotFoundError):  # it went away between the two looks
+                status = entry.stat()
+                state.update(os.fsencode(f"{file}|{status.st_size}|{status.st_mtime_ns}\n"))
+        return state.hexdigest()
 
     def load(self, report: Report) -> Dataset:
         problem = self.missing()
@@ -64,7 +77,8 @@ class Folder(Source):
             raise UserError(problem)
         found = _scan(self.path, report)
         files = sorted(file for file, entry in found.items() if entry["reason"] is None)
-        skipped = [Skipped(file, entry["reason"]) for file, entry in sorted(found.items()) if entry["reason"]]
+        skipped = [Skipped(_printable(file), entry["reason"]) for file, entry in sorted(found.items())
+                   if entry["reason"]]
         groups = sorted({Path(file).parts[0] for file in files if len(Path(file).parts) > 1})
         labels = None
         if len(groups) > 1:
@@ -77,28 +91,24 @@ class Folder(Source):
             raise UserError(f"The folder {self.path} needs at least 2 readable images, found {len(files)} "
                             f"({len(skipped)} skipped). Expected: {LAYOUT}.")
         sides = [min(found[file]["size"]) for file in files]
-        content = "\n".join(f"{file}|{found[file]['bytes']}|{found[file]['time']}" for file in files)
+        content = "\n".join(f"{file}|{found[file]['digest']}" for file in files)
         return Dataset(self.name, self.title, FileImages(self.path, tuple(files)), labels,
                        tuple(groups) if labels is not None else (), hashlib.sha256(content.encode()).hexdigest(),
                        int(np.median(sides)), all(found[file]["gray"] for file in files), tuple(files),
                        skipped=tuple(skipped))
 
 
-def image_files(root: Path) -> list[str]:
-    """Files with an image's ending below a folder, as relative paths with forward slashes; hidden ones are left out."""
-    return sorted(path.relative_to(root).as_posix() for path in root.rglob("*")
-                  if path.suffix.lower() in ENDINGS and path.is_file()
-                  and not any(part.startswith((".", "__MACOSX")) for part in path.relative_to(root).parts))
-
-
 def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:
-    """What each file is: {relative path: bytes, time, size, gray, reason}; reason is None for a readable image."""
+    """What each file is: {relative path: bytes, time, digest of the content, size, gray, reason}.
+
+    The reason is None for a readable image.
+    """
     memory = cache_folder() / "folders" / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
     try:
-        known = dict(json.loads(memory.read_text()))
+        known = dict(json.loads(memory.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         known = {}
-    files = image_files(root)
+    files = sorted(file for file, _ in listed(root))
     found: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor() as pool:
         entries: Iterable[dict[str, Any]] = pool.map(lambda file: _look(root / file, known.get(file)), files)
@@ -107,6 +117,7 @@ def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:
             if position % 50 == 0:
                 report(position / len(files), "reading the folder")
     if found != known:
+        memory.parent.mkdir(parents=True, exist_ok=True)
         replace_text(memory, json.dumps(found))
     report(1.0, "reading the folder")
     return found
@@ -117,21 +128,30 @@ def _look(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
         stat = path.stat()
         if known and known.keys() >= KNOWN and (known["bytes"], known["time"]) == (stat.st_size, stat.st_mtime_ns):
             return known
-        entry: dict[str, Any] = {"bytes": stat.st_size, "time": stat.st_mtime_ns, "size": [0, 0], "gray": False}
-        with Image.open(path) as image:
-            entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
-            image.draft("RGB", (64, 64))
-            image.load()
+        if not is_text(str(path)):
+            raise ValueError("its name is no valid Unicode text: rename it")
+        entry: dict[str, Any] = {"bytes": stat.st_size, "time": stat.st_mtime_ns}
+        with path.open("rb") as file:
+            entry["digest"] = hashlib.file_digest(file, "sha256").hexdigest()
+            file.seek(0)
+            with Image.open(file) as image:
+                entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
+                image.draft("RGB", (64, 64))
+                image.load()
         if min(entry["size"]) < 4:
             return entry | {"reason": f"too small: {entry['size'][0]}×{entry['size'][1]} pixels"}
         return entry | {"reason": None}
     except Exception as error:  # a broken image can raise anything
-        return {"bytes": -1, "time": -1, "size": [0, 0], "gray": False, "reason": _plainly(error)}
+        return {"bytes": -1, "time": -1, "digest": "", "size": [0, 0], "gray": False, "reason": _plainly(error)}
 
 
 def _plainly(error: Exception) -> str:
     text = str(error)
     return "not an image" if "cannot identify" in text else text or type(error).__name__
+
+
+def _printable(name: str) -> str:
+    return os.fsencode(name).decode(errors="replace")
 
 
 def _endings() -> str:

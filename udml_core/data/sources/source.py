@@ -23,6 +23,10 @@ class Source(ABC):
     def missing(self) -> str | None:
         """What is needed and how to get it, or None where the data set can be loaded."""
 
+    def signature(self) -> str:
+        """A text that changes when what would be loaded does, found without reading it; always the same here."""
+        return ""
+
     @abstractmethod
     def load(self, report: Report) -> Dataset:
         """Load it.

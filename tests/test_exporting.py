@@ -1,0 +1,67 @@
+"""What a run learnt, taken away as files."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from tests.running import worked, write_digits
+from udml_core.errors import UserError
+from udml_core.exporting import embeddings_file, export
+from udml_core.methods import Embedder
+from udml_core.retrieval import Retrieval
+from udml_core.runs import Run
+
+
+@pytest.fixture(scope="module")
+def run(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(shared_cache))
+        return worked(tmp_path_factory.mktemp("runs"))
+
+
+def test_export_holds_what_is_needed_to_embed_elsewhere(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    names = {path.name for path in export(run, target)}
+    assert {"embedder.safetensors", "embeddings.npy", "index.faiss", "images.csv", "evaluation.json",
+            "embeddings.parquet", "embeddings-initial.parquet"} <= names
+    copied = Embedder.load(target / "embedder.safetensors")
+    assert copied.encoder.spec == run.spec().encoder
+    with pytest.raises(UserError, match="new or empty folder"):
+        export(run, target)
+
+
+@pytest.mark.parametrize(("which", "name"), [("initial", "embeddings-initial.parquet"),
+                                             ("final", "embeddings.parquet")])
+def test_the_table_holds_every_embedding_beside_its_image(run: Run, which: str, name: str, tmp_path: Path) -> None:
+    opened = Retrieval(run)
+    export(run, tmp_path / "out")
+    path = tmp_path / "out" / name
+    assert path.read_bytes() == embeddings_file(opened, which)  # type: ignore[arg-type]
+    table = parquet.read_table(path)
+    embeddings = run.embeddings(which)  # type: ignore[arg-type]
+    assert table.column_names == ["index", "image", "class", "test", *(f"e{i}" for i in range(embeddings.shape[1]))]
+    values = np.stack([table[f"e{i}"].to_numpy() for i in range(embeddings.shape[1])], axis=1)
+    assert values.dtype == np.float32
+    np.testing.assert_array_equal(values, embeddings)
+    dataset = opened.dataset
+    assert table["image"].to_pylist() == list(dataset.names)
+    assert table["class"].to_pylist() == [dataset.class_names[label] for label in np.asarray(dataset.labels)]
+    assert np.flatnonzero(table["test"].to_numpy()).tolist() == opened.split.test.tolist()
+    assert table.schema.metadata[b"run"].decode() == run.id
+    with (tmp_path / "out" / "images.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["image"] for row in rows] == table["image"].to_pylist()
+    assert [row["test"] == "1" for row in rows] == table["test"].to_pylist()
+
+
+def test_unlabeled_images_have_no_class_in_the_table(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "flat", 60, by_class=False)
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
+    export(run, tmp_path / "out")
+    assert parquet.read_table(tmp_path / "out" / "embeddings.parquet")["class"].null_count == 60
+    assert (tmp_path / "out" / "images.csv").read_text(encoding="utf-8").splitlines()[1] == "0,000.png,,1"

@@ -1,0 +1,38 @@
+"""The set-up of a newcomer, with a stand-in for Python that writes down what it is asked."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+STAND_IN = """#!/bin/sh
+here=$(cd "$(dirname "$0")"; pwd); home=${here%/.venv/bin}
+case "$*" in
+  *"-m venv"*) mkdir -p .venv/bin; cp "$0" .venv/bin/python; test -f "$home/ensurepip" && touch "$home/pip";;
+  *"-m pip"*) test -f "$home/pip";;
+esac
+"""
+"""Makes a virtual environment as Debian does: without pip, and failing, until python3-venv is there."""
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_a_set_up_that_failed_for_lack_of_pip_can_be_repeated(tmp_path: Path) -> None:
+    for name in ("Makefile", "requirements.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    (tmp_path / "python").write_text(STAND_IN)
+    (tmp_path / "python").chmod(0o755)
+
+    def made() -> int:
+        return subprocess.run(["make", "setup", "PYTHON=./python"], cwd=tmp_path, capture_output=True,
+                              check=False).returncode
+
+    assert made() != 0
+    assert (tmp_path / ".venv" / "bin" / "python").exists()
+    assert not (tmp_path / ".venv" / "ready").exists()
+    (tmp_path / "ensurepip").touch()
+    assert made() == 0
+    assert (tmp_path / ".venv" / "ready").exists()

@@ -1,0 +1,84 @@
+"""Taking away what a run learnt: a folder of files, and its embeddings as a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
+from udml_core.retrieval import Retrieval, Which
+from udml_core.runs import Run
+
+Array = np.ndarray[Any, Any]
+TABLES: dict[Which, str] = {"initial": "embeddings-initial.parquet", "final": "embeddings.parquet"}
+
+
+def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]:
+    """Copy what a run learnt into a new folder, with tables of its images and their embeddings.
+
+    Returns:
+        The files written.
+
+    Raises:
+        UserError: the run is not done, or the folder has something in it already or cannot be written.
+    """
+    opened = Retrieval(run, dataset)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"Export needs a new or empty folder, and {folder} has something in it. Name another.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in run.files_to_export():
+            shutil.copy2(path, folder / path.name)
+        _write_images(opened, folder / "images.csv")
+        for which, name in TABLES.items():
+            with (folder / name).open("wb") as file:
+                write_embeddings(opened, which, file)
+    except OSError as error:
+        raise UserError(f"The export could not be written into {folder}: {error}. Name another folder.") from error
+    return sorted(folder.iterdir())
+
+
+def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
+    """Write the embedding of every image as a Parquet table.
+
+    Columns: index, image (its name), class (null without classes), test (bool), and e0, e1, … of float32. The table's
+    metadata name the run and the embedding.
+    """
+    embeddings = opened.run.embeddings(which)
+    columns = {"index": pa.array(np.arange(len(embeddings))), "image": pa.array(opened.dataset.names, pa.string()),
+               "class": pa.array(_classes(opened.dataset), pa.string()), "test": pa.array(_is_test(opened))}
+    columns |= {f"e{place}": pa.array(np.ascontiguousarray(values)) for place, values in enumerate(embeddings.T)}
+    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
+
+
+def embeddings_file(opened: Retrieval, which: Which) -> bytes:
+    """The same as a file's content."""
+    content = io.BytesIO()
+    write_embeddings(opened, which, content)
+    return content.getvalue()
+
+
+def _write_images(opened: Retrieval, path: Path) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["index", "image", "class", "test"])
+        rows = zip(opened.dataset.names, _classes(opened.dataset), _is_test(opened), strict=True)
+        writer.writerows([index, name, label or "", int(test)] for index, (name, label, test) in enumerate(rows))
+
+
+def _classes(dataset: Dataset) -> list[str | None]:
+    if dataset.labels is None:
+        return [None] * len(dataset)
+    return [dataset.class_names[label] for label in dataset.labels]
+
+
+def _is_test(opened: Retrieval) -> Array:
+    return np.isin(np.arange(len(opened.dataset)), opened.split.test)
