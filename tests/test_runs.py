@@ -49,7 +49,7 @@ def test_half_a_line_of_curves_is_left_for_later_and_does_not_spoil_the_next(run
 
 def test_explanations_come_back_as_the_records_they_were(run: Run) -> None:
     clusters = Clusters(torch.tensor([0, 0, 1]), torch.tensor([1, 2]), torch.tensor([1, 1, 2]))
-    triplets = Triplets(*(torch.arange(4) for _ in range(3)), torch.rand(4), torch.rand(4))
+    triplets = Triplets(*(torch.arange(4) for _ in range(3)), *(torch.rand(4) for _ in range(8)))
     run.write_epoch(1, [clusters, triplets], np.ones((2, 3)))
     (run.folder / "epochs" / "0002.part").mkdir()
     assert run.epoch_numbers() == [1]
@@ -57,6 +57,13 @@ def test_explanations_come_back_as_the_records_they_were(run: Run) -> None:
     assert [type(one) for one in back] == [Clusters, Triplets]
     np.testing.assert_array_equal(back[0].labels, [0, 0, 1])  # type: ignore[union-attr]
     np.testing.assert_array_equal(back[1].weight, triplets.weight.numpy())  # type: ignore[union-attr]
+
+
+def test_a_record_of_a_version_that_kept_other_fields_is_passed_over(run: Run) -> None:
+    run.write_epoch(1, [Clusters(torch.tensor([0]), torch.tensor([0]), torch.tensor([0]))], np.ones((2, 3)))
+    before_distances_were_kept = {name: np.zeros(4) for name in ("anchor", "positive", "negative", "argument", "weight")}
+    np.savez(run.folder / "epochs" / "0001" / "triplets.npz", **before_distances_were_kept)  # type: ignore[arg-type]
+    assert [type(one) for one in run.explanations(1)] == [Clusters]
 
 
 def test_liveness_is_the_lock_and_nothing_else(run: Run) -> None:

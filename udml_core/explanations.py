@@ -34,6 +34,11 @@ class Triplets:
     anchor, positive, negative (t,) int: indices into the training images.
     argument (t,): z of RPML eq. 8; a triplet violates its angle exactly when z > 0.
     weight (t,): w of eq. 10 or 25, in (0, 1).
+    near, far, side (t,): the squared distances that z is made of, as the loss saw them: anchor to positive, negative to
+    their midpoint, and anchor to negative. z = near − 4tan²α·far.
+    similar, dissimilar (t,): the parts whose mean the bilinear weight is, σ(aᵀRRᵀp) and 1 − σ(mᵀRRᵀn); NaN for the
+    concatenated weight, which has no parts.
+    loss (t,): softplus(w·softplus(z)) (eq. 12).
     """
 
     anchor: Any
@@ -41,6 +46,12 @@ class Triplets:
     negative: Any
     argument: Any
     weight: Any
+    near: Any
+    far: Any
+    side: Any
+    similar: Any
+    dissimilar: Any
+    loss: Any
 
 
 Explanation = Clusters | Triplets

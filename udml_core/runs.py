@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -183,7 +183,8 @@ class Run(Task):
             path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
             if path.exists():
                 with np.load(path, allow_pickle=False) as stored:
-                    found.append(kind(**{key: stored[key] for key in stored.files}))
+                    if set(stored.files) == {one.name for one in fields(kind)}:  # else of a version that kept others
+                        found.append(kind(**{key: stored[key] for key in stored.files}))
         return found
 
     # Checkpoints

@@ -10,6 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 DASHES = ("solid", "dash", "dot", "dashdot")
+GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 CURVE_WORDS = {
     "loss": "Loss, mean over triplets", "mean weight": "Mean weight of a triplet",
@@ -54,7 +55,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
     figure.update_yaxes(tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
-        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot"})
+        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
 
 
@@ -66,8 +67,17 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
     figure.update_yaxes(type="log" if logarithmic else "linear")
     if cursor is not None:
-        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot"})
+        figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
     draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")
+
+
+def histogram(values: Sequence[float], title: str, key: str, cursor: float) -> None:
+    """How values are spread; a dotted line marks where a slider stands."""
+    figure = go.Figure(go.Histogram(x=list(values), nbinsx=45, marker={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, bargap=0.05,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
+    draw(figure, key, f"{title}: from {min(values):.3g} to {max(values):.3g}, the slider at {cursor:g}.")
 
 
 def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) -> None:

@@ -19,7 +19,7 @@ from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank
 from udml_core.explanations import Clusters, Triplets
 from udml_core.graph import AuthorityShift
-from udml_core.losses.angular import angular_argument, bilinear_weight, concatenated_weight
+from udml_core.losses.angular import angular_argument, bilinear_weight, concatenated_weight, tightness
 from udml_core.methods import RPML, SRPML, Epoch, Method, Setting
 
 Array = np.ndarray[Any, Any]
@@ -82,6 +82,28 @@ def test_each_epoch_shows_the_triplets_that_it_used_with_their_z_and_w(make: typ
             assert epoch.losses["violating"] == pytest.approx(float((argument > 0).float().mean()), abs=1e-3)
     first, second = (next(one for one in epoch.explanations if isinstance(one, Triplets)) for epoch in epochs[:2])
     assert not torch.equal(first.negative, second.negative), "triplets are drawn afresh in each pass"
+
+
+@pytest.mark.parametrize("weight", ["bilinear", "concatenated"])
+@pytest.mark.parametrize("make", [RPML, SRPML])
+def test_what_is_kept_of_a_triplet_makes_up_its_z_weight_and_loss(make: type[Method], weight: str) -> None:
+    for epoch in fitted(make(**TINY, weight=weight, alpha=40.0)):
+        shown = next(one for one in epoch.explanations if isinstance(one, Triplets))
+        kappa = tightness(40.0)
+        torch.testing.assert_close(shown.near - kappa * shown.far, shown.argument, rtol=1e-4, atol=1e-5)
+        to_positive = 2 * shown.far + shown.near / 2 - shown.side  # the median's length gives the third side
+        assert (to_positive > -1e-4).all()
+        sides = [part.clamp_min(0).sqrt() for part in (shown.near, shown.side, to_positive)]
+        assert all((sides[one] <= sides[one - 1] + sides[one - 2] + 1e-3).all() for one in range(3))
+        softplus = torch.nn.functional.softplus
+        torch.testing.assert_close(softplus(shown.weight * softplus(shown.argument)), shown.loss, rtol=1e-5, atol=1e-6)
+        if make is RPML:  # sRPML's curve is the mean over batches, which may differ in size
+            assert epoch.losses["loss"] == pytest.approx(float(shown.loss.mean()), rel=1e-5)
+        if weight == "bilinear":
+            torch.testing.assert_close((shown.similar + shown.dissimilar) / 2, shown.weight)
+        else:
+            assert shown.similar.isnan().all()
+            assert shown.dissimilar.isnan().all()
 
 
 @pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY)], ids=lambda one: one.name)

@@ -117,6 +117,16 @@ class WeightedAngularEvaluation(Evaluation):
         self.weighted = self.weight * self.metric_loss
         self.value = float(_softplus(self.weighted).sum(dtype=torch.float64))
 
+    def measures(self) -> dict[str, Tensor]:
+        """What each triplet is to the loss, (t,) each, under the names of `udml_core.explanations.Triplets`."""
+        unknown = torch.full_like(self.weight, torch.nan)
+        parts = self.objective.weight == "bilinear"
+        return {"argument": self.argument, "weight": self.weight, "near": _squared(self.near),
+                "far": _squared(self.far), "side": _squared(self.far - self.near / 2),
+                "similar": torch.sigmoid(self.similar) if parts else unknown,
+                "dissimilar": torch.sigmoid(-self.dissimilar) if parts else unknown,
+                "loss": _softplus(self.weighted)}
+
     def gradient(self) -> Point:
         """∇J with respect to the weight's parameter (eq. 21 or 28) and L (eq. 22)."""
         outer = torch.sigmoid(self.weighted)

@@ -165,7 +165,7 @@ class RPML(AuthorityMethod):
                 setting.report((position + 1) / self.steps)
             point, step = progress.point, progress.step
             last = objective(point)
-            used = Triplets(triplets[:, 0], triplets[:, 1], triplets[:, 2], last.argument, last.weight)
+            used = _explained(triplets, [last])
             embedder = Embedder(setting.encoder, Head(point[1]))
             yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
             explained = ()
@@ -310,6 +310,10 @@ def _mean_curves(evaluations: list[WeightedAngularEvaluation]) -> dict[str, floa
 def _used(seen: list[tuple[Tensor, WeightedAngularEvaluation]]) -> tuple[Triplets, ...]:
     if not seen:
         return ()
-    triplets = torch.cat([rows for rows, _ in seen])
-    return (Triplets(triplets[:, 0], triplets[:, 1], triplets[:, 2], torch.cat([one.argument for _, one in seen]),
-                     torch.cat([one.weight for _, one in seen])),)
+    return (_explained(torch.cat([rows for rows, _ in seen]), [one for _, one in seen]),)
+
+
+def _explained(triplets: Tensor, evaluations: list[WeightedAngularEvaluation]) -> Triplets:
+    """Triplets (t, 3) with what the loss made of them, in the order of the evaluations."""
+    measured = [one.measures() for one in evaluations]
+    return Triplets(*triplets.unbind(1), **{name: torch.cat([one[name] for one in measured]) for name in measured[0]})

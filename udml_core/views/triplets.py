@@ -1,0 +1,71 @@
+"""What a triplet looks like: its angle against α, whom it violates, how to draw it to scale."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from udml_core.explanations import Triplets
+
+Array = np.ndarray[Any, Any]
+Order = Literal["loss", "weight", "angle"]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Squared distances of triplets in an embedding, (t,) each: anchor to positive, negative to their midpoint, anchor
+    to negative. They determine the triangle."""
+
+    near: Array
+    far: Array
+    side: Array
+
+    @property
+    def angle(self) -> Array:
+        """arctan(‖a−p‖ / 2‖n−m‖) in degrees (t,): at the negative of the symmetrized triangle; above α exactly where
+        the triplet violates."""
+        return np.degrees(np.arctan2(np.sqrt(self.near), 2 * np.sqrt(self.far)))
+
+    def argument(self, alpha: float) -> Array:
+        """z = near − 4tan²α·far (RPML eq. 8), (t,); α in degrees."""
+        return self.near - 4 * math.tan(math.radians(alpha)) ** 2 * self.far
+
+
+def shape_of(triplets: Triplets) -> Shape:
+    """As the loss saw them."""
+    return Shape(*(np.asarray(part, dtype=np.float64) for part in (triplets.near, triplets.far, triplets.side)))
+
+
+def shape_in(embedding: Array, anchor: Array, positive: Array, negative: Array) -> Shape:
+    """The same triplets, rows of an embedding (n, l), there."""
+    a, p, n = (np.asarray(embedding[part], dtype=np.float64) for part in (anchor, positive, negative))
+    return Shape(*(((one - other) ** 2).sum(axis=1) for one, other in ((a, p), (n, (a + p) / 2), (a, n))))
+
+
+def order(triplets: Triplets, by: Order) -> Array:
+    """Places of the triplets, the largest first."""
+    values = shape_of(triplets).angle if by == "angle" else np.asarray(getattr(triplets, by))
+    return np.argsort(-values, kind="stable")
+
+
+def truth(triplets: Triplets, labels: Array) -> Array:
+    """Whether a triplet is true to the labels (n,) of the training images: its positive of the anchor's class, its
+    negative of another, (t,) bool."""
+    same = labels[triplets.anchor] == labels[triplets.positive]
+    return same & (labels[triplets.anchor] != labels[triplets.negative])
+
+
+def corners(shape: Shape, place: int) -> Array:
+    """Anchor, positive, negative and the symmetrized negative of one triplet in the plane, to scale, (4, 2).
+
+    The midpoint of anchor and positive is the origin, and they lie on the first axis.
+    """
+    near, far, side = (float(values[place]) for values in (shape.near, shape.far, shape.side))
+    half = math.sqrt(near) / 2
+    along = (side - far - near / 4) / (2 * half) if half > 0 else 0.0
+    along = max(-math.sqrt(far), min(math.sqrt(far), along))
+    up = math.sqrt(max(0.0, far - along**2))
+    return np.array([[-half, 0.0], [half, 0.0], [along, up], [0.0, math.sqrt(far)]])
