@@ -61,8 +61,8 @@ def test_explanations_come_back_as_the_records_they_were(run: Run) -> None:
 
 def test_a_record_of_a_version_that_kept_other_fields_is_passed_over(run: Run) -> None:
     run.write_epoch(1, [Clusters(torch.tensor([0]), torch.tensor([0]), torch.tensor([0]))], np.ones((2, 3)))
-    before_distances_were_kept = {name: np.zeros(4) for name in ("anchor", "positive", "negative", "argument", "weight")}
-    np.savez(run.folder / "epochs" / "0001" / "triplets.npz", **before_distances_were_kept)  # type: ignore[arg-type]
+    names = ("anchor", "positive", "negative", "argument", "weight")  # before distances were kept
+    np.savez(run.folder / "epochs" / "0001" / "triplets.npz", **{name: np.zeros(4) for name in names})  # type: ignore[arg-type]
     assert [type(one) for one in run.explanations(1)] == [Clusters]
 
 

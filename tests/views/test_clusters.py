@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from functools import cache
 from typing import Any
@@ -135,7 +136,7 @@ def test_an_ascent_path_climbs_along_relevant_edges_to_the_authority(epsilon: fl
         assert path[0] == point
         assert path[-1] == clusters.modes[clusters.labels[point]]
         assert (np.diff(graph.authority[path]) > 0).all()
-        assert all(relevancy[edge] > epsilon for edge in zip(path[:-1], path[1:], strict=True))
+        assert all(relevancy[edge] > epsilon for edge in itertools.pairwise(path))
 
 
 def test_members_begin_with_the_medoid_and_go_outwards() -> None:
