@@ -189,7 +189,7 @@ class Chart {
     this.root.setAttribute("aria-label", header.label);
     this.canvas.setAttribute("aria-label", header.label);
     this.root.style.setProperty("--height", `${header.height}px`);
-    Object.assign(this, { ids, classes, neighbors, segments, right, down });
+    Object.assign(this, { ids, classes, neighbors, segments, seams: { right, down } });
     const fresh = header.count !== old?.count || differs("ids");
     if (fresh) { // other images: nothing of the old selection holds
       this.selected = new Uint8Array(header.count);
@@ -628,8 +628,8 @@ class Chart {
     const last = (value, most) => Math.min(most, Math.ceil(value));
     for (let row = Math.max(0, Math.floor(top)); row <= last(bottom, rows - 1); row += 1) {
       for (let column = Math.max(0, Math.floor(left)); column <= last(right, columns - 1); column += 1) {
-        const beside = column + 1 < columns ? this.right[row * (columns - 1) + column] : NaN;
-        const below = row + 1 < rows ? this.down[row * columns + column] : NaN;
+        const beside = column + 1 < columns ? this.seams.right[row * (columns - 1) + column] : NaN;
+        const below = row + 1 < rows ? this.seams.down[row * columns + column] : NaN;
         if (Number.isFinite(beside)) bins[bin(beside)].push([column + 0.5, 0.5 - row, column + 0.5, -0.5 - row]);
         if (Number.isFinite(below)) bins[bin(below)].push([column - 0.5, -0.5 - row, column + 0.5, -0.5 - row]);
       }

@@ -1,23 +1,65 @@
 """The triplets that training used: as images, drawn to scale against α, and what became of them."""
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import get_args
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 
+from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
-from pages.parts.figures import histogram
-from pages.parts.gallery import gallery, tile_of
+from pages.parts.figures import histogram, table_behind
+from pages.parts.gallery import Mark, gallery, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.sharing import Download, share, table_file
 from pages.parts.slider import live_slider
 from pages.parts.triangle import draw_triangle
+from udml_core.data.dataset import Dataset
 from udml_core.explanations import Triplets
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.views import triplets as views
 
-SHOWN = 60
+SHOWN = 150
+EVERY = 1_000_000
 ORDERS: tuple[views.Order, ...] = get_args(views.Order)
+NAMES = ("anchor", "positive", "negative")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The kept triplets of an epoch.
+
+    images (3, t): data set positions of anchors, positives and negatives. truth: whether the positives and whether the
+    negatives are true to the classes, (t,) bool each; None without classes.
+    """
+
+    run: Run
+    dataset: Dataset
+    record: Triplets
+
+    @cached_property
+    def shape(self) -> views.Shape:
+        return views.shape_of(self.record)
+
+    @cached_property
+    def images(self) -> Array:
+        train = opened_split(self.run).train
+        return np.stack([train[part] for part in (self.record.anchor, self.record.positive, self.record.negative)])
+
+    @cached_property
+    def truth(self) -> tuple[Array, Array] | None:
+        labels = self.dataset.labels
+        return None if labels is None else views.truth(self.record, labels[opened_split(self.run).train])
+
+    def mark(self, place: int) -> Mark:
+        if self.truth is None:
+            return ""
+        return "hit" if all(part[place] for part in self.truth) else "miss"
 
 
 def record_of(run: Run, epoch: int) -> Triplets | None:
@@ -25,108 +67,159 @@ def record_of(run: Run, epoch: int) -> Triplets | None:
     return next((one for one in run.explanations(epoch) if isinstance(one, Triplets)), None)
 
 
+@st.cache_data(max_entries=512, show_spinner=False)
+def epochs_of(folder: str, most: int) -> list[int]:
+    """Those of a finished run's first epochs that kept triplets."""
+    run = Run(Path(folder))
+    return [number for number in run.epoch_numbers()[:most] if record_of(run, number) is not None]
+
+
 def has_triplets(run: Run) -> bool:
-    return any(record_of(run, epoch) is not None for epoch in run.epoch_numbers()[:2])
+    return bool(epochs_of(str(run.folder), 2))
 
 
 @st.fragment
 def explore(run_id: str, epoch: int) -> None:
     """The slider, the list, and the chosen triplet."""
     run = find_run(run_id, runs_folder())
-    dataset, train = opened_dataset(run.spec().dataset), opened_split(run).train
     record = record_of(run, epoch)
     assert record is not None
-    shape = views.shape_of(record)
+    seen = Seen(run, opened_dataset(run.spec().dataset), record)
     usual = float(run.spec().build_method().model_dump().get("alpha", 45.0))
-    left, right = st.columns([3, 2], vertical_alignment="bottom")
-    with left:
-        alpha = live_slider("α, the upper bound of the angle at the negative", 1.0, 89.0,
-                            number_in_address("alpha", usual, 1, 89), 1.0, "triplets-alpha", unit="°", play=True,
-                            marks={usual: "this run"})
-        into_address("alpha", f"{alpha:g}", f"{usual:g}")
-    with right:
-        by = st.segmented_control("Largest first by", ORDERS, default=in_address("by", list(ORDERS), "loss"),
-                                  key="triplets-by") or "loss"
-        into_address("by", by, "loss")
-    violating = shape.angle > alpha
-    words = f"**{violating.sum():,} of {len(violating):,} kept triplets violate α = {alpha:g}°** in epoch {epoch}."
-    true = None if dataset.labels is None else views.truth(record, dataset.labels[train])
-    if true is not None:
-        words += (f" True to the classes: {100 * true.mean():.0f} % of all, "
-                  f"{100 * true[violating].mean() if violating.any() else 0:.0f} % of those that violate.")
-    st.markdown(words)
-    histogram(shape.angle.tolist(), "Angles of the kept triplets, in degrees", "triplets-angles", alpha)
-    places = views.order(record, by)
-    only = st.toggle("Only those that violate α", st.query_params.get("only") == "1", key="triplets-only")
-    into_address("only", "1" if only else "")
-    places = places[violating[places]] if only else places
-    if not len(places):
-        st.info(f"No kept triplet violates α = {alpha:g}°. Lower α, or show all.", icon=":material/lightbulb:")
-        return
-    chosen = listed(run, record, shape, places, true)
-    detail(run, record, shape, chosen, alpha, None if true is None else bool(true[chosen]))
+    alpha = live_slider("α, the upper bound of the angle at the negative", 1.0, 89.0,
+                        number_in_address("alpha", usual, 1, 89), 1.0, "triplets-alpha", unit="°", play=True,
+                        marks={usual: "this run"})
+    into_address("alpha", f"{alpha:g}", f"{usual:g}")
+    violating = seen.shape.angle > alpha
+    numbers(seen, violating, alpha, epoch)
+    edges, counts = views.spread(seen.shape)
+    histogram(edges.tolist(), counts.tolist(), "Angles of the kept triplets, in degrees", "triplets-angles", alpha)
+    table_behind("The angles as a table", pd.DataFrame({"From, °": edges[:-1], "To, °": edges[1:],
+                                                        "Triplets": counts}))
+    chosen = listed(seen, violating, alpha)
+    if chosen is not None:
+        detail(seen, chosen, alpha)
     share([Download("Triplets as a table", "triplets.csv", "text/csv", lambda: table_file(
-        dataset, train[record.anchor], {"positive": train[record.positive], "negative": train[record.negative],
-                                        "angle": shape.angle, "weight": record.weight, "loss": record.loss}))],
+        seen.dataset, seen.images[0], {"positive": seen.images[1], "negative": seen.images[2],
+                                       "angle": seen.shape.angle, "weight": record.weight, "loss": record.loss}))],
           "triplets")
 
 
-def listed(run: Run, record: Triplets, shape: views.Shape, places: np.ndarray, true: np.ndarray | None) -> int:
-    """The first triplets by their anchors; the one that is chosen."""
-    dataset, train = opened_dataset(run.spec().dataset), opened_split(run).train
-    shown = places[:SHOWN]
-    rank = int(number_in_address("triplet", 0, 0, len(shown) - 1))
-    tiles = [tile_of(dataset, train[record.anchor[one]],
-                     "" if true is None else "hit" if true[one] else "miss",
-                     f"{place + 1}. {shape.angle[one]:.0f}°") for place, one in enumerate(shown)]
-    st.caption(f"The first {len(shown)} by their anchors; click one to look at it. The badge is the angle"
-               + ("." if true is None else "; ✓ the triplet is true to the classes, ✕ it is not."))
-    picked = gallery(dataset, tiles, "Anchors of the first triplets", "triplets-list", 60, chosen=tiles[rank].id,
-                     height=240)
-    if picked is not None:
-        into_address("triplet", str(next(place for place, tile in enumerate(tiles) if tile.id == picked)), "0")
+def numbers(seen: Seen, violating: Array, alpha: float, epoch: int) -> None:
+    """How many violate, and how many are true to the classes."""
+    words = f"**{violating.sum():,} of {len(violating):,} kept triplets violate α = {alpha:g}°** in epoch {epoch}."
+    if seen.truth is not None:
+        positive, negative = seen.truth
+        true = positive & negative
+        among = f" and {100 * true[violating].mean():.0f} % of those that violate" if violating.any() else ""
+        words += (f" True to the classes: {100 * true.mean():.0f} % of all{among} "
+                  f"({100 * positive.mean():.0f} % of the positives, {100 * negative.mean():.0f} % of the negatives).")
+    st.markdown(words)
+
+
+def listed(seen: Seen, violating: Array, alpha: float) -> int | None:
+    """Anchors, each with its first triplet in the order wanted; the place of the triplet that is looked at."""
+    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+        by: views.Order = st.segmented_control("Largest first by", ORDERS, default=in_address("by", ORDERS, "loss"),
+                                               key="triplets-by", required=True) or "loss"
+        only = st.toggle("Only those that violate α", st.query_params.get("only") == "1", key="triplets-only")
+    into_address("by", by, "loss")
+    into_address("only", "1" if only else "")
+    ordered = views.order(seen.record, by)
+    ordered = ordered[violating[ordered]] if only else ordered
+    if not len(ordered):
+        st.info(f"No kept triplet violates α = {alpha:g}°. Lower α, or show all.", icon=":material/lightbulb:")
+        return None
+    shown = views.first_of_each_anchor(seen.record, ordered)[:SHOWN]
+    place = int(number_in_address("triplet", shown[0], 0, len(violating) - 1))
+    tiles = [tile_of(seen.dataset, seen.images[0, one], seen.mark(one), f"{rank}. {seen.shape.angle[one]:.0f}°")
+             for rank, one in enumerate(shown, 1)]
+    st.caption(f"The first {len(shown)} anchors, each with its first triplet; click one to look at it. The badge is "
+               "the angle" + ("." if seen.truth is None else "; ✓ the triplet is true to the classes, ✕ it is not."))
+    picked = gallery(seen.dataset, tiles, "Anchors of the first triplets", "triplets-list", 60,
+                     chosen=int(seen.images[0, place]), height=240)
+    opened = shown[seen.images[0, shown] == picked]
+    if len(opened):
+        into_address("triplet", str(opened[0]))
         st.rerun(scope="fragment")
-    return int(shown[rank])
+    others_of_anchor(seen, ordered, place)
+    return place
 
 
-def detail(run: Run, record: Triplets, shape: views.Shape, one: int, alpha: float, true: bool | None) -> None:
+def others_of_anchor(seen: Seen, ordered: Array, place: int) -> None:
+    """The other triplets of the same anchor, where several are kept."""
+    same = ordered[seen.record.anchor[ordered] == seen.record.anchor[place]].tolist()
+    if place in same and len(same) > 1:
+        st.session_state["triplets-same"] = place
+        st.segmented_control("Triplets of this anchor", same, required=True, key="triplets-same",
+                             format_func=lambda one: f"{same.index(one) + 1}. {seen.shape.angle[one]:.0f}°",
+                             on_change=lambda: into_address("triplet", str(st.session_state["triplets-same"])))
+
+
+def detail(seen: Seen, place: int, alpha: float) -> None:
     """One triplet: its images, its numbers, and its drawing before, during and after."""
-    dataset, train = opened_dataset(run.spec().dataset), opened_split(run).train
-    ids = [int(train[part[one]]) for part in (record.anchor, record.positive, record.negative)]
-    gallery(dataset, [tile_of(dataset, index, badge=f"{word}: {dataset.caption(index).split(' · ')[0]}")
-                      for index, word in zip(ids, ("anchor", "positive", "negative"), strict=True)],
-            "Anchor, positive and negative", "triplets-detail", 150)
-    if true is not None:
-        st.markdown("This triplet is **true** to the classes." if true else
-                    "This triplet is **false**: its positive is of another class, or its negative of the same.")
-    numbers = [("d²(a, p)", record.near[one]), ("d²(n, m)", record.far[one]), ("z at α", shape.argument(alpha)[one]),
-               ("loss", record.loss[one]), ("weight", record.weight[one])]
-    if np.isfinite(record.similar[one]):
-        numbers += [("σ(a, p)", record.similar[one]), ("1 − σ(m, n)", record.dissimilar[one])]
-    for column, (name, value) in zip(st.columns(len(numbers)), numbers, strict=True):
-        column.metric(name, f"{value:.3g}")
-    st.caption("m is the midpoint of anchor a and positive p. The weight is the mean of its two parts. Blue: the true "
-               "triangle. Red, dashed: the symmetrized one, whose angle counts. Green, dotted: where the negative "
-               "would have to be for exactly α. All to scale.")
-    rows = tuple(np.array([index]) for index in ids)
-    moments = [("Before training", views.shape_in(run.embeddings("initial"), *rows), 0),
-               ("As the loss saw it", shape, one),
-               ("After training", views.shape_in(run.embeddings("final"), *rows), 0)]
-    for column, (title, seen, place) in zip(st.columns(3), moments, strict=True):
+    ids = seen.images[:, place].tolist()
+    names = [seen.dataset.caption(index).split(" · ")[0] for index in ids]
+    picked = gallery(seen.dataset, [tile_of(seen.dataset, index, badge=f"{word}: {name}")
+                                    for index, word, name in zip(ids, NAMES, names, strict=True)],
+                     "Anchor, positive and negative", "triplets-detail", 150)
+    if picked is not None:
+        st.switch_page("pages/retrieval.py", query_params={"run": seen.run.id, "add": str(picked)})
+    st.caption("Click one of the three to search with it.")
+    if seen.truth is not None:
+        st.markdown(verdict(*(bool(part[place]) for part in seen.truth)))
+    measures(seen, place, alpha)
+    st.caption("m is the midpoint of anchor a and positive p, n the negative. Blue: the true triangle. Orange, dashed: "
+               "the symmetrized one; the angle that counts is the arc between its median and its side. Green, dotted: "
+               "where the negative would have to be for exactly α. Each drawing has its own scale.")
+    moments = [("Before training", views.shape_in(seen.run.embeddings("initial"), *np.array(ids)[:, None]), 0),
+               ("As the loss saw it", seen.shape, place),
+               ("After training", views.shape_in(seen.run.embeddings("final"), *np.array(ids)[:, None]), 0)]
+    for column, (title, shape, row) in zip(st.columns(3), moments, strict=True):
         with column:
-            angle = float(seen.angle[place])
-            draw_triangle(views.corners(seen, place), alpha, angle, title, f"triplet-{title.split()[0].lower()}")
+            draw_triangle(views.corners(shape, row), alpha, float(shape.angle[row]), title,
+                          f"triplet-{title.split()[0].lower()}")
     st.caption("Before and after: in the unit-length embedding that retrieval uses. As the loss saw it: in the "
                "method's own projection, in this epoch.")
 
 
+def verdict(positive: bool, negative: bool) -> str:
+    """Whether a triplet is true to the classes, in words."""
+    if positive and negative:
+        return "This triplet is **true** to the classes."
+    faults = [text for text, right in (("its positive is of another class than the anchor", positive),
+                                       ("its negative is of the anchor's class", negative)) if not right]
+    return f"This triplet is **false**: {' and '.join(faults)}."
+
+
+def measures(seen: Seen, place: int, alpha: float) -> None:
+    """What the loss made of a triplet."""
+    record = seen.record
+    shown = [("d²(a, p)", record.near, "Squared distance of anchor and positive, as the loss saw it."),
+             ("d²(n, m)", record.far, "Squared distance of the negative and the midpoint, as the loss saw it."),
+             ("z at α", seen.shape.argument(alpha), "d²(a, p) − 4tan²α·d²(n, m) (eq. 8): violates where above 0."),
+             ("Loss", record.loss, "softplus(w · softplus(z)) at the α of training (eq. 12)."),
+             ("Weight w", record.weight, "How much the triplet counts (eq. 10 or 25).")]
+    if np.isfinite(record.similar[place]):
+        shown += [("w⁺", record.similar, "σ(aᵀRRᵀp): how alike anchor and positive seem (eq. 26)."),
+                  ("w⁻", record.dissimilar, "1 − σ(mᵀRRᵀn): how unlike the negative seems (eq. 27). w is the mean of "
+                                            "w⁺ and w⁻.")]
+    with st.container(horizontal=True, gap="large"):
+        for name, values, words in shown:
+            st.metric(name, f"{values[place]:.3g}", help=words, width="content")
+
+
 st.title("Triplets")
 with told():
+    asked = st.query_params.get("run", "")
+    if asked and not any(one.id == asked and one.stored_status().state == "done" and has_triplets(one)
+                         for one in list_runs(runs_folder())):
+        st.info(f"The run {asked[:60]} has no triplets that can be shown.", icon=":material/link_off:")
     run = chosen_run(fits=has_triplets, missing="No finished run has triplets: RPML and sRPML make them.")
     if run is not None:
-        epochs = [number for number in run.epoch_numbers() if record_of(run, number) is not None]
+        epochs = epochs_of(str(run.folder), EVERY)
         wanted = int(number_in_address("epoch", epochs[-1]))
         epoch = st.selectbox("Epoch", epochs, epochs.index(wanted) if wanted in epochs else len(epochs) - 1,
-                             key="triplets-epoch")
+                             key="triplets-epoch", on_change=lambda: into_address("triplet", ""))
         into_address("epoch", str(epoch), str(epochs[-1]))
         explore(run.id, epoch)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -65,19 +67,32 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
     figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
     figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_yaxes(type="log" if logarithmic else "linear")
+    figure.update_yaxes(**({"type": "log", "dtick": 1} if logarithmic else {"type": "linear"}))
     if cursor is not None:
         figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
     draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")
 
 
-def histogram(values: Sequence[float], title: str, key: str, cursor: float) -> None:
-    """How values are spread; a dotted line marks where a slider stands."""
-    figure = go.Figure(go.Histogram(x=list(values), nbinsx=45, marker={"color": COLORS[0]}))
+def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: str, cursor: float) -> None:
+    """How many values lie between each edge and the next; a dotted line marks where a slider stands."""
+    middles = [(low + high) / 2 for low, high in pairwise(edges)]
+    figure = go.Figure(go.Bar(x=middles, y=list(counts), marker={"color": COLORS[0]}))
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, bargap=0.05,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_xaxes(range=[edges[0], edges[-1]])
     figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
-    draw(figure, key, f"{title}: from {min(values):.3g} to {max(values):.3g}, the slider at {cursor:g}.")
+    most = max(range(len(counts)), key=counts.__getitem__)
+    draw(figure, key, f"{title}: most, {counts[most]}, between {edges[most]:g} and {edges[most + 1]:g}; the slider is "
+         f"at {cursor:g}.")
+
+
+def ranked(values: Sequence[float], title: str, x_title: str, key: str) -> None:
+    """Values from the first rank to the last, on a logarithmic scale."""
+    figure = go.Figure(go.Bar(x=list(range(1, len(values) + 1)), y=list(values), marker={"color": COLORS[0]}))
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, xaxis_title=x_title, bargap=0.2,
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8})
+    figure.update_yaxes(type="log", dtick=1, range=[-0.2, math.log10(max(values)) + 0.1])
+    draw(figure, key, f"{title}: from {values[0]:g} for the first to {values[-1]:g} for number {len(values)}.")
 
 
 def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) -> None:

@@ -8,13 +8,13 @@ import streamlit as st
 
 from pages.parts.browser import Array
 
-WIDTH, HEIGHT, EDGE = 340, 300, 46
+WIDTH, HEIGHT, EDGE, ARC = 340, 300, 46, 34
 BLUE, RED, GREEN = "#0072b2", "#d55e00", "#009e73"
 
 
 def triangle(corners: Array, alpha: float, angle: float) -> str:
-    """The SVG of a triplet: its true triangle, the symmetrized one whose angle counts, and how far the negative would
-    have to be for exactly α.
+    """The SVG of a triplet: its true triangle, the symmetrized one with the angle that counts as an arc between its
+    median and a side, and where the negative would have to be for exactly α.
 
     Args:
         corners: (4, 2) anchor, positive, negative and symmetrized negative around the midpoint of the first two.
@@ -30,19 +30,23 @@ def triangle(corners: Array, alpha: float, angle: float) -> str:
 
     a, p, n, mirrored = (at(float(x), float(y)) for x, y in corners)
     ink = "#e8edf2" if st.context.theme.type == "dark" else "#0b1220"
+    top_x, top_y, turned = WIDTH / 2, HEIGHT - EDGE - scale * float(corners[3, 1]), math.radians(angle)
     parts = [
         f'<polygon points="{a} {p} {n}" fill="{BLUE}" fill-opacity=".12" stroke="{BLUE}" stroke-width="2"/>',
         f'<polyline points="{a} {mirrored} {p}" fill="none" stroke="{RED}" stroke-width="2" stroke-dasharray="6 4"/>',
         f'<polyline points="{at(0, 0)} {mirrored}" stroke="{RED}" stroke-width="1" stroke-dasharray="2 3"/>',
         f'<polyline points="{a} {at(0, needed)} {p}" fill="none" stroke="{GREEN}" stroke-width="1.5" '
         'stroke-dasharray="1 3"/>',
+        f'<path d="M {top_x:.1f} {top_y + ARC:.1f} A {ARC} {ARC} 0 0 0 {top_x + ARC * math.sin(turned):.1f} '
+        f'{top_y + ARC * math.cos(turned):.1f}" fill="none" stroke="{RED}" stroke-width="3"/>',
     ]
     for point, mark, word, below in ((a, "●", "anchor", True), (p, "●", "positive", True), (n, "▲", "negative", False)):
         x, y = point.split(",")
         parts.append(f'<text x="{x}" y="{float(y) + 5:.1f}" text-anchor="middle" font-size="14">{mark}</text>')
         parts.append(f'<text x="{x}" y="{float(y) + (24 if below else -12):.1f}" text-anchor="middle" font-size="13">'
                      f"{word}</text>")
-    parts.append(f'<text x="8" y="18" font-size="13">angle {angle:.1f}°, α {alpha:g}°</text>')
+    verdict = "&gt;" if angle > alpha else "≤"
+    parts.append(f'<text x="8" y="18" font-size="13">angle {angle:.1f}° {verdict} α {alpha:g}°</text>')
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
             f'fill="{ink}" font-family="sans-serif">{"".join(parts)}</svg>')
 

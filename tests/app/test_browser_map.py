@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def mapped(app: App) -> Run:
 def epochs_map(run: Run) -> str:
     """The id of the map of every epoch."""
     return next(path.parent.name for path in (run.folder / "analyses").glob("pca-*/spec.json")
-                if '"sample"' in path.read_text())
+                if '"sample"' in path.read_text(encoding="utf-8"))
 
 
 def drawn(page: Page, place: int = 0) -> Locator:
@@ -124,7 +125,8 @@ def test_clusters_re_form_while_the_slider_moves(page: Page, mapped: Run) -> Non
 
 
 def test_a_grid_shows_every_image(page: Page, mapped: Run) -> None:
-    page.goto(f"/grid?run={mapped.id}")
+    made = json.loads(next((mapped.folder / "analyses").glob("grid-*/spec.json")).read_text(encoding="utf-8"))
+    page.goto(f"/grid?run={mapped.id}&map={made['source']}&moment={made['frame']}")
     page.get_by_text("A seam between two images is dark").wait_for()
     chart = drawn(page)
     expect(chart.locator(".summary")).to_have_text(re.compile("images$"))

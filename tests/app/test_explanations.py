@@ -169,8 +169,9 @@ def test_triplets_counts_who_violates_the_link_s_alpha(alpha: str, epoch: str, r
     assert labels is not None
     violating = triplets.shape_of(record).argument(float(alpha or 40)) > 0
     assert f"{violating.sum():,} of {len(violating):,} kept triplets violate α = {alpha or 40}°" in texts(test)
-    true = triplets.truth(record, labels[make_split(run.dataset(), "seen").train])
-    assert f"{100 * true.mean():.0f} % of all" in texts(test)
+    positive, negative = triplets.truth(record, labels[make_split(run.dataset(), "seen").train])
+    assert f"True to the classes: {100 * (positive & negative).mean():.0f} % of all" in texts(test)
+    assert f"{100 * positive.mean():.0f} % of the positives" in texts(test)
 
 
 def test_triplets_of_a_method_without_any_says_which_methods_have_them(

@@ -120,8 +120,18 @@ def test_the_largest_come_first_and_equals_as_they_were(by: views.Order) -> None
 
 def test_a_triplet_is_true_where_its_positive_is_of_the_class_and_its_negative_is_not() -> None:
     record, _, labels = used()
-    found = views.truth(record, labels)
-    expected = [labels[a] == labels[p] and labels[a] != labels[n]
-                for a, p, n in zip(record.anchor, record.positive, record.negative, strict=True)]
-    assert found.tolist() == expected
-    assert 0 < found.mean() < 1
+    positive, negative = views.truth(record, labels)
+    rows = list(zip(record.anchor, record.positive, record.negative, strict=True))
+    assert positive.tolist() == [labels[a] == labels[p] for a, p, _ in rows]
+    assert negative.tolist() == [labels[a] != labels[n] for a, _, n in rows]
+    assert 0 < (positive & negative).mean() < 1
+
+
+def test_each_anchor_is_listed_once_by_its_first_triplet() -> None:
+    record = used()[0]
+    places = views.order(record, "angle")[:500]
+    expected = list({int(record.anchor[place]): int(place) for place in reversed(places)}.values())[::-1]
+    found = views.first_of_each_anchor(record, places)
+    assert sorted(found.tolist()) == sorted(expected)
+    assert (np.diff([places.tolist().index(place) for place in found]) > 0).all()
+    assert len(found) < len(places), "some anchor comes twice"

@@ -45,17 +45,29 @@ def shape_in(embedding: Array, anchor: Array, positive: Array, negative: Array) 
     return Shape(*(((one - other) ** 2).sum(axis=1) for one, other in ((a, p), (n, (a + p) / 2), (a, n))))
 
 
+def spread(shape: Shape) -> tuple[Array, Array]:
+    """How the angles are spread: edges (46,) from 0 to 90 degrees, and how many lie between each and the next, (45,).
+    """
+    counts, edges = np.histogram(shape.angle, bins=45, range=(0, 90))
+    return edges, counts
+
+
 def order(triplets: Triplets, by: Order) -> Array:
     """Places of the triplets, the largest first."""
     values = shape_of(triplets).angle if by == "angle" else np.asarray(getattr(triplets, by))
     return np.argsort(-values, kind="stable")
 
 
-def truth(triplets: Triplets, labels: Array) -> Array:
-    """Whether a triplet is true to the labels (n,) of the training images: its positive of the anchor's class, its
-    negative of another, (t,) bool."""
-    same = labels[triplets.anchor] == labels[triplets.positive]
-    return same & (labels[triplets.anchor] != labels[triplets.negative])
+def first_of_each_anchor(triplets: Triplets, places: Array) -> Array:
+    """Of places (p,) the first of each anchor, in their order."""
+    return places[np.sort(np.unique(triplets.anchor[places], return_index=True)[1])]
+
+
+def truth(triplets: Triplets, labels: Array) -> tuple[Array, Array]:
+    """Whether the positive is of the anchor's class, and whether the negative is of another, by the labels (n,) of the
+    training images, (t,) bool each. A triplet is true where both hold."""
+    own = labels[triplets.anchor]
+    return own == labels[triplets.positive], own != labels[triplets.negative]
 
 
 def corners(shape: Shape, place: int) -> Array:
