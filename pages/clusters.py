@@ -8,7 +8,7 @@ from PIL import Image
 from pages.parts.analyses import ask_for, going_on, opened_indices, opened_result, rows_of
 from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, into_address, number_in_address
-from pages.parts.figures import bars, lines, table_behind
+from pages.parts.figures import lines, ranked, table_behind
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.lesson import multiples, points_picture
 from pages.parts.loading import opened_dataset, told
@@ -26,7 +26,7 @@ from udml_core.views import clusters as views
 EPSILONS = tuple(np.round(np.linspace(0, 1, 26), 2).tolist())
 PICTURED = 5
 MOST_PICTURED = 4000
-LARGEST, MEMBERS, MOVED = 36, 300, 60
+LARGEST, RANKED, MEMBERS, MOVED = 36, 200, 300, 60
 
 
 def opened_graph(run: Run, graph_id: str, rescaled: bool) -> views.Graph:
@@ -86,8 +86,9 @@ def numbers(found: views.Summary, count: int) -> None:
     if found.purity is not None and found.nmi is not None:
         shown += [("Purity", f"{100 * found.purity:.1f} %", "Images of their cluster's most frequent class."),
                   ("NMI", f"{100 * found.nmi:.1f} %", "Shared information with the classes.")]
-    for column, (label, value, words) in zip(st.columns(len(shown)), shown, strict=True):
-        column.metric(label, value, help=words)
+    with st.container(horizontal=True):
+        for label, value, words in shown:
+            st.metric(label, value, help=words, width="content")
 
 
 def over_epsilon(run: Run, graph_id: str, map_id: str | None, gamma: float, rescaled: bool, epsilon: float) -> None:
@@ -153,6 +154,22 @@ def cluster_images(run: Run, dataset: Dataset, indices: Array, clusters: Cluster
     return [gallery(dataset, shown, "Images of the opened cluster", "clusters-members", 72, height=330)]
 
 
+def all_sizes(dataset: Dataset, indices: Array, clusters: Clusters, found: views.Summary) -> None:
+    """How large the clusters are, and what is in each."""
+    largest = np.argsort(-found.sizes, kind="stable")[:RANKED]
+    sizes = found.sizes[largest]
+    ranked(sizes.tolist(), "Images of each cluster, largest first" + (f" (the first {RANKED} of {found.count:,})"
+           if found.count > RANKED else ""), "rank", "clusters-sizes")
+    table = pd.DataFrame({"Rank": np.arange(1, len(largest) + 1), "Images": sizes,
+                          "Summit": [dataset.caption(int(indices[clusters.modes[one]])) for one in largest]})
+    labels = labels_of(dataset, indices)
+    if labels is not None:
+        majority, share = views.cluster_purity(clusters, labels)
+        table = table.assign(**{"Most frequent class": np.array(dataset.class_names)[majority[largest]],
+                                "Its share, %": (100 * share[largest]).round(1)})
+    table_behind("These clusters as a table", table)
+
+
 def path_images(dataset: Dataset, indices: Array, clusters: Clusters, graph: views.Graph, picked: int,
                 run: Run) -> int | None:
     """The way of one image to its authority."""
@@ -216,11 +233,9 @@ def explore(run_id: str, graph_id: str) -> None:
     picked = int(number_in_address("picked", -1))
     if 0 <= picked < len(dataset):
         clicks.append(path_images(dataset, indices, clusters, graph, picked, run))
-    clicks += cluster_images(run, dataset, indices, clusters, found)
-    largest = np.sort(found.sizes)[::-1][:30]
-    bars([f"{place}." for place in range(1, len(largest) + 1)], largest.tolist(), "Sizes of the largest clusters",
-         "clusters-sizes")
     over_epsilon(run, graph_id, shown.map_id if shown else None, gamma, rescaled, epsilon)
+    clicks += cluster_images(run, dataset, indices, clusters, found)
+    all_sizes(dataset, indices, clusters, found)
     share([Download("Clusters as a table", "clusters.csv", "text/csv",
                     lambda: table_file(dataset, indices, {"cluster": clusters.labels}))], "clusters")
     go_to(clicks)

@@ -119,7 +119,7 @@ def numbers(seen: Seen, violating: Array, alpha: float, epoch: int) -> None:
 
 def listed(seen: Seen, violating: Array, alpha: float) -> int | None:
     """Anchors, each with its first triplet in the order wanted; the place of the triplet that is looked at."""
-    with st.container(horizontal=True, gap="large", vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         by: views.Order = st.segmented_control("Largest first by", ORDERS, default=in_address("by", ORDERS, "loss"),
                                                key="triplets-by", required=True) or "loss"
         only = st.toggle("Only those that violate α", st.query_params.get("only") == "1", key="triplets-only")
@@ -204,7 +204,7 @@ def measures(seen: Seen, place: int, alpha: float) -> None:
         shown += [("w⁺", record.similar, "σ(aᵀRRᵀp): how alike anchor and positive seem (eq. 26)."),
                   ("w⁻", record.dissimilar, "1 − σ(mᵀRRᵀn): how unlike the negative seems (eq. 27). w is the mean of "
                                             "w⁺ and w⁻.")]
-    with st.container(horizontal=True, gap="large"):
+    with st.container(horizontal=True):
         for name, values, words in shown:
             st.metric(name, f"{values[place]:.3g}", help=words, width="content")
 

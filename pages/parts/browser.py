@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,9 @@ class Message:
         """Where the browser can fetch a file's content."""
         if self._alone:
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
-        return _served(content, kind)
+        base = str(st.get_option("server.baseUrlPath")).strip("/")
+        url = _served().url(content, kind)
+        return f"/{base}{url}" if base else url
 
     def packed(self, header: dict[str, Any]) -> bytes:
         """4 bytes length of the header, the header as JSON, the parts."""
@@ -60,12 +65,43 @@ class Message:
         return b"".join([len(head).to_bytes(4, "little"), head, *self._parts])
 
 
-def _served(content: bytes, kind: str) -> str:
-    """The address of content that the server keeps as long as the page that asked is shown."""
-    name = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-    url = runtime.get_instance().media_file_mgr.add(content, kind, name, file_name=name)
-    base = str(st.get_option("server.baseUrlPath")).strip("/")
-    return f"/{base}{url}" if base else url
+class _Served:
+    """Content by its address, kept for all pages of this server up to a number of bytes, the longest unused first out.
+
+    Streamlit drops a page's files as soon as its script runs anew, and a browser that fetches a moment later gets a
+    404 that nothing mends. What is added by a thread that belongs to no session stays until we put an empty file in
+    its place.
+    """
+
+    MOST = 512 * 1024 ** 2
+
+    def __init__(self) -> None:
+        self._files: OrderedDict[str, tuple[str, int]] = OrderedDict()
+        self._bytes = 0
+        self._alone = threading.Lock()
+        self._sessionless = ThreadPoolExecutor(1, "udml-served")
+
+    def url(self, content: bytes, kind: str) -> str:
+        name = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+        with self._alone:
+            if name not in self._files:
+                self._files[name] = self._add(content, kind, name), len(content)
+                self._bytes += len(content)
+            self._files.move_to_end(name)
+            while self._bytes > self.MOST and len(self._files) > 1:
+                oldest, (_, length) = self._files.popitem(last=False)
+                self._add(b"", kind, oldest)
+                self._bytes -= length
+            return self._files[name][0]
+
+    def _add(self, content: bytes, kind: str, name: str) -> str:
+        files = runtime.get_instance().media_file_mgr
+        return str(self._sessionless.submit(files.add, content, kind, name, file_name=name).result())
+
+
+@st.cache_resource(show_spinner=False)
+def _served() -> _Served:
+    return _Served()
 
 
 def component(name: str, html: str) -> Any:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.running import worked
 from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
@@ -199,3 +203,32 @@ def test_triplets_only_those_that_violate(run: Run) -> None:
     test = opened("triplets", run=run.id, only="1", alpha="89")
     assert not test.exception
     assert "No kept triplet violates α = 89°" in texts(test)
+
+
+def drawn(svg: str) -> tuple[np.ndarray, np.ndarray]:
+    """The true triangle's corners (3, 2) and the arc's ends (2, 2), in pixels with y upwards."""
+    root = ElementTree.fromstring(svg)
+    polygon, arc = (next(one for one in root.iter() if one.tag.endswith(name)) for name in ("polygon", "path"))
+    corners = [[float(part) for part in pair.split(",")] for pair in polygon.attrib["points"].split()]
+    words = arc.attrib["d"].split()
+    return np.array(corners) * [1, -1], np.array([words[1:3], words[-2:]], dtype=float) * [1, -1]
+
+
+@given(st.lists(st.floats(-2, 2, allow_subnormal=False), min_size=9, max_size=9), st.floats(1, 89))
+def test_a_triplet_is_drawn_to_scale_and_stays_within_its_picture(numbers: list[float], alpha: float) -> None:
+    points = np.array(numbers).reshape(3, 3)
+    shape = triplets.shape_in(points, *np.arange(3)[:, None])
+    corners, angle = triplets.corners(shape, 0), float(shape.angle[0])
+    found, arc = drawn(triangle(corners, alpha, angle))
+    assert (found[:, 0] >= 0).all()
+    assert (found[:, 0] <= WIDTH).all()
+    assert (-found[:, 1] >= 0).all()
+    assert (-found[:, 1] <= HEIGHT).all()
+    true = np.array([np.linalg.norm(points[one] - points[other]) for one, other in ((0, 1), (0, 2), (1, 2))])
+    if true.max() > 0.1:
+        shown = np.array([np.linalg.norm(found[one] - found[other]) for one, other in ((0, 1), (0, 2), (1, 2))])
+        scale = shown.max() / true[shown.argmax()]
+        np.testing.assert_allclose(shown, scale * true, atol=0.5)
+    apex = arc[0] + [0, ARC]
+    turned = np.degrees(np.arctan2(*(arc[1] - apex) * [1, -1]))
+    assert turned == pytest.approx(angle, abs=0.5)
