@@ -1,7 +1,7 @@
 // Images as labelled buttons in a grid, cut out of sprite sheets; thousands of them, drawn where they are in sight.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
 //          columns, perSheet}, byPlace, selection: {mask, revision}}; a tile is {id, caption, mark, badge}
-// answers: trigger "picked" id; with `multiple` state "selection" {mask over the tiles, revision}.
+// answers: triggers "picked" id and "asked" id (right-click, long press or Q: the image becomes the query); with `multiple` state "selection" {mask over the tiles, revision}.
 const MARKS = { hit: "✓", miss: "✕", query: "★" };
 const WORDS = { hit: "same class", miss: "other class", query: "query" };
 
@@ -19,6 +19,7 @@ class Gallery {
     }, { rootMargin: "400px" });
     grid.onclick = (event) => this.clicked(event);
     grid.ondblclick = (event) => this.pick(event.target.closest(".tile"));
+    grid.oncontextmenu = (event) => this.query(event, event.target.closest(".tile"));
     grid.onkeydown = (event) => this.key(event);
     grid.onfocusin = (event) => this.rove([...grid.children].indexOf(event.target));
     grid.onpointerover = (event) => this.point(event.target.closest(".tile"));
@@ -111,6 +112,12 @@ class Gallery {
     if (button) this.answers.setTriggerValue("picked", Number(button.dataset.id));
   }
 
+  query(event, button) {
+    if (!button) return;
+    event.preventDefault();
+    this.answers.setTriggerValue("asked", Number(button.dataset.id));
+  }
+
   clicked(event) {
     const button = event.target.closest(".tile");
     if (!button) return;
@@ -146,7 +153,8 @@ class Gallery {
       this.pick(button);
     } else if (event.key === "Escape") {
       if (this.header.multiple) { this.chosen.fill(0); this.announce(); } else button.blur();
-    } else if (event.key.length > 1) return;
+    } else if (event.key === "q" && !event.ctrlKey && !event.metaKey) this.query(event, button);
+    else if (event.key.length > 1) return;
     event.stopPropagation(); // Streamlit binds single keys on the document
   }
 
@@ -165,7 +173,7 @@ function tileButton(tile) {
   const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
   const words = [tile.caption, WORDS[tile.mark], badge].filter(Boolean).join(", ");
   button.setAttribute("aria-label", words);
-  button.title = words;
+  button.title = `${words} — right-click or Q: search with it`;
   const image = document.createElement("span");
   image.className = "image";
   image.setAttribute("role", "presentation");

@@ -2,7 +2,7 @@
 // header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
 //          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
 //          marks, placed, linked, camera, cameraKey, grid: {right, down, columns, rows, low, high}}
-// answers: state "selection" {mask, revision}; trigger "picked" row. Look up `unpack` for how arrays come.
+// answers: state "selection" {mask, revision}; triggers "picked" row and "asked" row (right-click, long press or Q). Look up `unpack` for how arrays come.
 const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00"]; // Okabe–Ito
 const RAMP = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"]; // cividis
 const RAMP_DARK = ["#2f5f9e", "#5a7393", "#87898a", "#a8a07d", "#d0be69", "#ffea46"];
@@ -847,6 +847,11 @@ class Chart {
     overlay.onpointerup = (event) => this.up(event);
     overlay.onpointercancel = (event) => this.up(event, true);
     overlay.onpointerleave = () => this.hover(NONE);
+    overlay.oncontextmenu = (event) => {
+      if (!this.header) return;
+      event.preventDefault();
+      this.query(this.nearest(...this.at(event)));
+    };
     overlay.addEventListener("wheel", (event) => {
       if (!this.header) return;
       event.preventDefault();
@@ -937,6 +942,10 @@ class Chart {
     } else this.answers.setTriggerValue("picked", row);
   }
 
+  query(row) {
+    if (row !== NONE) this.answers.setTriggerValue("asked", row);
+  }
+
   key(event) {
     if (!this.header) return;
     const { width, height } = this.room();
@@ -951,6 +960,8 @@ class Chart {
     } else if (onMap && event.key === "Enter") {
       const row = this.nearest(width / 2, height / 2, Math.max(width, height));
       if (row !== NONE) this.answers.setTriggerValue("picked", row);
+    } else if (onMap && event.key === "q" && !event.ctrlKey && !event.metaKey) {
+      this.query(this.hovered === NONE ? this.nearest(width / 2, height / 2, Math.max(width, height)) : this.hovered);
     } else if (event.key in tools && !event.ctrlKey && !event.metaKey) this.use(tools[event.key]);
     else if (event.key.length > 1 || event.ctrlKey || event.metaKey) return;
     event.stopPropagation(); // Streamlit binds single keys on the document

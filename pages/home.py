@@ -2,6 +2,7 @@
 
 import streamlit as st
 
+from pages.parts.choosing import search_with
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.loading import opened_dataset, told
 from pages.parts.runs import ICONS, live_panel, state_line, title_of
@@ -31,7 +32,7 @@ def start_here() -> None:
         picked = gallery(dataset, [tile_of(dataset, index) for index in indices],
                          "Some of the images that the default trains on", "home-gallery", side=64)
         if picked is not None:
-            st.toast(f"This is {dataset.caption(picked)}. Train first, then search with it under Retrieval.")
+            search_with(dataset, picked)
 
 
 @st.fragment(run_every="2s")

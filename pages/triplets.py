@@ -11,11 +11,15 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.parts.analyses import rows_of
 from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
+from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
 from pages.parts.figures import histogram, table_behind
 from pages.parts.gallery import Mark, gallery, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.maps import UNITS, colorings, covering_map
+from pages.parts.scatter import scatter
+from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
 from pages.parts.slider import live_slider
 from pages.parts.triangle import draw_triangle
@@ -98,7 +102,9 @@ def explore(run_id: str, epoch: int) -> None:
                                                         "Triplets": counts}))
     chosen = listed(seen, violating, alpha)
     if chosen is not None:
-        detail(seen, chosen, alpha)
+        place, ordered = chosen
+        detail(seen, place, alpha)
+        on_the_map(seen, ordered, place)
     share([Download("Triplets as a table", "triplets.csv", "text/csv", lambda: table_file(
         seen.dataset, seen.images[0], {"positive": seen.images[1], "negative": seen.images[2],
                                        "angle": seen.shape.angle, "weight": record.weight, "loss": record.loss}))],
@@ -117,8 +123,9 @@ def numbers(seen: Seen, violating: Array, alpha: float, epoch: int) -> None:
     st.markdown(words)
 
 
-def listed(seen: Seen, violating: Array, alpha: float) -> int | None:
-    """Anchors, each with its first triplet in the order wanted; the place of the triplet that is looked at."""
+def listed(seen: Seen, violating: Array, alpha: float) -> tuple[int, Array] | None:
+    """Anchors, each with its first triplet in the order wanted; the place of the triplet that is looked at, and all
+    places in that order."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         by: views.Order = st.segmented_control("Largest first by", ORDERS, default=in_address("by", ORDERS, "loss"),
                                                key="triplets-by", required=True) or "loss"
@@ -143,7 +150,7 @@ def listed(seen: Seen, violating: Array, alpha: float) -> int | None:
         into_address("triplet", str(opened[0]))
         st.rerun(scope="fragment")
     others_of_anchor(seen, ordered, place)
-    return place
+    return place, ordered
 
 
 def others_of_anchor(seen: Seen, ordered: Array, place: int) -> None:
@@ -164,7 +171,7 @@ def detail(seen: Seen, place: int, alpha: float) -> None:
                                     for index, word, name in zip(ids, NAMES, names, strict=True)],
                      "Anchor, positive and negative", "triplets-detail", 150)
     if picked is not None:
-        st.switch_page("pages/retrieval.py", query_params={"run": seen.run.id, "add": str(picked)})
+        search_with(seen.dataset, picked)
     st.caption("Click one of the three to search with it.")
     if seen.truth is not None:
         st.markdown(verdict(*(bool(part[place]) for part in seen.truth)))
@@ -181,6 +188,29 @@ def detail(seen: Seen, place: int, alpha: float) -> None:
                           f"triplet-{title.split()[0].lower()}")
     st.caption("Before and after: in the unit-length embedding that retrieval uses. As the loss saw it: in the "
                "method's own projection, in this epoch.")
+
+
+def on_the_map(seen: Seen, ordered: Array, place: int) -> None:
+    """The triplet's two edges among all images; an anchor that is picked there opens its first triplet."""
+    shown = covering_map(seen.run, np.unique(seen.images))
+    if shown is None:
+        st.page_link("pages/map.py", label="Compute a map, and the triplet is drawn on it, too",
+                     icon=":material/scatter_plot:", query_params={"run": seen.run.id})
+        return
+    st.markdown("**On the map after training**: the edges from the anchor to its positive and to its negative. Click "
+                "another anchor to open its triplet.")
+    rows = rows_of(shown.projection.indices, seen.images[:, place]).tolist()
+    marks = [{"row": row, "word": name, "lines": [rows[0]] if number else []}
+             for number, (row, name) in enumerate(zip(rows, NAMES, strict=True))]
+    picked = scatter(seen.dataset, shown.layout, colorings(shown)["weight"](), selection(seen.dataset),
+                     "Map with the chosen triplet's two edges", "triplets-map", marks=marks, height=440)
+    st.caption(UNITS)
+    opened = ordered[seen.images[0, ordered] == picked]
+    if len(opened):
+        into_address("triplet", str(opened[0]))
+        st.rerun(scope="fragment")
+    if picked is not None:
+        st.toast(f"No kept triplet has {seen.dataset.caption(picked)} as its anchor.")
 
 
 def verdict(positive: bool, negative: bool) -> str:

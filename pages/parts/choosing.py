@@ -9,6 +9,7 @@ from typing import TypeVar
 import streamlit as st
 
 from pages.parts.runs import title_of
+from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
 
 EVERY_RUN = "Train one, then come back."
@@ -75,3 +76,15 @@ def numbers_in_address(parameter: str, count: int) -> list[int]:
 def listed(numbers: Iterable[int]) -> str:
     """Numbers as `numbers_in_address` reads them."""
     return ".".join(map(str, numbers))
+
+
+def search_with(dataset: Dataset, index: int) -> None:
+    """Make an image of a data set the query: of the run that the page shows, else of the newest that can search it."""
+    able = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"
+            and run.spec().fingerprint == dataset.fingerprint]
+    if not able:
+        st.toast(f"This is {dataset.caption(index)}. Train on these images first, then search with any of them.",
+                 icon=":material/image_search:")
+        return
+    here = next((run for run in able if run.id == st.query_params.get("run")), able[0])
+    st.switch_page("pages/retrieval.py", query_params={"run": here.id, "add": str(index)})

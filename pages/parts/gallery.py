@@ -10,6 +10,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.browser import Array, Message, component, packed_mask, unpacked
+from pages.parts.choosing import search_with
 from pages.parts.selection import Selection, select
 from pages.parts.thumbnails import OWN_SHEET, all_sheets, own_sheet
 from udml_core.data.dataset import Dataset
@@ -47,6 +48,8 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
             height: int | None = None) -> int | None:
     """Draw tiles; the position in the data set of the image that was just picked, or None.
 
+    A right-click, a long press or Q leads away: that image becomes the query of the page Retrieval.
+
     Args:
         label: what the gallery shows, read out by screen readers.
         side: least width of a tile in pixels.
@@ -55,8 +58,9 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     """
     message = Message()
     header = _header(message, dataset, tiles, label, side, height) | {"multiple": False, "chosen": chosen}
-    result = component("gallery", HTML)(data=message.packed(header), key=key, on_picked_change=lambda: None)
-    return None if result.picked is None else int(result.picked)
+    result = component("gallery", HTML)(data=message.packed(header), key=key, on_picked_change=lambda: None,
+                                        on_asked_change=lambda: None)
+    return _answer(dataset, result)
 
 
 def gallery_selection(dataset: Dataset, tiles: list[Tile], label: str, key: str, held: Selection, side: int = 72,
@@ -72,8 +76,14 @@ def gallery_selection(dataset: Dataset, tiles: list[Tile], label: str, key: str,
     header = _header(message, dataset, tiles, label, side, height) | {
         "multiple": True, "selection": {"mask": message.inside(mask), "revision": held.revision}}
     result = component("gallery", HTML)(
-        data=message.packed(header), key=key, on_picked_change=lambda: None,
+        data=message.packed(header), key=key, on_picked_change=lambda: None, on_asked_change=lambda: None,
         on_selection_change=lambda: _selected(key, dataset.fingerprint, ids))
+    return _answer(dataset, result)
+
+
+def _answer(dataset: Dataset, result: Any) -> int | None:
+    if result.asked is not None:
+        search_with(dataset, int(result.asked))
     return None if result.picked is None else int(result.picked)
 
 

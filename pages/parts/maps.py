@@ -258,7 +258,8 @@ def selected_images(dataset: Dataset, held: Selection, key: str) -> int | None:
     """What is selected, as images, or how to select; the one that was just picked."""
     if not len(held.ids):
         st.caption("Lasso some points (Shift and drag), or click a name in the legend: the images appear here. "
-                   "Click a point to see its nearest. Keys on the map: arrows, + and −, 0, L, B, P, Esc.")
+                   "Click a point to see its nearest, right-click any image to search with it. "
+                   "Keys on the map: arrows, + and −, 0, L, B, P, Q, Esc.")
         return None
     st.subheader(f"{len(held.ids):,} images selected")
     if len(held.ids) > MOST_TILES:

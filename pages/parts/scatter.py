@@ -15,6 +15,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.browser import ASSETS, Array, Message, component, packed_mask, unpacked
+from pages.parts.choosing import search_with
 from pages.parts.loading import opened_dataset
 from pages.parts.selection import Selection, select
 from pages.parts.thumbnails import all_sheets
@@ -24,7 +25,8 @@ from udml_core.data.dataset import Dataset
 HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="stage"><canvas class="points" role="img"></canvas>
 <canvas class="overlay" tabindex="0" role="application" aria-roledescription="map"
-  aria-label="Map. Arrow keys move, plus and minus zoom, 0 shows everything, Enter picks the image in the middle.">
+  aria-label="Map. Arrow keys move, plus and minus zoom, 0 shows everything, Enter picks the image in the middle, Q
+  searches with it.">
 </canvas>
 <div class="tools" role="toolbar" aria-label="Map tools"></div>
 <div class="tip" hidden><canvas width="112" height="112"></canvas><div></div></div></div>
@@ -71,6 +73,7 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, held: Selection, lab
             images: bool = True, grid: ImageGrid | None = None) -> int | None:
     """Draw a map; the position in the data set of the image that was just picked, or None.
 
+    A right-click, a long press or Q makes a point's image the query of the page Retrieval.
     What is selected on it becomes the data set's one selection (see `pages.parts.selection`).
 
     Args:
@@ -88,8 +91,10 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, held: Selection, lab
         "cameraKey": f"camera-{key}", "grid": None if grid is None else _seams(message, grid)}
     count = len(layout.indices)
     result = component("scatter", HTML)(
-        data=message.packed(header), key=key, on_picked_change=lambda: None,
+        data=message.packed(header), key=key, on_picked_change=lambda: None, on_asked_change=lambda: None,
         on_selection_change=lambda: _selected(key, dataset.fingerprint, layout.indices, count))
+    if result.asked is not None:
+        search_with(dataset, int(layout.indices[int(result.asked)]))
     return None if result.picked is None else int(layout.indices[int(result.picked)])
 
 
