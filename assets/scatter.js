@@ -1,61 +1,11 @@
-// A map of up to a million points on WebGL2. Positions are fetched once; an update changes only what its header changes.
+// A map of up to a million points (points.js) below pictures and marks (overlay.js), with a legend (legend.js).
+// Positions are fetched once; an update changes only what its header changes.
 // header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
 //          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
 //          marks, placed, linked, camera, cameraKey, grid: {right, down, columns, rows, low, high}}
-// answers: state "selection" {mask, revision}; triggers "picked" row and "asked" row (right-click, long press or Q). Look up `unpack` for how arrays come.
-const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00"]; // Okabe–Ito
-const RAMP = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"]; // cividis
-const RAMP_DARK = ["#2f5f9e", "#5a7393", "#87898a", "#a8a07d", "#d0be69", "#ffea46"];
-const SHAPES = ["●", "■", "▲", "◆", "✚", "✖", "○", "□", "△", "◇", "✛", "⨯"]; // a class is never told by its colour alone
-const BINS = 6;
-const LISTED = 60;
-const TILE = 44;
-const MOST_IMAGES_PER_CELL = 6;
+// answers: state "selection" {mask, revision}; triggers "picked" row and "asked" row (right-click, long press or Q).
 const TRAVEL = 700;
 const NONE = -1;
-
-const VERTEX = `#version 300 es
-in vec2 from; in vec2 to; in float code; in float flag;
-uniform float travel, size, pass, numeric, colors; uniform vec2 center, scale;
-uniform vec3 palette[8]; uniform vec3 ramp[6]; uniform vec3 grey;
-out vec3 tint; out float shape; out float alpha; out float radius;
-void main() {
-  vec2 at = (mix(from, to, travel) - center) * scale;
-  bool dim = flag < 0.5;
-  gl_Position = (pass > 0.5) == dim ? vec4(2.0, 2.0, 0.0, 1.0) : vec4(at, 0.0, 1.0);
-  float grow = 1.0;
-  if (code < 0.0) { tint = grey; shape = 6.0; alpha = 0.5; grow = 0.8; }
-  else if (numeric > 0.5) {
-    float place = clamp(code, 0.0, 1.0) * 5.0; int low = int(min(floor(place), 4.0));
-    tint = mix(ramp[low], ramp[low + 1], place - float(low)); shape = 0.0; alpha = 0.9; grow = 0.75 + 0.6 * clamp(code, 0.0, 1.0);
-  } else { int style = int(code + 0.5); tint = palette[style % 8]; shape = float(style / 8); alpha = 0.85; }
-  if (dim) { tint = grey; alpha = 0.22; grow *= 0.8; }
-  radius = max(1.0, size * grow);
-  gl_PointSize = radius;
-}`;
-const FRAGMENT = `#version 300 es
-precision highp float;
-in vec3 tint; in float shape; in float alpha; in float radius; out vec4 color;
-void main() {
-  vec2 p = (gl_PointCoord - 0.5) * 2.0; p.y = -p.y; float d;
-  float form = mod(shape, 6.0);
-  if (form > 4.5) p = vec2(p.x + p.y, p.y - p.x) * 0.7071;
-  vec2 q = abs(p);
-  if (form < 0.5) d = length(p) - 0.9;
-  else if (form < 1.5) d = max(q.x, q.y) - 0.78;
-  else if (form < 2.5) d = max(q.x * 0.866 + p.y * 0.5, -p.y) - 0.55;
-  else if (form < 3.5) d = (q.x + q.y) * 0.7071 - 0.7071;
-  else d = max(min(q.x, q.y) - 0.3, max(q.x, q.y) - 0.95);
-  if (shape > 5.5) d = abs(d + 0.17) - 0.17;
-  float edge = clamp(0.5 - d * radius * 0.5, 0.0, 1.0) * alpha;
-  if (edge < 0.02) discard;
-  color = vec4(tint * edge, edge);
-}`;
-const LINE_VERTEX = `#version 300 es
-in vec2 from; in vec2 to; uniform float travel; uniform vec2 center, scale;
-void main() { gl_Position = vec4((mix(from, to, travel) - center) * scale, 0.0, 1.0); }`;
-const LINE_FRAGMENT = `#version 300 es
-precision mediump float; uniform vec4 tint; out vec4 color; void main() { color = tint; }`;
 
 const ICONS = {
   pan: '<path d="M12 3v18M3 12h18M12 3l-3 3M12 3l3 3M12 21l-3-3M12 21l3-3M3 12l3-3M3 12l3 3M21 12l-3-3M21 12l-3 3"/>',
@@ -72,17 +22,13 @@ const TOOLS = [["pan", "Pan: drag moves the map", true], ["lasso", "Lasso: drag 
   ["fit", "Show everything (0)"], ["clear", "Clear the selection (Esc)"], ["images", "Thumbnails where there is room"],
   ["save", "Save the map as PNG"]];
 
-const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
-const shown = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
-
 class Chart {
   constructor(root) {
     this.root = root;
     this.stage = root.querySelector(".stage");
     this.canvas = root.querySelector(".points");
-    this.overlay = root.querySelector(".overlay");
+    this.surface = root.querySelector(".overlay");
     this.tip = root.querySelector(".tip");
-    this.legend = root.querySelector(".legend");
     this.summary = root.querySelector(".summary");
     this.mode = "pan";
     this.images = true;
@@ -90,89 +36,29 @@ class Chart {
     this.turn = 0;
     this.travel = 1;
     this.hovered = NONE;
-    this.sheetImages = new Map();
     this.pointers = new Map();
-    this.buffers = {};
-    this.startGl();
+    this.overlay = new Overlay(this);
+    this.legend = new Legend(this);
+    this.points = new Points(this.canvas, () => this.uploadAll());
+    if (!this.points.gl) {
+      this.stage.insertAdjacentHTML("beforeend", '<p class="refused">This browser offers no WebGL2, which the map needs.'
+        + " Turn on hardware acceleration, or use a current Firefox, Chrome, Edge or Safari.</p>");
+    }
     this.buildTools();
     this.listen();
   }
 
-  // Drawing on the GPU
-
-  startGl() {
-    const gl = this.canvas.getContext("webgl2", { antialias: false, premultipliedAlpha: true });
-    this.gl = gl;
-    if (!gl) {
-      this.stage.insertAdjacentHTML("beforeend", '<p class="refused">This browser offers no WebGL2, which the map needs.'
-        + " Turn on hardware acceleration, or use a current Firefox, Chrome, Edge or Safari.</p>");
-      return;
-    }
-    this.pointProgram = this.program(VERTEX, FRAGMENT);
-    this.lineProgram = this.program(LINE_VERTEX, LINE_FRAGMENT);
-    gl.enable(gl.BLEND);
-    gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-    this.onLost = (event) => { event.preventDefault(); };
-    this.onRestored = () => {
-      this.buffers = {};
-      this.pointProgram = this.program(VERTEX, FRAGMENT);
-      this.lineProgram = this.program(LINE_VERTEX, LINE_FRAGMENT);
-      gl.enable(gl.BLEND);
-      gl.blendFunc(gl.ONE, gl.ONE_MINUS_SRC_ALPHA);
-      this.uploadAll();
-    };
-    this.canvas.addEventListener("webglcontextlost", this.onLost);
-    this.canvas.addEventListener("webglcontextrestored", this.onRestored);
-  }
-
-  program(vertex, fragment) {
-    const { gl } = this;
-    const program = gl.createProgram();
-    for (const [kind, source] of [[gl.VERTEX_SHADER, vertex], [gl.FRAGMENT_SHADER, fragment]]) {
-      const shader = gl.createShader(kind);
-      gl.shaderSource(shader, source);
-      gl.compileShader(shader);
-      gl.attachShader(program, shader);
-    }
-    gl.linkProgram(program);
-    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) throw new Error(gl.getProgramInfoLog(program));
-    const uniforms = {};
-    const count = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS);
-    for (let index = 0; index < count; index += 1) {
-      const { name } = gl.getActiveUniform(program, index);
-      uniforms[name.replace("[0]", "")] = gl.getUniformLocation(program, name);
-    }
-    return { program, uniforms };
-  }
-
-  upload(name, array) {
-    const { gl } = this;
-    if (!gl || gl.isContextLost()) return;
-    this.buffers[name] ??= gl.createBuffer();
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[name]);
-    gl.bufferData(gl.ARRAY_BUFFER, array, gl.DYNAMIC_DRAW);
-  }
+  // What arrives
 
   uploadAll() {
     if (!this.to) return;
-    this.upload("from", this.from);
-    this.upload("to", this.to);
-    this.upload("code", this.codes);
-    this.upload("flag", this.flags());
-    this.uploadSegments();
+    this.points.upload("from", this.from);
+    this.points.upload("to", this.to);
+    this.points.upload("code", this.codes);
+    this.points.upload("flag", this.flags());
+    this.points.join(this.segments, this.from, this.to);
     this.ask();
   }
-
-  attribute(program, name, buffer, size, type) {
-    const { gl } = this;
-    const place = gl.getAttribLocation(program, name);
-    if (place < 0) return;
-    gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[buffer]);
-    gl.enableVertexAttribArray(place);
-    gl.vertexAttribPointer(place, size, type, false, 0, 0);
-  }
-
-  // What arrives
 
   async update(header, array, answers) {
     const turn = (this.turn += 1);
@@ -204,8 +90,8 @@ class Chart {
     if (recolored) this.recolor(values);
     const reselected = header.selection.revision > this.revision;
     if (reselected) this.adopt(mask, header.selection.revision);
-    if (moved || differs("segments")) this.uploadSegments();
-    if (recolored || reselected) this.drawLegend();
+    if (moved || differs("segments")) this.points.join(this.segments, this.from, this.to);
+    if (recolored || reselected) this.legend.draw();
     if (moved || recolored || reselected || differs("segments") || differs("marks") || differs("placed")) this.ask();
     this.root.dataset.drawn = String(turn);
     this.root.dataset.colored = header.color.token;
@@ -216,8 +102,8 @@ class Chart {
     this.from = fresh ? positions : this.current();
     this.to = positions;
     this.index = null;
-    this.upload("from", this.from);
-    this.upload("to", this.to);
+    this.points.upload("from", this.from);
+    this.points.upload("to", this.to);
     this.measure();
     if (fresh || refit) this.fit();
     if (first && this.header.camera) {
@@ -247,11 +133,11 @@ class Chart {
       const rank = new Map([...new Set(values)].filter((code) => code >= 0).sort((a, b) => a - b).map((code, at) => [code, at]));
       this.style = (code) => (code < 0 ? NONE : (code % 8) + 8 * (rank.get(code) % SHAPES.length));
       this.codes = values.map(this.style);
-      return this.upload("code", this.codes);
+      return this.points.upload("code", this.codes);
     }
     const span = color.high - color.low || 1;
     this.codes = values.map((value) => (Number.isFinite(value) ? Math.max(0, (value - color.low) / span) : NONE));
-    return this.upload("code", this.codes);
+    return this.points.upload("code", this.codes);
   }
 
   theme() {
@@ -270,18 +156,6 @@ class Chart {
     this.ink = value(text);
     this.dark = value(paper).reduce((sum, part) => sum + part, 0) < 1.5;
     this.grey = this.dark ? [0.62, 0.64, 0.68] : [0.45, 0.47, 0.5];
-  }
-
-  uploadSegments() {
-    if (!this.segments?.length || !this.gl) { this.lines = 0; return; }
-    const pick = (source) => {
-      const out = new Float32Array(this.segments.length * 2);
-      this.segments.forEach((row, at) => { out[2 * at] = source[2 * row]; out[2 * at + 1] = source[2 * row + 1]; });
-      return out;
-    };
-    this.upload("lineFrom", pick(this.from));
-    this.upload("lineTo", pick(this.to));
-    this.lines = this.segments.length;
   }
 
   // Camera: center in the layout's units, zoom in pixels per unit
@@ -409,7 +283,7 @@ class Chart {
 
   counted() {
     this.selectedCount = this.selected.reduce((sum, one) => sum + one, 0);
-    this.upload("flag", this.flags());
+    this.points.upload("flag", this.flags());
     this.ask();
   }
 
@@ -430,7 +304,7 @@ class Chart {
       this.selected.forEach((one, row) => { if (one) chosen.add(this.idOf(row)); });
       tell("select", group, { from: this, chosen, revision: this.revision });
     }
-    this.drawLegend();
+    this.legend.draw();
     this.answers.setStateValue("selection", { mask: this.selectedCount ? packMask(this.selected) : "",
       count: this.header.count, revision: this.revision });
   }
@@ -440,7 +314,7 @@ class Chart {
     this.selected = Uint8Array.from({ length: this.header.count }, (_, row) => Number(chosen.has(this.idOf(row))));
     this.revision = revision;
     this.counted();
-    this.drawLegend();
+    this.legend.draw();
   }
 
   idOf(row) { return this.ids ? this.ids[row] : row; }
@@ -488,58 +362,25 @@ class Chart {
     }
     const { width, height } = this.room();
     const density = Math.min(2, window.devicePixelRatio || 1);
-    for (const canvas of [this.canvas, this.overlay]) {
+    for (const canvas of [this.canvas, this.surface]) {
       if (canvas.width !== Math.round(width * density) || canvas.height !== Math.round(height * density)) {
         canvas.width = Math.round(width * density);
         canvas.height = Math.round(height * density);
       }
     }
-    if (this.gl && !this.gl.isContextLost() && !this.header.grid) this.drawPoints(width, height, density);
-    this.drawOverlay(width, height, density);
+    if (this.points.ready && !this.header.grid) {
+      this.points.draw({ count: this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
+        scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
+        numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, grey: this.grey,
+        dimmed: this.selectedCount > 0 });
+    }
+    this.overlay.draw(width, height, density);
   }
 
   pointSize() {
     const { width, height } = this.room();
     const base = Math.max(2.5, Math.min(10, 0.55 * Math.sqrt((width * height) / this.header.count)));
     return Math.min(16, base * Math.max(1, this.camera.zoom / this.fitted) ** 0.3);
-  }
-
-  drawPoints(width, height, density) {
-    const { gl } = this;
-    gl.viewport(0, 0, this.canvas.width, this.canvas.height);
-    gl.clearColor(0, 0, 0, 0);
-    gl.clear(gl.COLOR_BUFFER_BIT);
-    const scale = [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height];
-    const shared = ({ uniforms }) => {
-      gl.uniform1f(uniforms.travel, this.eased());
-      gl.uniform2f(uniforms.center, this.camera.x, this.camera.y);
-      gl.uniform2f(uniforms.scale, ...scale);
-    };
-    if (this.lines) {
-      gl.useProgram(this.lineProgram.program);
-      shared(this.lineProgram);
-      const alpha = Math.max(0.08, Math.min(0.35, 400 / this.lines));
-      gl.uniform4f(this.lineProgram.uniforms.tint, ...this.ink.map((part) => part * alpha), alpha);
-      this.attribute(this.lineProgram.program, "from", "lineFrom", 2, gl.FLOAT);
-      this.attribute(this.lineProgram.program, "to", "lineTo", 2, gl.FLOAT);
-      gl.drawArrays(gl.LINES, 0, this.lines);
-    }
-    const { program, uniforms } = this.pointProgram;
-    gl.useProgram(program);
-    shared(this.pointProgram);
-    gl.uniform1f(uniforms.size, this.pointSize() * density);
-    gl.uniform1f(uniforms.numeric, this.header.color.kind === "number" ? 1 : 0);
-    gl.uniform3fv(uniforms.palette, PALETTE.flatMap(rgb));
-    gl.uniform3fv(uniforms.ramp, (this.dark ? RAMP_DARK : RAMP).flatMap(rgb));
-    gl.uniform3fv(uniforms.grey, this.grey);
-    this.attribute(program, "from", "from", 2, gl.FLOAT);
-    this.attribute(program, "to", "to", 2, gl.FLOAT);
-    this.attribute(program, "code", "code", 1, gl.FLOAT);
-    this.attribute(program, "flag", "flag", 1, gl.UNSIGNED_BYTE);
-    for (const pass of this.selectedCount ? [0, 1] : [1]) { // the greyed ones lie below
-      gl.uniform1f(uniforms.pass, pass);
-      gl.drawArrays(gl.POINTS, 0, this.header.count);
-    }
   }
 
   place(row) {
@@ -555,256 +396,6 @@ class Chart {
     if (this.header.color.kind === "category") return PALETTE[code % 8];
     const ramp = this.dark ? RAMP_DARK : RAMP;
     return ramp[Math.round(Math.min(1, code) * (ramp.length - 1))];
-  }
-
-  drawOverlay(width, height, density) {
-    const pen = this.overlay.getContext("2d");
-    pen.setTransform(density, 0, 0, density, 0, 0);
-    pen.clearRect(0, 0, width, height);
-    pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // a canvas that is cleared and nothing more may keep showing its last picture
-    pen.fillRect(0, 0, 1, 1);
-    if (this.header.grid) this.drawGrid(pen, width, height);
-    else if (this.images && this.header.sheets && this.travel >= 1) this.drawImages(pen, width, height);
-    for (const mark of this.header.marks ?? []) this.drawMark(pen, mark);
-    for (const guest of this.header.placed ?? []) this.drawGuest(pen, guest);
-    if (this.hovered !== NONE && this.hovered < this.header.count) this.drawHover(pen);
-    if (this.path) this.drawPath(pen);
-  }
-
-  drawImages(pen, width, height) { // one image a cell of the screen, once the cells hold few points each
-    const [x0, y0] = this.toMap(0, height);
-    const [x1, y1] = this.toMap(width, 0);
-    const spans = [...this.within(x0, y0, x1, y1)];
-    const total = spans.reduce((sum, rows) => sum + rows.length, 0);
-    const across = Math.ceil(width / TILE);
-    if (total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE)) return;
-    const best = new Map();
-    for (const rows of spans) {
-      for (const row of rows) {
-        const [sx, sy] = this.place(row);
-        if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
-        const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
-        const rank = this.greyed(row) ? 1e9 + row : row;
-        if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);
-      }
-    }
-    for (const rank of best.values()) {
-      const row = rank % 1e9;
-      const [sx, sy] = this.place(row);
-      pen.globalAlpha = this.greyed(row) ? 0.25 : 1;
-      this.drawImage(pen, this.idOf(row), sx, sy, TILE - 8, this.tint(row));
-    }
-    pen.globalAlpha = 1;
-  }
-
-  // A grid of images: cell (column, −row) is the position of its image; seams as bright as the images are far apart.
-
-  drawGrid(pen, width, height) {
-    const side = this.camera.zoom;
-    const [x0, y0] = this.toMap(0, height);
-    const [x1, y1] = this.toMap(width, 0);
-    this.drawSeams(pen, side, x0 - 1, -y1 - 1, x1 + 1, -y0 + 1);
-    const gap = Math.max(0, Math.min(6, side * 0.14));
-    for (const rows of this.within(x0 - 1, y0 - 1, x1 + 1, y1 + 1)) {
-      for (const row of rows) {
-        const [sx, sy] = this.place(row);
-        if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
-        pen.globalAlpha = this.greyed(row) ? 0.18 : 1;
-        if (this.images && side >= 5) this.drawImage(pen, this.idOf(row), sx, sy, side - gap, side > 24 ? this.tint(row) : "");
-        else {
-          pen.fillStyle = this.tint(row);
-          pen.fillRect(sx - side / 2, sy - side / 2, side - gap, side - gap);
-        }
-      }
-    }
-    pen.globalAlpha = 1;
-  }
-
-  drawSeams(pen, side, left, top, right, bottom) {
-    if (side < 5) return;
-    const { columns, rows, low, high } = this.header.grid;
-    const bins = RAMP.map(() => []);
-    const bin = (distance) => Math.max(0, Math.min(RAMP.length - 1, Math.round(((distance - low) / (high - low || 1)) * (RAMP.length - 1))));
-    const last = (value, most) => Math.min(most, Math.ceil(value));
-    for (let row = Math.max(0, Math.floor(top)); row <= last(bottom, rows - 1); row += 1) {
-      for (let column = Math.max(0, Math.floor(left)); column <= last(right, columns - 1); column += 1) {
-        const beside = column + 1 < columns ? this.seams.right[row * (columns - 1) + column] : NaN;
-        const below = row + 1 < rows ? this.seams.down[row * columns + column] : NaN;
-        if (Number.isFinite(beside)) bins[bin(beside)].push([column + 0.5, 0.5 - row, column + 0.5, -0.5 - row]);
-        if (Number.isFinite(below)) bins[bin(below)].push([column - 0.5, -0.5 - row, column + 0.5, -0.5 - row]);
-      }
-    }
-    pen.lineWidth = Math.max(1, Math.min(6, side * 0.14));
-    bins.forEach((lines, at) => {
-      pen.beginPath();
-      for (const [ax, ay, bx, by] of lines) {
-        pen.moveTo(...this.toScreen(ax, ay));
-        pen.lineTo(...this.toScreen(bx, by));
-      }
-      pen.strokeStyle = RAMP[at];
-      pen.stroke();
-    });
-  }
-
-  sheetOf(id) {
-    const where = placeOf(this.header.sheets, id);
-    if (!this.sheetImages.has(where.url)) {
-      this.sheetImages.set(where.url, null);
-      fetched(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.ask(); }, () => {});
-    }
-    return { image: this.sheetImages.get(where.url), ...where };
-  }
-
-  drawImage(pen, id, x, y, side, frame) {
-    const { cell } = this.header.sheets;
-    const { image, column, row } = this.sheetOf(id);
-    if (!image) return;
-    pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
-    if (!frame) return;
-    pen.lineWidth = 2;
-    pen.strokeStyle = frame;
-    pen.strokeRect(x - side / 2, y - side / 2, side, side);
-  }
-
-  drawHover(pen) {
-    const [x, y] = this.place(this.hovered);
-    const k = this.header.width;
-    pen.strokeStyle = this.text;
-    pen.lineWidth = 1.5;
-    if (this.neighbors) {
-      for (let at = 0; at < k; at += 1) {
-        const other = this.neighbors[this.hovered * k + at];
-        if (other < 0) continue;
-        const [ox, oy] = this.place(other);
-        pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.globalAlpha = 0.75; pen.stroke();
-        pen.beginPath(); pen.arc(ox, oy, 6, 0, 2 * Math.PI); pen.globalAlpha = 1; pen.stroke();
-      }
-    }
-    pen.lineWidth = 3;
-    pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
-  }
-
-  drawMark(pen, { row, word, lines }) {
-    const [x, y] = this.place(row);
-    pen.strokeStyle = this.text;
-    pen.lineWidth = 2;
-    for (const other of lines ?? []) {
-      const [ox, oy] = this.place(other);
-      pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
-    }
-    pen.lineWidth = 3;
-    pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
-    this.drawWord(pen, word, x + 14, y);
-  }
-
-  drawWord(pen, word, x, y) {
-    if (!word) return;
-    pen.font = "600 13px sans-serif";
-    pen.lineWidth = 4;
-    pen.strokeStyle = this.paper;
-    pen.fillStyle = this.text;
-    pen.textBaseline = "middle";
-    pen.strokeText(word, x, y);
-    pen.fillText(word, x, y);
-  }
-
-  drawGuest(pen, { at, word }) {
-    const [x, y] = this.toScreen(...at);
-    pen.fillStyle = this.text;
-    pen.font = "20px sans-serif";
-    pen.textAlign = "center";
-    pen.textBaseline = "middle";
-    pen.fillText("★", x, y);
-    pen.textAlign = "start";
-    this.drawWord(pen, word, x + 14, y);
-  }
-
-  drawPath(pen) {
-    pen.beginPath();
-    this.path.forEach(([x, y], at) => (at ? pen.lineTo(x, y) : pen.moveTo(x, y)));
-    pen.closePath();
-    pen.fillStyle = this.text;
-    pen.globalAlpha = 0.08;
-    pen.fill();
-    pen.globalAlpha = 1;
-    pen.setLineDash([5, 4]);
-    pen.lineWidth = 1.5;
-    pen.strokeStyle = this.text;
-    pen.stroke();
-    pen.setLineDash([]);
-  }
-
-  // Legend
-
-  entries() { // name, count, mark, colour, and which codes it stands for
-    const { color, count } = this.header;
-    if (color.kind === "category") {
-      const counts = new Int32Array(color.names.length);
-      const chosen = new Int32Array(color.names.length);
-      let without = 0;
-      for (let row = 0; row < count; row += 1) {
-        const code = this.values[row];
-        if (code < 0) { without += 1; continue; }
-        counts[code] += 1;
-        chosen[code] += this.selected[row];
-      }
-      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
-        on: this.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.style(code) >> 3],
-        color: PALETTE[code % 8], holds: (row) => this.values[row] === code }));
-      if (all.length > 24) all.sort((one, other) => other.count - one.count);
-      if (without) all.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => this.values[row] < 0 });
-      return all;
-    }
-    const step = (color.high - color.low || 1) / BINS;
-    const bin = (row) => (Number.isFinite(this.values[row])
-      ? Math.max(0, Math.min(BINS - 1, Math.floor((this.values[row] - color.low) / step))) : NONE);
-    const counts = new Int32Array(BINS);
-    let without = 0;
-    for (let row = 0; row < count; row += 1) { const at = bin(row); if (at < 0) without += 1; else counts[at] += 1; }
-    const ramp = this.dark ? RAMP_DARK : RAMP;
-    const bins = [...counts.keys()].map((at) => ({ count: counts[at], mark: "●", color: ramp[at],
-      name: `${shown(color.low + at * step)} – ${shown(color.low + (at + 1) * step)}${color.unit ?? ""}`,
-      holds: (row) => bin(row) === at }));
-    if (without) bins.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => bin(row) < 0 });
-    return bins;
-  }
-
-  drawLegend() {
-    const { color, count } = this.header;
-    this.summary.textContent = this.selectedCount
-      ? `${this.selectedCount.toLocaleString("en")} of ${count.toLocaleString("en")} selected` : `${count.toLocaleString("en")} images`;
-    const title = document.createElement("div");
-    title.className = "title";
-    title.textContent = color.label;
-    const entries = this.entries();
-    const buttons = entries.slice(0, LISTED).map((entry) => {
-      const button = document.createElement("button");
-      button.type = "button";
-      button.setAttribute("aria-pressed", String(Boolean(entry.on)));
-      button.title = "Select these; Shift adds, Alt keeps what is selected in both";
-      const mark = document.createElement("span");
-      mark.className = "mark";
-      mark.textContent = entry.mark;
-      if (entry.color) mark.style.color = entry.color;
-      const name = document.createElement("span");
-      name.className = "name";
-      name.textContent = entry.name;
-      const number = document.createElement("span");
-      number.className = "number";
-      number.textContent = entry.count.toLocaleString("en");
-      button.append(mark, name, number);
-      button.onclick = (event) => {
-        if (entry.on && !event.shiftKey && !event.altKey) this.choose(new Uint8Array(count));
-        else this.choose(Uint8Array.from({ length: count }, (_, row) => Number(entry.holds(row))), howOf(event));
-      };
-      return button;
-    });
-    const rest = document.createElement("div");
-    rest.className = "rest";
-    if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller ones`;
-    const focused = [...this.legend.children].indexOf(this.root.getRootNode().activeElement);
-    this.legend.replaceChildren(title, ...buttons, rest);
-    if (focused > 0) this.legend.children[focused]?.focus();
   }
 
   // Pointer, keys, tools
@@ -837,22 +428,22 @@ class Chart {
       const { tool: name } = button.dataset;
       button.setAttribute("aria-pressed", String(name === "images" ? this.images : name === this.mode));
     }
-    this.overlay.style.cursor = this.mode === "pan" ? "grab" : "crosshair";
+    this.surface.style.cursor = this.mode === "pan" ? "grab" : "crosshair";
   }
 
   listen() {
-    const { overlay } = this;
-    overlay.onpointerdown = (event) => this.down(event);
-    overlay.onpointermove = (event) => this.pointed(event);
-    overlay.onpointerup = (event) => this.up(event);
-    overlay.onpointercancel = (event) => this.up(event, true);
-    overlay.onpointerleave = () => this.hover(NONE);
-    overlay.oncontextmenu = (event) => {
+    const { surface } = this;
+    surface.onpointerdown = (event) => this.down(event);
+    surface.onpointermove = (event) => this.pointed(event);
+    surface.onpointerup = (event) => this.up(event);
+    surface.onpointercancel = (event) => this.up(event, true);
+    surface.onpointerleave = () => this.hover(NONE);
+    surface.oncontextmenu = (event) => {
       if (!this.header) return;
       event.preventDefault();
       this.query(this.nearest(...this.at(event)));
     };
-    overlay.addEventListener("wheel", (event) => {
+    surface.addEventListener("wheel", (event) => {
       if (!this.header) return;
       event.preventDefault();
       const [left, top] = this.at(event);
@@ -877,13 +468,13 @@ class Chart {
   }
 
   at(event) {
-    const box = this.overlay.getBoundingClientRect();
+    const box = this.surface.getBoundingClientRect();
     return [event.clientX - box.left, event.clientY - box.top];
   }
 
   down(event) {
     if (!this.header || event.button > 0) return;
-    this.overlay.setPointerCapture(event.pointerId);
+    this.surface.setPointerCapture(event.pointerId);
     const at = this.at(event);
     this.pointers.set(event.pointerId, at);
     const mode = event.shiftKey ? "lasso" : this.mode;
@@ -952,7 +543,7 @@ class Chart {
     const step = 60 / (this.camera?.zoom ?? 1);
     const moves = { ArrowLeft: [-step, 0], ArrowRight: [step, 0], ArrowUp: [0, step], ArrowDown: [0, -step] };
     const tools = { "+": "closer", "=": "closer", "-": "farther", 0: "fit", Escape: "clear", p: "pan", l: "lasso", b: "box" };
-    const onMap = this.root.getRootNode().activeElement === this.overlay;
+    const onMap = this.root.getRootNode().activeElement === this.surface;
     if (onMap && moves[event.key]) {
       this.camera.x += moves[event.key][0];
       this.camera.y += moves[event.key][1];
@@ -995,7 +586,7 @@ class Chart {
     const pen = picture.getContext("2d");
     pen.clearRect(0, 0, picture.width, picture.height);
     picture.hidden = !header.sheets;
-    if (header.sheets) this.drawImage(pen, this.idOf(row), 56, 56, 112, "");
+    if (header.sheets) this.overlay.drawImage(pen, this.idOf(row), 56, 56, 112, "");
     this.tip.querySelector("div").textContent = words.join(" · ");
     this.tip.hidden = false;
     const { width, height } = this.room();
@@ -1014,7 +605,7 @@ class Chart {
     pen.fillStyle = this.paper;
     pen.fillRect(0, 0, picture.width, picture.height);
     pen.drawImage(this.canvas, 0, 0);
-    pen.drawImage(this.overlay, 0, 0);
+    pen.drawImage(this.surface, 0, 0);
     picture.toBlob((blob) => {
       const link = document.createElement("a");
       link.href = URL.createObjectURL(blob);
@@ -1030,7 +621,7 @@ class Chart {
     clearTimeout(this.writing);
     this.resized.disconnect();
     cancelAnimationFrame(this.waiting);
-    this.gl?.getExtension("WEBGL_lose_context")?.loseContext();
+    this.points.end();
   }
 }
 

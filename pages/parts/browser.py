@@ -104,16 +104,22 @@ def _served() -> _Served:
     return _Served()
 
 
-def component(name: str, html: str) -> Any:
-    """A component of assets/NAME.js and NAME.css, with what all share before it."""
-    return _component(name, html)
+PARTS = {"scatter": ("points", "overlay", "legend")}
+"""Scripts that a component's own script builds on: without a build step, one text is one module."""
+
+
+def script_and_style(name: str) -> tuple[str, str]:
+    """The text of a component's module, with what all share and its parts before it, and its CSS."""
+    scripts = (f"{part}.js" for part in ("common", *PARTS.get(name, ()), name))
+    return ("".join((ASSETS / script).read_text(encoding="utf-8") for script in scripts),
+            (ASSETS / f"{name}.css").read_text(encoding="utf-8"))
 
 
 @st.cache_resource(show_spinner=False)
-def _component(name: str, html: str) -> Any:
-    common, script, style = ((ASSETS / file).read_text(encoding="utf-8")
-                             for file in ("common.js", f"{name}.js", f"{name}.css"))
-    return st.components.v2.component(f"udml_{name}", html=html, css=style, js=common + script)
+def component(name: str, html: str) -> Any:
+    """A component of assets/NAME.js and NAME.css."""
+    script, style = script_and_style(name)
+    return st.components.v2.component(f"udml_{name}", html=html, css=style, js=script)
 
 
 def unpacked(mask: str, count: int) -> Array:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts.browser import ASSETS, Array, Message, component, packed_mask, unpacked
+from pages.parts.browser import ASSETS, Array, Message, component, packed_mask, script_and_style, unpacked
 from pages.parts.choosing import search_with
 from pages.parts.loading import opened_dataset
 from pages.parts.selection import Selection, select
@@ -105,10 +105,9 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, held: Selection, ti
         "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
         "camera": None, "cameraKey": "", "grid": None}
     data = base64.b64encode(message.packed(header)).decode()
-    style, script = ((ASSETS / name).read_text(encoding="utf-8") for name in ("scatter.css", "scatter.js"))
-    common = (ASSETS / "common.js").read_text(encoding="utf-8")
+    script, style = script_and_style("scatter")
     words = {"TITLE": html.escape(title), "CAPTION": html.escape(caption), "MAP": HTML, "STYLE": style, "DATA": data,
-             "SCRIPT": common + script.replace("export default function", "function")}
+             "SCRIPT": script.replace("export default function", "function")}
     page = (ASSETS / "map.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: words[found[1]], page).encode()
 

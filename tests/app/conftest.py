@@ -10,6 +10,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
@@ -46,15 +47,23 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     environment = os.environ | {"UDML_CACHE": str(home / "cache"), "UDML_RUNS": str(home / "runs"),
                                 "PYTHONPATH": str(ROOT)}
     environment.pop("UDML_DATA", None)
+    with serving("app.py", environment) as (url, _):
+        yield App(url, home / "runs", environment)
+
+
+@contextmanager
+def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """The address of a server that runs a script, and its process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-m", "streamlit", "run", "app.py", "--server.port", str(port)],
-                              cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+    server = subprocess.Popen([sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)], cwd=ROOT,
+                              env=environment | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
         _wait_until_healthy(url, server)
-        yield App(url, home / "runs", environment)
+        yield url, server
     finally:
         server.terminate()
         server.wait(10)
@@ -74,14 +83,20 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"the browser tests need Chromium, and none of {', '.join(BROWSERS)} is on the PATH; "
-                    "on Debian and Ubuntu: `sudo apt install chromium`")
+    path = chromium()
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=FLAGS)
         yield opened
         opened.close()
+
+
+def chromium() -> str:
+    """Where Chromium is; the test is skipped, with what to do, where it is nowhere."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"the browser tests need Chromium, and none of {', '.join(BROWSERS)} is on the PATH; "
+                    "on Debian and Ubuntu: `sudo apt install chromium`")
+    return path
 
 
 @pytest.fixture

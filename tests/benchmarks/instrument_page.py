@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
@@ -60,16 +58,14 @@ def lasso(peer: str, count: int) -> None:
 @st.fragment
 def clusters(peer: str, count: int) -> None:
     points = positions(count)
+    epsilon = live_slider("ε", 0.0, 1.0, 0.65, 0.01, "epsilon")
+    found = graph(count).clusters(epsilon)
     if peer == "ours":
-        epsilon = live_slider("ε", 0.0, 1.0, 0.65, 0.01, "epsilon")
-        found = graph(count).clusters(epsilon)
         data = nothing(count)
         scatter(data, Layout(np.arange(count), points),
                 Color("cluster", found.labels, tuple(str(one) for one in range(len(found.modes)))), selection(data),
                 "Points", "map", images=False)
     else:
-        epsilon = st.slider("ε", 0.0, 1.0, 0.65, 0.01)
-        found = graph(count).clusters(epsilon)
         figure = go.Figure(go.Scattergl(x=points[:, 0], y=points[:, 1], mode="markers",
                                         marker={"size": 4, "color": found.labels, "colorscale": "Cividis"}))
         figure.update_layout(height=560, meta=f"{len(found.modes)} clusters")
@@ -86,7 +82,6 @@ def tiles(count: int) -> None:
 
 
 st.set_page_config(layout="wide")
-started = time.perf_counter()
 size = int(st.query_params.get("n", 100_000))
 match st.query_params.get("view", "lasso"):
     case "lasso":
@@ -95,4 +90,3 @@ match st.query_params.get("view", "lasso"):
         clusters(st.query_params.get("peer", "ours"), size)
     case _:
         tiles(size)
-st.caption(f"script {1000 * (time.perf_counter() - started):.0f} ms")

@@ -1,0 +1,83 @@
+// A map's legend: what each colour means, how many points it has, and a button that selects them.
+const BINS = 6;
+const LISTED = 60;
+const shown = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
+
+class Legend {
+  constructor(chart) {
+    this.chart = chart;
+    this.box = chart.root.querySelector(".legend");
+  }
+
+  entries() { // name, count, mark, colour, and which codes it stands for
+    const { color, count } = this.chart.header;
+    if (color.kind === "category") {
+      const counts = new Int32Array(color.names.length);
+      const chosen = new Int32Array(color.names.length);
+      let without = 0;
+      for (let row = 0; row < count; row += 1) {
+        const code = this.chart.values[row];
+        if (code < 0) { without += 1; continue; }
+        counts[code] += 1;
+        chosen[code] += this.chart.selected[row];
+      }
+      const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
+        on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.style(code) >> 3],
+        color: PALETTE[code % 8], holds: (row) => this.chart.values[row] === code }));
+      if (all.length > 24) all.sort((one, other) => other.count - one.count);
+      if (without) all.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
+      return all;
+    }
+    const step = (color.high - color.low || 1) / BINS;
+    const bin = (row) => (Number.isFinite(this.chart.values[row])
+      ? Math.max(0, Math.min(BINS - 1, Math.floor((this.chart.values[row] - color.low) / step))) : NONE);
+    const counts = new Int32Array(BINS);
+    let without = 0;
+    for (let row = 0; row < count; row += 1) { const at = bin(row); if (at < 0) without += 1; else counts[at] += 1; }
+    const ramp = this.chart.dark ? RAMP_DARK : RAMP;
+    const bins = [...counts.keys()].map((at) => ({ count: counts[at], mark: "●", color: ramp[at],
+      name: `${shown(color.low + at * step)} – ${shown(color.low + (at + 1) * step)}${color.unit ?? ""}`,
+      holds: (row) => bin(row) === at }));
+    if (without) bins.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => bin(row) < 0 });
+    return bins;
+  }
+
+  draw() {
+    const { color, count } = this.chart.header;
+    this.chart.summary.textContent = this.chart.selectedCount
+      ? `${this.chart.selectedCount.toLocaleString("en")} of ${count.toLocaleString("en")} selected` : `${count.toLocaleString("en")} images`;
+    const title = document.createElement("div");
+    title.className = "title";
+    title.textContent = color.label;
+    const entries = this.entries();
+    const buttons = entries.slice(0, LISTED).map((entry) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.setAttribute("aria-pressed", String(Boolean(entry.on)));
+      button.title = "Select these; Shift adds, Alt keeps what is selected in both";
+      const mark = document.createElement("span");
+      mark.className = "mark";
+      mark.textContent = entry.mark;
+      if (entry.color) mark.style.color = entry.color;
+      const name = document.createElement("span");
+      name.className = "name";
+      name.textContent = entry.name;
+      const number = document.createElement("span");
+      number.className = "number";
+      number.textContent = entry.count.toLocaleString("en");
+      button.append(mark, name, number);
+      button.onclick = (event) => {
+        if (entry.on && !event.shiftKey && !event.altKey) this.chart.choose(new Uint8Array(count));
+        else this.chart.choose(Uint8Array.from({ length: count }, (_, row) => Number(entry.holds(row))), howOf(event));
+      };
+      return button;
+    });
+    const rest = document.createElement("div");
+    rest.className = "rest";
+    if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller ones`;
+    const focused = [...this.box.children].indexOf(this.chart.root.getRootNode().activeElement);
+    this.box.replaceChildren(title, ...buttons, rest);
+    if (focused > 0) this.box.children[focused]?.focus();
+  }
+}
+

@@ -1,0 +1,188 @@
+// What a map shows above its points, on a 2-D canvas: images, seams, marks, the point under the pointer, the lasso.
+const TILE = 44;
+const MOST_IMAGES_PER_CELL = 6;
+
+class Overlay {
+  constructor(chart) {
+    this.chart = chart;
+    this.sheetImages = new Map();
+  }
+
+  draw(width, height, density) {
+    const pen = this.chart.surface.getContext("2d");
+    pen.setTransform(density, 0, 0, density, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // a canvas that is cleared and nothing more may keep showing its last picture
+    pen.fillRect(0, 0, 1, 1);
+    if (this.chart.header.grid) this.drawGrid(pen, width, height);
+    else if (this.chart.images && this.chart.header.sheets && this.chart.travel >= 1) this.drawImages(pen, width, height);
+    for (const mark of this.chart.header.marks ?? []) this.drawMark(pen, mark);
+    for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
+    if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);
+    if (this.chart.path) this.drawPath(pen);
+  }
+
+  drawImages(pen, width, height) { // one image a cell of the screen, once the cells hold few points each
+    const [x0, y0] = this.chart.toMap(0, height);
+    const [x1, y1] = this.chart.toMap(width, 0);
+    const spans = [...this.chart.within(x0, y0, x1, y1)];
+    const total = spans.reduce((sum, rows) => sum + rows.length, 0);
+    const across = Math.ceil(width / TILE);
+    if (total > MOST_IMAGES_PER_CELL * across * Math.ceil(height / TILE)) return;
+    const best = new Map();
+    for (const rows of spans) {
+      for (const row of rows) {
+        const [sx, sy] = this.chart.place(row);
+        if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
+        const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
+        const rank = this.chart.greyed(row) ? 1e9 + row : row;
+        if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);
+      }
+    }
+    for (const rank of best.values()) {
+      const row = rank % 1e9;
+      const [sx, sy] = this.chart.place(row);
+      pen.globalAlpha = this.chart.greyed(row) ? 0.25 : 1;
+      this.drawImage(pen, this.chart.idOf(row), sx, sy, TILE - 8, this.chart.tint(row));
+    }
+    pen.globalAlpha = 1;
+  }
+
+  // A grid of images: cell (column, −row) is the position of its image; seams as bright as the images are far apart.
+
+  drawGrid(pen, width, height) {
+    const side = this.chart.camera.zoom;
+    const [x0, y0] = this.chart.toMap(0, height);
+    const [x1, y1] = this.chart.toMap(width, 0);
+    this.drawSeams(pen, side, x0 - 1, -y1 - 1, x1 + 1, -y0 + 1);
+    const gap = Math.max(0, Math.min(6, side * 0.14));
+    for (const rows of this.chart.within(x0 - 1, y0 - 1, x1 + 1, y1 + 1)) {
+      for (const row of rows) {
+        const [sx, sy] = this.chart.place(row);
+        if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
+        pen.globalAlpha = this.chart.greyed(row) ? 0.18 : 1;
+        if (this.chart.images && side >= 5) this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side > 24 ? this.chart.tint(row) : "");
+        else {
+          pen.fillStyle = this.chart.tint(row);
+          pen.fillRect(sx - side / 2, sy - side / 2, side - gap, side - gap);
+        }
+      }
+    }
+    pen.globalAlpha = 1;
+  }
+
+  drawSeams(pen, side, left, top, right, bottom) {
+    if (side < 5) return;
+    const { columns, rows, low, high } = this.chart.header.grid;
+    const bins = RAMP.map(() => []);
+    const bin = (distance) => Math.max(0, Math.min(RAMP.length - 1, Math.round(((distance - low) / (high - low || 1)) * (RAMP.length - 1))));
+    const last = (value, most) => Math.min(most, Math.ceil(value));
+    for (let row = Math.max(0, Math.floor(top)); row <= last(bottom, rows - 1); row += 1) {
+      for (let column = Math.max(0, Math.floor(left)); column <= last(right, columns - 1); column += 1) {
+        const beside = column + 1 < columns ? this.chart.seams.right[row * (columns - 1) + column] : NaN;
+        const below = row + 1 < rows ? this.chart.seams.down[row * columns + column] : NaN;
+        if (Number.isFinite(beside)) bins[bin(beside)].push([column + 0.5, 0.5 - row, column + 0.5, -0.5 - row]);
+        if (Number.isFinite(below)) bins[bin(below)].push([column - 0.5, -0.5 - row, column + 0.5, -0.5 - row]);
+      }
+    }
+    pen.lineWidth = Math.max(1, Math.min(6, side * 0.14));
+    bins.forEach((lines, at) => {
+      pen.beginPath();
+      for (const [ax, ay, bx, by] of lines) {
+        pen.moveTo(...this.chart.toScreen(ax, ay));
+        pen.lineTo(...this.chart.toScreen(bx, by));
+      }
+      pen.strokeStyle = RAMP[at];
+      pen.stroke();
+    });
+  }
+
+  sheetOf(id) {
+    const where = placeOf(this.chart.header.sheets, id);
+    if (!this.sheetImages.has(where.url)) {
+      this.sheetImages.set(where.url, null);
+      fetched(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.chart.ask(); }, () => {});
+    }
+    return { image: this.sheetImages.get(where.url), ...where };
+  }
+
+  drawImage(pen, id, x, y, side, frame) {
+    const { cell } = this.chart.header.sheets;
+    const { image, column, row } = this.sheetOf(id);
+    if (!image) return;
+    pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
+    if (!frame) return;
+    pen.lineWidth = 2;
+    pen.strokeStyle = frame;
+    pen.strokeRect(x - side / 2, y - side / 2, side, side);
+  }
+
+  drawHover(pen) {
+    const [x, y] = this.chart.place(this.chart.hovered);
+    const k = this.chart.header.width;
+    pen.strokeStyle = this.chart.text;
+    pen.lineWidth = 1.5;
+    if (this.chart.neighbors) {
+      for (let at = 0; at < k; at += 1) {
+        const other = this.chart.neighbors[this.chart.hovered * k + at];
+        if (other < 0) continue;
+        const [ox, oy] = this.chart.place(other);
+        pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.globalAlpha = 0.75; pen.stroke();
+        pen.beginPath(); pen.arc(ox, oy, 6, 0, 2 * Math.PI); pen.globalAlpha = 1; pen.stroke();
+      }
+    }
+    pen.lineWidth = 3;
+    pen.beginPath(); pen.arc(x, y, 9, 0, 2 * Math.PI); pen.stroke();
+  }
+
+  drawMark(pen, { row, word, lines }) {
+    const [x, y] = this.chart.place(row);
+    pen.strokeStyle = this.chart.text;
+    pen.lineWidth = 2;
+    for (const other of lines ?? []) {
+      const [ox, oy] = this.chart.place(other);
+      pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
+    }
+    pen.lineWidth = 3;
+    pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
+    this.drawWord(pen, word, x + 14, y);
+  }
+
+  drawWord(pen, word, x, y) {
+    if (!word) return;
+    pen.font = "600 13px sans-serif";
+    pen.lineWidth = 4;
+    pen.strokeStyle = this.chart.paper;
+    pen.fillStyle = this.chart.text;
+    pen.textBaseline = "middle";
+    pen.strokeText(word, x, y);
+    pen.fillText(word, x, y);
+  }
+
+  drawGuest(pen, { at, word }) {
+    const [x, y] = this.chart.toScreen(...at);
+    pen.fillStyle = this.chart.text;
+    pen.font = "20px sans-serif";
+    pen.textAlign = "center";
+    pen.textBaseline = "middle";
+    pen.fillText("★", x, y);
+    pen.textAlign = "start";
+    this.drawWord(pen, word, x + 14, y);
+  }
+
+  drawPath(pen) {
+    pen.beginPath();
+    this.chart.path.forEach(([x, y], at) => (at ? pen.lineTo(x, y) : pen.moveTo(x, y)));
+    pen.closePath();
+    pen.fillStyle = this.chart.text;
+    pen.globalAlpha = 0.08;
+    pen.fill();
+    pen.globalAlpha = 1;
+    pen.setLineDash([5, 4]);
+    pen.lineWidth = 1.5;
+    pen.strokeStyle = this.chart.text;
+    pen.stroke();
+    pen.setLineDash([]);
+  }
+}
+
