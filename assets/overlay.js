@@ -101,7 +101,7 @@ class Overlay {
     const where = placeOf(this.chart.header.sheets, id);
     if (!this.sheetImages.has(where.url)) {
       this.sheetImages.set(where.url, null);
-      fetched(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.chart.ask(); }, () => {});
+      fetched(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.chart.ask(false); }, () => {});
     }
     return { image: this.sheetImages.get(where.url), ...where };
   }

@@ -92,7 +92,7 @@ class Chart {
     if (reselected) this.adopt(mask, header.selection.revision);
     if (moved || differs("segments")) this.points.join(this.segments, this.from, this.to);
     if (recolored || reselected) this.legend.draw();
-    if (moved || recolored || reselected || differs("segments") || differs("marks") || differs("placed")) this.ask();
+    this.ask(moved || recolored || reselected || differs("segments"));
     this.root.dataset.drawn = String(turn);
     this.root.dataset.colored = header.color.token;
   }
@@ -153,6 +153,7 @@ class Chart {
     };
     this.text = text;
     this.paper = paper;
+    this.stale = true;
     this.ink = value(text);
     this.dark = value(paper).reduce((sum, part) => sum + part, 0) < 1.5;
     this.grey = this.dark ? [0.62, 0.64, 0.68] : [0.45, 0.47, 0.5];
@@ -346,7 +347,9 @@ class Chart {
 
   // A frame
 
-  ask() {
+  // only the overlay is drawn where the points are as they were: they may be a million
+  ask(points = true) {
+    this.stale ||= points;
     if (this.waiting) return;
     this.waiting = requestAnimationFrame((now) => {
       this.waiting = 0;
@@ -366,14 +369,16 @@ class Chart {
       if (canvas.width !== Math.round(width * density) || canvas.height !== Math.round(height * density)) {
         canvas.width = Math.round(width * density);
         canvas.height = Math.round(height * density);
+        this.stale = true;
       }
     }
-    if (this.points.ready && !this.header.grid) {
+    if (this.stale && this.points.ready && !this.header.grid) {
       this.points.draw({ count: this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
         scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
         numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, grey: this.grey,
         dimmed: this.selectedCount > 0 });
     }
+    this.stale = this.travel < 1;
     this.overlay.draw(width, height, density);
   }
 
@@ -421,7 +426,7 @@ class Chart {
       closer: () => this.zoomAt(width / 2, height / 2, 1.6), farther: () => this.zoomAt(width / 2, height / 2, 1 / 1.6),
       fit: () => { this.fit(); clearTimeout(this.writing); this.writeCamera(); this.ask(); },
       clear: () => this.choose(new Uint8Array(this.header.count)),
-      images: () => { this.images = !this.images; this.ask(); }, save: () => this.save(),
+      images: () => { this.images = !this.images; this.ask(false); }, save: () => this.save(),
     };
     if (actions[tool]) actions[tool](); else this.mode = tool;
     for (const button of this.root.querySelectorAll(".tools button[aria-pressed]")) {
@@ -453,7 +458,7 @@ class Chart {
     this.onHover = ({ detail }) => {
       if (this.header && detail.group === this.header.group && detail.from !== this) {
         this.hovered = detail.id === NONE ? NONE : this.row(detail.id);
-        this.ask();
+        this.ask(false);
       }
     };
     this.onSelect = ({ detail }) => this.heard(detail);
@@ -510,17 +515,17 @@ class Chart {
       if (Math.hypot(at[0] - end[0], at[1] - end[1]) > 3) this.path.push(at);
     }
     drag.last = at;
-    this.ask();
+    this.ask(false);
   }
 
   up(event, cancelled = false) {
     if (!this.pointers.delete(event.pointerId) || !this.header) return;
     const { drag, path } = this;
     this.path = null;
-    if (cancelled || this.pointers.size) { this.ask(); return; }
+    if (cancelled || this.pointers.size) { this.ask(false); return; }
     if (path && path.length > 2) this.choose(this.inside(path.map(([x, y]) => this.toMap(x, y))), howOf(event));
     else if (!drag.moved) this.click(event);
-    this.ask();
+    this.ask(false);
   }
 
   click(event) {
@@ -564,7 +569,7 @@ class Chart {
     this.hovered = row;
     tell("hover", this.header.group, { from: this, id: row === NONE ? NONE : this.idOf(row) });
     this.showTip();
-    this.ask();
+    this.ask(false);
   }
 
   async showTip() {
@@ -597,6 +602,7 @@ class Chart {
 
   save() {
     this.hovered = NONE;
+    this.stale = true;
     this.frame(performance.now());
     const picture = document.createElement("canvas");
     picture.width = this.canvas.width;
