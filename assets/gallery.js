@@ -82,11 +82,14 @@ class Gallery {
 
   mark() {
     const { chosen, multiple } = this.header;
-    for (const button of this.grid.children) {
-      if (multiple) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.place])));
-      else if (Number(button.dataset.id) === chosen) button.setAttribute("aria-current", "true");
-      else button.removeAttribute("aria-current");
+    if (multiple) {
+      for (const button of this.grid.children) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.place])));
+      return;
     }
+    const [old, current] = ["[aria-current]", `[data-id="${chosen}"]`].map((found) => this.grid.querySelector(found));
+    if (old === current) return;
+    old?.removeAttribute("aria-current");
+    current?.setAttribute("aria-current", "true");
   }
 
   // One tile at a time is reached by Tab; the arrows move within.

@@ -22,7 +22,7 @@ class Legend {
         chosen[code] += this.chart.selected[row];
       }
       const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
-        on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.style(code) >> 3],
+        on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
         color: PALETTE[code % 8], holds: (row) => this.chart.values[row] === code }));
       if (all.length > 24) all.sort((one, other) => other.count - one.count);
       if (without) all.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });

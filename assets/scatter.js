@@ -129,14 +129,23 @@ class Chart {
   recolor(values) {
     const { color } = this.header;
     this.values = values;
+    this.codes = new Float32Array(values.length).fill(NONE);
     if (color.kind === "category") { // colour by code, shape by the rank among those present: few classes, all different
-      const rank = new Map([...new Set(values)].filter((code) => code >= 0).sort((a, b) => a - b).map((code, at) => [code, at]));
-      this.style = (code) => (code < 0 ? NONE : (code % 8) + 8 * (rank.get(code) % SHAPES.length));
-      this.codes = values.map(this.style);
+      this.styles = new Int32Array(color.names.length).fill(NONE);
+      for (const code of values) if (code >= 0) this.styles[code] = 0;
+      let rank = 0;
+      this.styles.forEach((present, code) => {
+        if (present === NONE) return;
+        this.styles[code] = (code % 8) + 8 * (rank % SHAPES.length);
+        rank += 1;
+      });
+      for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];
       return this.points.upload("code", this.codes);
     }
     const span = color.high - color.low || 1;
-    this.codes = values.map((value) => (Number.isFinite(value) ? Math.max(0, (value - color.low) / span) : NONE));
+    for (let row = 0; row < values.length; row += 1) {
+      if (Number.isFinite(values[row])) this.codes[row] = Math.max(0, (values[row] - color.low) / span);
+    }
     return this.points.upload("code", this.codes);
   }
 

@@ -50,12 +50,12 @@ class Message:
             return self.inside(array)
         return {"url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
 
-    def url(self, content: bytes, kind: str) -> str:
-        """Where the browser can fetch a file's content."""
+    def url(self, content: bytes, kind: str, name: str = "") -> str:
+        """Where the browser can fetch a file's content; a name that stands for it saves looking at it again."""
         if self._alone:
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
         base = str(st.get_option("server.baseUrlPath")).strip("/")
-        url = _served().url(content, kind)
+        url = _served().url(content, kind, name or hashlib.sha1(content, usedforsecurity=False).hexdigest())
         return f"/{base}{url}" if base else url
 
     def packed(self, header: dict[str, Any]) -> bytes:
@@ -81,8 +81,7 @@ class _Served:
         self._alone = threading.Lock()
         self._sessionless = ThreadPoolExecutor(1, "udml-served")
 
-    def url(self, content: bytes, kind: str) -> str:
-        name = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    def url(self, content: bytes, kind: str, name: str) -> str:
         with self._alone:
             if name not in self._files:
                 self._files[name] = self._add(content, kind, name), len(content)

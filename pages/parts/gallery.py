@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -102,7 +102,7 @@ def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, s
             height: int | None) -> dict[str, Any]:
     ids = tuple(tile.id for tile in tiles)
     by_place = len(ids) <= OWN_SHEET
-    listed: dict[str, Any] = {"list": [asdict(tile) for tile in tiles]}
+    listed: dict[str, Any] = {"list": [vars(tile) for tile in tiles]}
     if len(tiles) > LISTED_INSIDE:
         listed = {"url": message.url(json.dumps(listed["list"]).encode(), "application/json")}
     sheets = own_sheet(message, dataset, ids, side) if by_place else all_sheets(message, dataset)

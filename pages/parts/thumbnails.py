@@ -33,7 +33,9 @@ def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
             sheets = sheets_of(dataset, report)
         finally:
             bar.empty()
-    urls = [message.url(_content(str(path), path.stat().st_mtime_ns), "image/jpeg") for path in sheets.paths]
+    files = [(str(path), path.stat().st_mtime_ns) for path in sheets.paths]
+    urls = [message.url(_content(*file), "image/jpeg", f"{dataset.fingerprint}-{sheets.cell}-{number}-{file[1]}")
+            for number, file in enumerate(files)]
     return {"urls": urls, "count": len(dataset), "columns": sheets.columns, "perSheet": sheets.per_sheet,
             "cell": sheets.cell}
 
