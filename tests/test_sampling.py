@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
+from udml_core.sampling import cluster_triplets, generator, neighbor_batches, pair_batches, semi_hard_triplets
 
 labelings = st.lists(st.integers(0, 6), min_size=1, max_size=60).map(
     lambda values: torch.unique(torch.tensor(values), return_inverse=True)[1])
@@ -121,3 +121,19 @@ def test_a_negative_is_any_of_the_semi_hard_ones() -> None:
     counts = torch.bincount(chosen, minlength=8)
     assert torch.nonzero(counts).squeeze(1).tolist() == [2, 3, 4]
     assert (counts[2:5] / 1500 - 1 / 3).abs().max() < 0.06
+
+
+@given(st.integers(2, 80), st.integers(1, 6), st.integers(2, 50))
+def test_neighbor_batches_are_seeds_each_followed_by_its_nearest(count: int, others: int, size: int) -> None:
+    neighbors = torch.randint(count, (count, others), generator=generator(count, others))
+    batches = list(neighbor_batches(neighbors, size, generator(0, 1)))
+    assert len(batches) == max(1, count // size)
+    seeds = []
+    for batch in batches:
+        groups = batch.view(-1, others + 1)
+        assert torch.equal(groups[:, 1:], neighbors[groups[:, 0]])
+        assert len(groups) <= max(1, size // (others + 1))
+        seeds += groups[:, 0].tolist()
+    assert len(seeds) == len(set(seeds))
+    again = list(neighbor_batches(neighbors, size, generator(0, 1)))
+    assert all(torch.equal(one, other) for one, other in zip(batches, again, strict=True))

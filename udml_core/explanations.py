@@ -54,10 +54,41 @@ class Triplets:
     loss: Any
 
 
-Explanation = Clusters | Triplets
+@dataclass(frozen=True)
+class LinearNeighborhoods:
+    """The flat that the nearest neighbors of each point lie in, and who was admitted to it (PLM section 3.2).
+
+    neighbors (n, k) int: the candidates of each point, nearest first.
+    members (n, k) bool: which of them the flat was fitted to.
+    basis (n, d, m): orthonormal directions of each flat, best fit first; the flat passes through the point itself.
+    quality (n, k): the share ‖Pᵀv‖²/‖v‖² of each candidate's squared distance that the final flat holds, in [0, 1].
+    worst (n, k): the least quality within the set that each candidate was tested with. A candidate was admitted if it
+    reached T; 1 where there was no test (the first m − 1, and all without admission).
+    """
+
+    neighbors: Any
+    members: Any
+    basis: Any
+    quality: Any
+    worst: Any
+
+
+@dataclass(frozen=True)
+class Proxies:
+    """Learnt points that stand for parts of the data, each with a flat of its own (PLM section 3.4).
+
+    places (c, l): unit embeddings. directions (c, l, m): orthonormal.
+    """
+
+    places: Any
+    directions: Any
+
+
+Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies
 """What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
 
-KINDS: dict[str, type[Clusters] | type[Triplets]] = {"clusters": Clusters, "triplets": Triplets}
+KINDS: dict[str, type[Clusters] | type[Triplets] | type[LinearNeighborhoods] | type[Proxies]] = {
+    "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies}
 
 
 def name_of(record: Explanation) -> str:
@@ -78,5 +109,5 @@ def thinned(record: Explanation, limit: int) -> Explanation:
         case Triplets():
             step = max(1, -(-len(record.anchor) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
-        case Clusters():
+        case Clusters() | LinearNeighborhoods() | Proxies():  # a row a point: no row can be left out
             return record

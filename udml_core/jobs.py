@@ -101,7 +101,8 @@ def expect(spec: Spec, dataset: Dataset) -> Expectation:
     width = feature_width(spec.encoder) or ASSUMED_WIDTH
     epoch = method.expected_seconds(train, width, per_image)
     activations = 120 * 600 * spec.encoder.size**2 if method.trains_encoder else 0
-    return Expectation(0.0 if computed else len(dataset) * per_image, epoch * method.epochs_planned,
+    encoded = (0 if computed else len(dataset)) + method.views_needed * train
+    return Expectation(encoded * per_image, epoch * method.epochs_planned,
                        600e6 + 12.0 * train * width + activations)
 
 

@@ -56,6 +56,22 @@ def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator
             yield torch.stack([anchor, partner], dim=1).flatten()
 
 
+def neighbor_batches(neighbors: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:
+    """Batches of random seeds, each followed by its nearest, (size,) int64 (PLM section 3.1.1).
+
+    One pass draws about n/size batches; every point is a seed at most once, and may come in several batches.
+
+    Args:
+        neighbors: (n, g − 1) int64, the nearest of each point, itself excluded.
+    """
+    count, others = neighbors.shape
+    seeds = max(1, size // (others + 1))
+    order = torch.randperm(count, generator=random)
+    for start in range(max(1, count // size)):
+        seed = order[start * seeds:(start + 1) * seeds]
+        yield torch.cat([seed[:, None], neighbors[seed]], dim=1).flatten()
+
+
 def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
     """One triplet for each row of a batch of pairs (see `pair_batches`), positions within the batch, (t, 3) int64.
 

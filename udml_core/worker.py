@@ -13,8 +13,9 @@ import torch
 from udml_core import analyst
 from udml_core.analyses import plan_analysis
 from udml_core.backbones import Encoder
+from udml_core.data.augmentation import Augmentation
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of
+from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_of
 from udml_core.data.training import TrainingData, training_data
@@ -133,11 +134,14 @@ class _Work:
         return embedder
 
     def _training_data(self, loaded: Loaded) -> TrainingData:
-        pixels = None
+        pixels = views = None
         if self.method.trains_encoder and loaded.encoder.trainable:
             pixels = pixels_of(loaded.dataset, loaded.encoder, self.reporter.share)
+        if self.method.views_needed:
+            views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
+                             Augmentation(), self.spec.seed, self.reporter.share)
         return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
-                             pixels)
+                             pixels, views)
 
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""

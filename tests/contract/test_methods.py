@@ -17,21 +17,26 @@ import torch
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.features import embed_pixels, features_of, pixels_of
+from udml_core.data.augmentation import Augmentation
+from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r
-from udml_core.methods import METHODS, Described, Embedder, Epoch, Method, Setting, describe
+from udml_core.methods import METHODS, Described, Embedder, Epoch, Method, Setting, describe, find_method
 from udml_core.runs import Run
 
 SECONDS = 3.0
 SMALL: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 3},
     "srpml": {"dimension": 32, "epochs": 3, "steps": 3},
+    "plm": {"dimension": 32, "epochs": 3, "proxies": 20, "learning_rate": 0.001},
     "pca": {"dimension": 32},
 }
-END_TO_END = {"dimension": 16, "epochs": 2, "batch": 240, "steps": 1, "learning_rate": 0.05}
+END_TO_END: dict[str, dict[str, Any]] = {
+    "srpml": {"dimension": 16, "epochs": 2, "batch": 240, "steps": 1, "learning_rate": 0.05},
+    "plm": {"dimension": 16, "epochs": 2, "trains": "encoder", "proxies": 10, "learning_rate": 0.001},
+}
 
 
 def small(method: type[Method]) -> Method:
@@ -47,10 +52,13 @@ def given(backbone: str = "pixels") -> tuple[Any, Any, Any, Encoder, Any]:
         pixels_of(dataset, encoder))
 
 
-def data_for(method: type[Method], backbone: str = "pixels") -> TrainingData:
+def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
     dataset, features, split, encoder, pixels = given(backbone)
     wanted = pixels if method.trains_encoder and encoder.trainable else None
-    return training_data(features, dataset.labels, split.train, method.supervision, wanted)
+    views = None
+    if method.views_needed:
+        views = views_of(dataset, encoder, split.train, method.views_needed, Augmentation(), 0)
+    return training_data(features, dataset.labels, split.train, method.supervision, wanted, views)
 
 
 def setting(seed: int = 0, backbone: str = "pixels") -> Setting:
@@ -72,7 +80,7 @@ def assert_same(first: Epoch, second: Epoch) -> None:
 
 
 CASES = [(method, "pixels", SMALL.get(method.name, {})) for method in METHODS]
-CASES += [(method, "cnn", END_TO_END) for method in METHODS if method.trains_encoder]
+CASES += [(method, "cnn", END_TO_END[method.name]) for method in METHODS if method.name in END_TO_END]
 case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES,
                                ids=[f"{method.name}-{backbone}" for method, backbone, _ in CASES])
 
@@ -81,7 +89,7 @@ case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES,
 def test_a_method_yields_numbered_epochs_in_time_and_is_bit_equal_for_a_seed_and_from_every_state(
         method: type[Method], backbone: str, fields: dict[str, Any], tmp_path: Path) -> None:
     built = method.make(fields)
-    data = data_for(method, backbone)
+    data = data_for(built, backbone)
     began = time.perf_counter()
     epochs = list(built.fit(data, setting(3, backbone)))
     lasted = time.perf_counter() - began
@@ -110,15 +118,17 @@ def test_a_method_yields_numbered_epochs_in_time_and_is_bit_equal_for_a_seed_and
 @pytest.mark.parametrize("method", [method for method in METHODS if method.name in ("rpml", "srpml")],
                          ids=lambda method: method.name)
 def test_another_seed_is_another_run(method: type[Method]) -> None:
-    first, second = (next(iter(small(method).fit(data_for(method), setting(seed)))) for seed in (0, 1))
+    built = small(method)
+    first, second = (next(iter(built.fit(data_for(built), setting(seed)))) for seed in (0, 1))
     assert not torch.equal(first.state["projection"], second.state["projection"])
 
 
-def test_end_to_end_the_encoder_learns_and_the_given_one_stays() -> None:
-    method = next(one for one in METHODS if one.name == "srpml").make(END_TO_END)
+@pytest.mark.parametrize("name", END_TO_END)
+def test_end_to_end_the_encoder_learns_and_the_given_one_stays(name: str) -> None:
+    method = find_method(name).make(END_TO_END[name])
     encoder = given("cnn")[3]
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    *_, last = method.fit(data_for(type(method), "cnn"), setting(0, "cnn"))
+    *_, last = method.fit(data_for(method, "cnn"), setting(0, "cnn"))
     assert last.embedder.trained
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
     trained = last.embedder.encoder.state_dict()
@@ -133,8 +143,8 @@ def test_a_method_that_promises_to_gain_gains_over_its_own_start(method: type[Me
         assert method.promise_source
         return
     dataset, _, split, _, _ = given()
-    data = data_for(method)
     built = small(method)
+    data = data_for(built)
     *_, last = built.fit(data, setting())
     labels = dataset.labels[split.test]
     before, after = (map_at_r(embedded(one), labels)[0] for one in (built.initial(data, setting()), last.embedder))
@@ -201,7 +211,7 @@ def reachable_arrays(root: object) -> Iterator[np.ndarray[Any, Any]]:
 def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method: type[Method]) -> None:
     dataset, features, split, _, pixels = given("cnn")
     data = training_data(features, dataset.labels, split.train, method.supervision,
-                         pixels if method.trains_encoder else None)
+                         pixels if method.name in END_TO_END else None)
     if method.supervision == "none":
         with pytest.raises(UndeclaredLabelsError, match="declares supervision"):
             data.labels  # noqa: B018

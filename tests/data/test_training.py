@@ -69,3 +69,16 @@ def test_images_are_those_of_positions_in_the_training_half(mapped: Mapped) -> N
             data.images(torch.tensor([beyond]))
     with pytest.raises(AttributeError, match="does not declare trains_encoder"):
         TrainingData(data.features).images(order)
+
+
+def test_views_are_those_of_positions_in_the_training_half_and_only_for_who_needs_them(mapped: Mapped) -> None:
+    features, _, _, train = mapped
+    views = np.stack([features[train], features[train] + 1], axis=1)
+    data = training_data(features, None, train, "none", views=views)
+    order = torch.tensor([2, 0, 2])
+    taken = data.view_features(order)
+    np.testing.assert_array_equal(taken.numpy(), views[order.numpy()])
+    taken.fill_(7)
+    assert not (views == 7).all()
+    with pytest.raises(AttributeError, match="does not declare views_needed"):
+        TrainingData(data.features).view_features(order)

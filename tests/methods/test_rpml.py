@@ -174,9 +174,9 @@ def test_batch_normalization_keeps_or_follows_its_statistics(batch_norm: str) ->
 def test_momentum_is_part_of_the_state() -> None:
     """A state without it goes on differently, so a resumed run needs it."""
     first, *rest = fitted(DEEP, "cnn")
-    assert sum(name.startswith("momentum.") for name in first.state) == sum(
+    assert sum(name.startswith("optimizer.") for name in first.state) == sum(
         1 for _ in given("cnn")[1].network.parameters())
-    forgetful = {name: value for name, value in first.state.items() if not name.startswith("momentum.")}
+    forgetful = {name: value for name, value in first.state.items() if not name.startswith("optimizer.")}
     resumed = fitted(DEEP, "cnn", start=forgetful)
     assert [epoch.number for epoch in resumed] == [2, 3]
     assert not torch.equal(resumed[-1].state["projection"], rest[-1].state["projection"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ import torch
 from filelock import FileLock
 
 from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.data.augmentation import Augmentation
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import dataset_cache
 from udml_core.data.storage import replace_text
@@ -56,11 +58,35 @@ def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share
                    lambda start, stop: prepared[start:stop][:, :channels], report, "images")
 
 
-def embed_pixels(encoder: torch.nn.Module, pixels: Array) -> Array:
-    """What a module makes of prepared images (b, c, s, s) uint8, on the module's device, (b, d) float32."""
+def views_of(dataset: Dataset, encoder: Encoder, positions: Array, count: int, augmentation: Augmentation, seed: int,
+             report: Report = lambda _share, _what: None) -> Array:
+    """The frozen encoder's features of `count` random views of some images, (n, count, d) float32, read-only.
+
+    Args:
+        positions: (n,) of the images in the data set.
+    """
+    pixels = pixels_of(dataset, encoder, report)
     device = next(encoder.buffers()).device
+
+    def compute(start: int, stop: int) -> Array:
+        random = torch.Generator().manual_seed(seed * 1_000_003 + start)
+        images = torch.from_numpy(np.ascontiguousarray(pixels[positions[start:stop]])).to(device)
+        drawn = [augmentation(images, random) for _ in range(count)]
+        return np.stack([embed_pixels(encoder, view) for view in drawn], axis=1)
+
+    asked = hashlib.sha1(repr((augmentation, seed)).encode() + np.ascontiguousarray(positions).tobytes(),
+                         usedforsecurity=False).hexdigest()[:12]
+    path = dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-views{count}-{asked}.npy"
+    return _filled(path, (len(positions), count, encoder.dimension), np.dtype(np.float32), compute, report,
+                   f"features of {count} views")
+
+
+def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Array:
+    """What a module makes of prepared images (b, c, s, s), 0–255, on the module's device, (b, d) float32."""
+    device = next(encoder.buffers()).device
+    images = torch.from_numpy(np.ascontiguousarray(pixels)) if isinstance(pixels, np.ndarray) else pixels
     with torch.inference_mode():
-        values = encoder(torch.from_numpy(np.ascontiguousarray(pixels)).to(device)).float().cpu().numpy()
+        values = encoder(images.to(device)).float().cpu().numpy()
     if not np.isfinite(values).all():
         raise UserError("The encoder gave values that are not finite. Its training may have diverged: "
                         "lower the learning rate, or choose another backbone.")

@@ -13,8 +13,8 @@ Array = np.ndarray[Any, Any]
 Supervision = Literal["none", "few", "pairs", "all"]
 
 
-class Pixels(Protocol):
-    """Prepared images by positions: (b, c, s, s) uint8."""
+class Rows(Protocol):
+    """What is read from the disk by positions of the training half, the first axis."""
 
     def __getitem__(self, indices: Array, /) -> Array: ...
 
@@ -28,12 +28,14 @@ class TrainingData:
     """The training half, with the labels that the method declared and no others.
 
     features (n, d) float32: the frozen encoder's, as pooled, not normalized. pixels (n, c, s, s) uint8: the prepared
-    images, only for methods that train the encoder. Test features, test labels, and labels that were not declared, are
+    images, only for methods that train the encoder. views (n, v, d) float32: the frozen encoder's features of random
+    views, only for methods that need them. Test features, test labels, and labels that were not declared, are
     not in this object, so they cannot be reached through it.
     """
 
     features: Tensor
-    pixels: Pixels | None = None
+    pixels: Rows | None = None
+    views: Rows | None = None
     given_labels: Tensor | None = None
 
     def __len__(self) -> int:
@@ -57,20 +59,26 @@ class TrainingData:
             raise AttributeError("this method does not declare trains_encoder, so it is given no images")
         return torch.from_numpy(self.pixels[indices.cpu().numpy()])
 
+    def view_features(self, indices: Tensor) -> Tensor:
+        """Features (b, v, d) of all views of the images at positions of the training half."""
+        if self.views is None:
+            raise AttributeError("this method does not declare views_needed, so it is given no views")
+        return torch.from_numpy(np.array(self.views[indices.cpu().numpy()]))
+
 
 def training_data(features: Array, labels: Array | None, train: Array, supervision: Supervision,
-                  pixels: Array | None = None) -> TrainingData:
+                  pixels: Array | None = None, views: Array | None = None) -> TrainingData:
     """Copy out the training half of arrays over the whole data set.
 
     Args:
         features: (n, d). labels: (n,) or None. train: positions. pixels: (n, c, s, s) or None.
-        supervision: only "all" passes labels on.
+        supervision: only "all" passes labels on. views: (n_train, v, d), of the training half alone, or None.
     """
     given = None
     if supervision == "all" and labels is not None:
         given = torch.from_numpy(np.array(labels[train], dtype=np.int64))
     rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
-    return TrainingData(rows, None if pixels is None else _Selected(pixels, train), given)
+    return TrainingData(rows, None if pixels is None else _Selected(pixels, train), views, given)
 
 
 class _Selected:

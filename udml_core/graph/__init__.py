@@ -1,6 +1,7 @@
 """Neighbor graphs and what is read off them."""
 
 from udml_core.graph.authority import AuthorityGraph, AuthorityShift
+from udml_core.graph.linear import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.graph.mutual import mutual_pairs
 
-__all__ = ["AuthorityGraph", "AuthorityShift", "mutual_pairs"]
+__all__ = ["AuthorityGraph", "AuthorityShift", "linear_neighborhoods", "linear_neighborhoods_at", "mutual_pairs"]

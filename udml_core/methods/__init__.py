@@ -4,9 +4,10 @@ from udml_core.errors import UserError
 from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
 from udml_core.methods.baselines import PCA, Frozen, Whiten
 from udml_core.methods.embedder import Embedder, Head
+from udml_core.methods.plm import PLM
 from udml_core.methods.rpml import RPML, SRPML
 
-METHODS: tuple[type[Method], ...] = (RPML, SRPML, Whiten, PCA, Frozen)
+METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, Whiten, PCA, Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -21,5 +22,5 @@ def find_method(name: str) -> type[Method]:
     raise UserError(f"The method must be one of {', '.join(method.name for method in METHODS)}, got '{name}'.")
 
 
-__all__ = ["METHODS", "PCA", "RPML", "SRPML", "Described", "Embedder", "Epoch", "Frozen", "Head", "Method", "Setting",
-           "Shown", "State", "Whiten", "describe", "find_method"]
+__all__ = ["METHODS", "PCA", "PLM", "RPML", "SRPML", "Described", "Embedder", "Epoch", "Frozen", "Head", "Method",
+           "Setting", "Shown", "State", "Whiten", "describe", "find_method"]

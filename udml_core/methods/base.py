@@ -60,7 +60,7 @@ class Method(BaseModel, ABC):
     """Hyper-parameters as fields, each with its range, meaning, symbol and unit; and the algorithm in `fit`.
 
     name: on the command line. idea: three sentences for the page. promise: `gain` if MAP@R is expected to rise over
-    the method's own start, `may fall` if not, with `promise_source`. trains_encoder: `fit` needs images.
+    the method's own start, `may fall` if not, with `promise_source`.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
@@ -72,7 +72,16 @@ class Method(BaseModel, ABC):
     supervision: ClassVar[Supervision]
     promise: ClassVar[Literal["gain", "may fall"]]
     promise_source: ClassVar[str]
-    trains_encoder: ClassVar[bool] = False
+
+    @property
+    def trains_encoder(self) -> bool:
+        """Whether `fit` trains the encoder, so that it needs images."""
+        return False
+
+    @property
+    def views_needed(self) -> int:
+        """Of how many augmented views of each training image `fit` needs the frozen features."""
+        return 0
 
     @property
     def epochs_planned(self) -> int:

@@ -26,6 +26,7 @@ from udml_core.losses.angular import Weight, WeightedAngular, WeightedAngularEva
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State
 from udml_core.methods.baselines import check_directions, principal_directions
 from udml_core.methods.embedder import Embedder, Head, unit
+from udml_core.methods.network import load_module, load_optimizer, module_state, optimizer_state
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
 PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
@@ -189,8 +190,6 @@ class SRPML(AuthorityMethod):
     promise_source: ClassVar[str] = ("Paper, table 1 (Ours): above Initial (Random) on every data set, from pretrained "
                                      "features. From an encoder of random weights it may fall (digits, small CNN: "
                                      "MAP@R 22.5 to 19.3), as its pseudo-labels then mean little.")
-    trains_encoder: ClassVar[bool] = True
-
     batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400)] = 120
     """Images in a batch, half of them anchors."""
 
@@ -211,6 +210,10 @@ class SRPML(AuthorityMethod):
 
     batch_norm: Literal["frozen", "batch"] = "frozen"
     """Whether batch normalization keeps its pretrained statistics or follows the batches."""
+
+    @property
+    def trains_encoder(self) -> bool:
+        return True
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = 2 * images / self.batch
@@ -261,12 +264,8 @@ class _Network:
         self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=method.learning_rate, momentum=method.momentum,
                                     weight_decay=method.weight_decay)
         if start is not None:
-            self._encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in start.items()
-                                           if name.startswith("encoder.")})
-            for name, parameter in self._encoder.named_parameters():
-                if f"momentum.{name}" in start:
-                    buffer = start[f"momentum.{name}"].to(setting.device).clone(memory_format=torch.preserve_format)
-                    self._sgd.state[parameter]["momentum_buffer"] = torch.empty_like(parameter).copy_(buffer)
+            load_module("encoder", self._encoder, start)
+            load_optimizer(self._sgd, self._encoder.named_parameters(), start)
 
     def features(self, indices: Tensor) -> Tensor:
         """Unit features (b, d), with a gradient to the encoder where it trains."""
@@ -288,12 +287,8 @@ class _Network:
     def state(self) -> dict[str, Tensor]:
         if not self.trains:
             return {}
-        state = {f"encoder.{name}": value.detach().clone() for name, value in self._encoder.state_dict().items()}
-        for name, parameter in self._encoder.named_parameters():
-            buffer = self._sgd.state[parameter].get("momentum_buffer")
-            if buffer is not None:
-                state[f"momentum.{name}"] = buffer.detach().clone()
-        return state
+        return (module_state("encoder", self._encoder)
+                | optimizer_state(self._sgd, self._encoder.named_parameters()))
 
 
 def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:

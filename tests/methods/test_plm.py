@@ -1,0 +1,119 @@
+"""PLM: one step by hand, what its switches do, and what is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from udml_core.backbones import Encoder, choose_spec
+from udml_core.data import catalog
+from udml_core.data.augmentation import Augmentation
+from udml_core.data.features import features_of, views_of
+from udml_core.data.splits import make_split
+from udml_core.data.training import TrainingData, training_data
+from udml_core.errors import UserError
+from udml_core.explanations import Proxies
+from udml_core.graph import linear_neighborhoods
+from udml_core.losses.piecewise import piecewise_loss
+from udml_core.methods import PLM, Epoch, Setting
+from udml_core.methods.embedder import unit
+from udml_core.methods.plm import _Proxies
+from udml_core.neighbors import nearest
+from udml_core.sampling import generator, neighbor_batches
+
+TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "proxies": 12, "learning_rate": 0.002}
+
+
+@cache
+def given() -> tuple[TrainingData, Setting]:
+    dataset = catalog.load("digits")
+    encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
+    train = make_split(dataset, "zero-shot").train
+    views = views_of(dataset, encoder, train, 4, Augmentation(), 0)
+    data = training_data(features_of(dataset, encoder), None, train, "none", views=views)
+    return data, Setting(0, torch.device("cpu"), encoder)
+
+
+def fitted(**fields: Any) -> list[Epoch]:
+    return list(PLM(**TINY | fields).fit(*given()))
+
+
+def test_the_first_step_is_the_papers_written_out() -> None:
+    """One batch: both views through the head, the loss of eq. 9, Adam's first step, the momentum copy."""
+    data, setting = given()
+    method = PLM(**TINY | {"epochs": 1, "batch": len(data), "momentum": 0.5})
+    (epoch,) = method.fit(data, setting)
+    start = method.initial(data, setting).head.weight
+    assert start is not None
+    random = generator(setting.seed, 1)
+    points = unit(unit(data.features) @ start)
+    neighbors = torch.from_numpy(nearest(points.numpy(), 4)[1])
+    (batch,) = neighbor_batches(neighbors, len(data), random)
+    kept = data.view_features(batch)
+    first, second = torch.rand(kept.shape[:2], generator=random).argsort(1)[:, :2].unbind(1)
+    rows = torch.arange(len(kept))
+    seen = unit(torch.cat([kept[rows, first], kept[rows, second]]))
+    weight = start.clone().requires_grad_()
+    proxies, directions = method._first_proxies(points, setting.seed)
+    hoods = linear_neighborhoods(unit(seen @ start), 10, 3, 0.9)
+    loss = piecewise_loss(unit(seen @ weight), unit(seen @ start), hoods, proxies, directions)
+    assert epoch.losses["loss"] == pytest.approx(loss.total.item(), rel=1e-5)
+    loss.total.backward()
+    assert weight.grad is not None
+    stepped = start - method.learning_rate * weight.grad / (weight.grad.abs() + 1e-8)
+    torch.testing.assert_close(epoch.state["student.weight"], stepped, rtol=0, atol=2e-5)
+    torch.testing.assert_close(epoch.state["teacher.weight"], (start + epoch.state["student.weight"]) / 2)
+
+
+def test_proxies_are_explained_as_unit_points_with_orthonormal_directions() -> None:
+    for epoch in fitted():
+        (record,) = epoch.explanations
+        assert isinstance(record, Proxies)
+        assert record.places.shape == (12, 16)
+        torch.testing.assert_close(record.places.norm(dim=1), torch.ones(12))
+        torch.testing.assert_close(record.directions.mT @ record.directions, torch.eye(3).expand(12, 3, 3),
+                                   rtol=0, atol=1e-5)
+
+
+def test_straightening_keeps_what_is_orthonormal_as_it_is() -> None:
+    directions = torch.linalg.qr(torch.randn(20, 16, 3, generator=generator(0, 0))).Q
+    model = _Proxies(torch.randn(20, 16), directions)
+    model.straighten()
+    torch.testing.assert_close(model.directions.detach(), directions, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("change", [{"admission": False}, {"similarity": "binary"}, {"proxies": 0}, {"flat": 5},
+                                    {"n_alpha": 1.0}, {"n_beta": 0.0}, {"scale": 1.0}, {"threshold": 0.5},
+                                    {"similarity_gradient": True}, {"beginning": "random"}, {"proxy_rate": 0.0}],
+                         ids=str)
+def test_every_switch_of_the_ablations_changes_what_is_learnt(change: dict[str, Any]) -> None:
+    usual, other = (fitted(**fields)[-1] for fields in ({}, change))
+    changed = "proxies.places" if change == {"similarity_gradient": True} else "student.weight"
+    assert not torch.equal(usual.state[changed], other.state[changed])
+    assert np.isfinite(list(other.losses.values())).all()
+    if change == {"admission": False}:
+        assert other.losses["admitted"] == 1
+    elif change == {"proxies": 0}:
+        assert other.explanations == ()
+        assert other.losses["proxy loss"] == 0
+
+
+def test_without_a_rate_of_their_own_proxies_stay_where_they_began() -> None:
+    first, last = fitted(proxy_rate=0.0)
+    assert torch.equal(first.state["proxies.places"], last.state["proxies.places"])
+
+
+@pytest.mark.parametrize(("fields", "words"), [
+    ({"flat": 11}, "PLM.flat must be at most the number of candidates 10, got 11"),
+    ({"dimension": 2, "flat": 3}, "PLM.flat must be at most the embedding's dimension 2, got 3"),
+    ({"dimension": 100}, "PLM.dimension must be at most the features' width 64, got 100"),
+    ({"batch": 5}, "PLM needs at least 6 training images in a batch for 10 candidates and groups of 5, got 5"),
+    ({"trains": "encoder"}, "The backbone 'pixels' has nothing to train. Set the field 'trains' to 'head'"),
+])
+def test_what_cannot_work_is_refused_with_the_field_to_change(fields: dict[str, Any], words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        fitted(**fields)
