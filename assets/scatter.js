@@ -93,6 +93,7 @@ class Chart {
     if (moved || differs("segments")) this.points.join(this.segments, this.from, this.to);
     if (recolored || reselected) this.legend.draw();
     this.ask(moved || recolored || reselected || differs("segments"));
+    if (!this.cameraIsFitted) this.rewriteCamera(); // Python, which does not know it, may have written the address anew
     this.root.dataset.drawn = String(turn);
     this.root.dataset.colored = header.color.token;
   }
@@ -213,9 +214,13 @@ class Chart {
 
   moved() {
     this.cameraIsFitted = false;
+    this.rewriteCamera();
+    this.ask();
+  }
+
+  rewriteCamera() {
     clearTimeout(this.writing);
     this.writing = setTimeout(() => this.writeCamera(), 300);
-    this.ask();
   }
 
   writeCamera() { // into the address, without asking Python: a link shows the same part of the map
@@ -565,7 +570,7 @@ class Chart {
     } else if (onMap && event.key === "Enter") {
       const row = this.nearest(width / 2, height / 2, Math.max(width, height));
       if (row !== NONE) this.answers.setTriggerValue("picked", row);
-    } else if (onMap && event.key === "q" && !event.ctrlKey && !event.metaKey) {
+    } else if (onMap && event.key.toLowerCase() === "q" && !event.ctrlKey && !event.metaKey) {
       this.query(this.hovered === NONE ? this.nearest(width / 2, height / 2, Math.max(width, height)) : this.hovered);
     } else if (event.key in tools && !event.ctrlKey && !event.metaKey) this.use(tools[event.key]);
     else if (event.key.length > 1 || event.ctrlKey || event.metaKey) return;

@@ -12,7 +12,7 @@ from pages.parts.figures import lines, ranked, table_behind
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.lesson import multiples, points_picture
 from pages.parts.loading import opened_dataset, told
-from pages.parts.maps import covering_map, go_to
+from pages.parts.maps import UNITS, covering_map, distortion, go_to
 from pages.parts.scatter import Color, Layout, scatter
 from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
@@ -225,6 +225,8 @@ def explore(run_id: str, graph_id: str) -> None:
         st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": run.id})
     else:
         clicks.append(on_the_map(dataset, shown.layout, indices, clusters, found, epsilon))
+        distortion(shown)
+        st.caption(UNITS)
     if was:
         st.markdown(f"**{len(moves):,} images moved** to another cluster since {was}.")
         if len(moves):

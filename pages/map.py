@@ -5,6 +5,7 @@ import streamlit as st
 
 from pages.parts.analyses import frame_words
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
+from pages.parts.columns import own_column
 from pages.parts.figures import curve, curve_names
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.loading import told
@@ -14,6 +15,7 @@ from pages.parts.maps import (
     chosen_color,
     chosen_map,
     colorings,
+    distortion,
     go_to,
     nearest_images,
     new_map,
@@ -47,14 +49,6 @@ def cursor(run: Run, map_id: str, parameter: str, label: str, usual: int = -1) -
     place = round(live_slider(label, 0, count - 1, start, 1, f"{parameter}-{map_id}", play=True, marks=marks))
     into_address(parameter, str(place), str(usual % count))
     return opened_map(run, map_id, place)
-
-
-def distortion(shown: Shown) -> None:
-    """How far a map can be trusted: one number, its halves, and what the map does not say."""
-    trust = 100 * float(shown.projection.trustworthiness[shown.frame].mean())
-    kept = 100 * float(shown.projection.continuity[shown.frame].mean())
-    st.markdown(f"**Distortion {100 - (trust + kept) / 2:.1f} %** · trustworthiness {trust:.1f} % (who is near here is "
-                f"near in the embedding) · continuity {kept:.1f} % (who is near in the embedding is near here)")
 
 
 def draw(shown: Shown, key: str, color: Color, held: Selection, linked: bool, picked: int | None) -> int | None:
@@ -127,6 +121,7 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
             other = cursor(find_run(other_id, runs_folder()), other_map, "frame2", "Moment of the second map", usual)
     with right:
         color = chosen_color(shown, "Colour")
+        own_column(shown.dataset)
     held = selection(shown.dataset)
     picked = picked_image(shown)
     clicks = []

@@ -17,7 +17,7 @@ from pages.parts.choosing import chosen_run, in_address, into_address, number_in
 from pages.parts.figures import histogram, table_behind
 from pages.parts.gallery import Mark, gallery, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
-from pages.parts.maps import UNITS, colorings, covering_map
+from pages.parts.maps import UNITS, colorings, covering_map, distortion
 from pages.parts.scatter import scatter
 from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
@@ -204,6 +204,7 @@ def on_the_map(seen: Seen, ordered: Array, place: int) -> None:
              for number, (row, name) in enumerate(zip(rows, NAMES, strict=True))]
     picked = scatter(seen.dataset, shown.layout, colorings(shown)["weight"](), selection(seen.dataset),
                      "Map with the chosen triplet's two edges", "triplets-map", marks=marks, height=440)
+    distortion(shown)
     st.caption(UNITS)
     opened = ordered[seen.images[0, ordered] == picked]
     if len(opened):

@@ -34,6 +34,9 @@ def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run],
     titles = {run.id: f"{title_of(run.spec())} · {run.id}" for run in done}
     choices = [*([""] if optional else []), *titles]
     wanted = st.query_params.get(parameter, choices[0])
+    if wanted not in choices:
+        st.warning(f"The link names a run that cannot be shown here, {wanted[:60]}: it is gone, not finished, or of "
+                   "another kind. Another one is shown.", icon=":material/link_off:")
     chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
                           format_func=lambda one: titles.get(one, "none"))
     if chosen:

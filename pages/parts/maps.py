@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import streamlit as st
@@ -19,6 +20,7 @@ from pages.parts.analyses import (
 )
 from pages.parts.browser import Array
 from pages.parts.choosing import in_address, into_address, number_in_address
+from pages.parts.columns import column_color, kept_columns
 from pages.parts.gallery import gallery, gallery_selection, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.scatter import Color, Layout
@@ -132,6 +134,14 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> Shown | None:
     return None
 
 
+def distortion(shown: Shown) -> None:
+    """How far a map can be trusted: one number, its halves, and what the map does not say."""
+    trust = 100 * float(shown.projection.trustworthiness[shown.frame].mean())
+    kept = 100 * float(shown.projection.continuity[shown.frame].mean())
+    st.markdown(f"**Distortion {100 - (trust + kept) / 2:.1f} %** · trustworthiness {trust:.1f} % (who is near here is "
+                f"near in the embedding) · continuity {kept:.1f} % (who is near in the embedding is near here)")
+
+
 def colorings(shown: Shown) -> dict[str, Callable[[], Color]]:
     """What a map can be coloured by, first what is usual."""
     dataset, indices, frame, projection = shown.dataset, shown.projection.indices, shown.frame, shown.projection
@@ -149,6 +159,8 @@ def colorings(shown: Shown) -> dict[str, Callable[[], Color]]:
     found["half"] = lambda: _halves(shown)
     if any(isinstance(one, Triplets) for one in shown.run.explanations(_latest(shown.run))):
         found["weight"] = lambda: _weights(shown)
+    for name, values in kept_columns(dataset).items():
+        found[name] = partial(column_color, name, values, indices)
     return found
 
 
@@ -228,7 +240,7 @@ def chosen_color(shown: Shown, label: str) -> Color:
     usual = next(iter(choices))
     wanted = in_address("color", list(choices), usual)
     chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color",
-                          format_func=COLOR_WORDS.__getitem__)
+                          format_func=lambda one: COLOR_WORDS.get(one, one))
     into_address("color", chosen, usual)
     return choices[chosen]()
 

@@ -128,13 +128,13 @@ def test_a_run_of_a_method_that_is_not_known_here_is_listed_and_says_so(
         run = Run(shutil.copytree(done.folder, tmp_path / "runs" / f"20250101-000000-{name}-a1b2c3"))
         run.write_status(run.stored_status().model_copy(update={"state": state}))
         if name != "known":
-            spec = run.spec().model_copy(update={"method": "plm"})
+            spec = run.spec().model_copy(update={"method": "unheard-of"})
             (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     for page in ("home", "retrieval"):
         test = opened(page)
         assert not test.exception
-        assert "plm (a method unknown here)" in texts(test) or page == "retrieval"
+        assert "unheard-of (a method unknown here)" in texts(test) or page == "retrieval"
         assert not test.error
     test = opened("runs", run="20250101-000000-other-a1b2c3")
     assert not test.exception
