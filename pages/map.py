@@ -98,10 +98,9 @@ def changed(first: Shown, second: Shown) -> int | None:
 def exports(shown: Shown, color: Color, held: Selection) -> None:
     title = f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
     chosen = held.ids if len(held.ids) else shown.projection.indices
-    left, right, _ = st.columns([1, 1, 3])
-    with left:
+    with st.container(horizontal=True):
         bring_images(shown)
-    with right:
+        own_column(shown.dataset)
         share([Download("Map as one HTML file", "map.html", "text/html",
                         lambda: map_file(shown.dataset, shown.layout, color, held, title, UNITS)),
                Download("Selection as a list", "selection.csv", "text/csv",
@@ -121,7 +120,6 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
             other = cursor(find_run(other_id, runs_folder()), other_map, "frame2", "Moment of the second map", usual)
     with right:
         color = chosen_color(shown, "Colour")
-        own_column(shown.dataset)
     held = selection(shown.dataset)
     picked = picked_image(shown)
     clicks = []
