@@ -191,6 +191,7 @@ def path_images(dataset: Dataset, indices: Array, clusters: Clusters, graph: vie
 
 
 @st.fragment
+@told()
 def explore(run_id: str, graph_id: str) -> None:
     """The sliders and everything that re-forms with them."""
     run = find_run(run_id, runs_folder())

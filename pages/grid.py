@@ -33,6 +33,7 @@ def in_order_of(grid: ImageGrid, shown: Shown, color: Color) -> Color:
 
 
 @st.fragment
+@told()
 def explore(run_id: str, map_id: str, frame: int, grid_id: str) -> None:
     """The grid, what is picked and what is selected."""
     run = find_run(run_id, runs_folder())

@@ -108,6 +108,7 @@ def exports(shown: Shown, color: Color, held: Selection) -> None:
 
 
 @st.fragment
+@told()
 def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | None) -> None:
     """Everything that moves with the cursor, the colour or the selection."""
     run = find_run(run_id, runs_folder())

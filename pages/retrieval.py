@@ -14,13 +14,11 @@ from pages.parts.loading import opened_retrieval, told
 from pages.parts.sharing import Download, share, table_file
 from udml_core.exporting import embeddings_file
 from udml_core.retrieval import Hit, Retrieval, Which
-from udml_core.runs import Run, list_runs, runs_folder
 
 SUGGESTED = 36
 ANY = -1
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
 MOMENTS: dict[Which, str] = {"initial": "before", "final": "after"}
-ABOUT_IMAGES = ("add", "subtract", "classes", "clusters", "pair")
 SEARCH, FAILURES = "Search", "Failures"
 
 
@@ -164,18 +162,8 @@ def explore(run_id: str) -> None:
                 ask_with(opened, [failures(opened)], "alone")
 
 
-def forget_other_images(before: str | None, run: Run) -> None:
-    """Take what names images or classes out of the address where the run that it was about has another data set."""
-    others = [one for one in list_runs(runs_folder()) if one.id == before]
-    if others and others[0].spec().fingerprint != run.spec().fingerprint:
-        for parameter in ABOUT_IMAGES:
-            into_address(parameter, "")
-
-
 st.title("Retrieval")
 with told():
-    asked_before = st.query_params.get("run")
     chosen = chosen_run()
     if chosen is not None:
-        forget_other_images(asked_before, chosen)
         explore(chosen.id)

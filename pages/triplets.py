@@ -83,6 +83,7 @@ def has_triplets(run: Run) -> bool:
 
 
 @st.fragment
+@told()
 def explore(run_id: str, epoch: int) -> None:
     """The slider, the list, and the chosen triplet."""
     run = find_run(run_id, runs_folder())
@@ -139,10 +140,12 @@ def listed(seen: Seen, violating: Array, alpha: float) -> tuple[int, Array] | No
         return None
     shown = views.first_of_each_anchor(seen.record, ordered)[:SHOWN]
     place = int(number_in_address("triplet", shown[0], 0, len(violating) - 1))
-    tiles = [tile_of(seen.dataset, seen.images[0, one], seen.mark(one), f"{rank}. {seen.shape.angle[one]:.0f}°")
+    badges = {"angle": lambda one: f"{seen.shape.angle[one]:.0f}°", "loss": lambda one: f"{seen.record.loss[one]:.2f}",
+              "weight": lambda one: f"{seen.record.weight[one]:.2f}"}
+    tiles = [tile_of(seen.dataset, seen.images[0, one], seen.mark(one), f"{rank}. {badges[by](one)}")
              for rank, one in enumerate(shown, 1)]
     st.caption(f"The first {len(shown)} anchors, each with its first triplet; click one to look at it. The badge is "
-               "the angle" + ("." if seen.truth is None else "; ✓ the triplet is true to the classes, ✕ it is not."))
+               f"the {by}" + ("." if seen.truth is None else "; ✓ the triplet is true to the classes, ✕ it is not."))
     picked = gallery(seen.dataset, tiles, "Anchors of the first triplets", "triplets-list", 60,
                      chosen=int(seen.images[0, place]), height=240)
     opened = shown[seen.images[0, shown] == picked]

@@ -89,6 +89,7 @@ def going_on(run: Run) -> None:
 
 
 @st.fragment(run_every="1s")
+@told()
 def _watched(run_id: str) -> None:
     run = find_run(run_id, runs_folder())
     live = [one for one in list_analyses(run) if one.status().state in LIVE_STATES]

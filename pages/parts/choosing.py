@@ -14,6 +14,8 @@ from udml_core.runs import Run, list_runs, runs_folder
 
 EVERY_RUN = "Train one, then come back."
 LONGEST_NUMBER = 10
+ABOUT_IMAGES = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet")
+"""What in the address names images or classes, and so means nothing on another data set."""
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -39,11 +41,13 @@ def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run],
                    "another kind. Another one is shown.", icon=":material/link_off:")
     chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
                           format_func=lambda one: titles.get(one, "none"))
-    if chosen:
-        st.query_params[parameter] = chosen
-    else:
-        st.query_params.pop(parameter, None)
-    return next((run for run in done if run.id == chosen), None)
+    run = next((run for run in done if run.id == chosen), None)
+    before = next((one for one in list_runs(runs_folder()) if one.id == st.query_params.get(parameter)), None)
+    if parameter == "run" and run and before and before.spec().fingerprint != run.spec().fingerprint:
+        for about_images in ABOUT_IMAGES:
+            into_address(about_images, "")
+    into_address(parameter, chosen)
+    return run
 
 
 def in_address(parameter: str, choices: Iterable[Choice], default: Choice) -> Choice:

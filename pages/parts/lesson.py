@@ -10,10 +10,12 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from pages.parts.browser import Array
+from pages.parts.choosing import into_address
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
 ALONE = "#8b9098"
 SCALE = 3
+ANSWER, SKIPPED = "answer", "skipped"
 
 
 @dataclass(frozen=True)
@@ -27,13 +29,21 @@ class Question:
 
 
 def predicted(question: Question, key: str) -> bool:
-    """Ask for a prediction; whether the control below is unlocked. It can always be skipped."""
+    """Ask for a prediction; whether the control below is unlocked. It can always be skipped.
+
+    The answer is in the address, so that a link shows the same.
+    """
+    given = st.query_params.get(ANSWER, "")
     with st.container(border=True):
         st.markdown(f"**Before you move anything:** {question.text}")
-        answer = st.radio("Your prediction", question.choices, index=None, key=f"{key}-answer", horizontal=True,
+        kept = int(given) if given.isdecimal() and int(given) < len(question.choices) else None
+        answer = st.radio("Your prediction", question.choices, index=kept, key=f"{key}-answer", horizontal=True,
                           label_visibility="collapsed")
         if answer is None:
-            return st.checkbox("Skip the question", key=f"{key}-skip")
+            skipped = st.checkbox("Skip the question", given == SKIPPED, key=f"{key}-skip")
+            into_address(ANSWER, SKIPPED if skipped else "")
+            return skipped
+        into_address(ANSWER, str(question.choices.index(answer)))
         if answer == question.right:
             st.success(f"Yes. {question.because}", icon=":material/check:")
         else:

@@ -14,6 +14,8 @@ from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
 PARAMETER = "selected"
+OF = 6
+"""A selection in the address begins with so many digits of its data set's fingerprint."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +34,16 @@ def selection(dataset: Dataset) -> Selection:
         _into_address(held)
         return held
     ids = np.zeros(0, dtype=np.int64)
-    token = st.query_params.get(PARAMETER)
+    of, _, token = st.query_params.get(PARAMETER, "").partition(":")
     if token:
         try:
+            if of != dataset.fingerprint[:OF]:
+                raise UserError("The selection in this link is of another data set. Select anew.")
             ids = selections.recall(token, len(dataset))
         except UserError as error:
             st.warning(str(error), icon=":material/link_off:")
-    found = Selection(dataset.fingerprint, ids, 1)
+    newest = held.revision if isinstance(held, Selection) else 0
+    found = Selection(dataset.fingerprint, ids, newest + 1)
     st.session_state["selection"] = found
     return found
 
@@ -53,7 +58,8 @@ def select(fingerprint: str, ids: Array, revision: int | None = None) -> None:
 
 
 def _into_address(held: Selection) -> None:
-    token = selections.keep(held.ids)
+    name = selections.keep(held.ids)
+    token = f"{held.fingerprint[:OF]}:{name}" if name else ""
     if st.query_params.get(PARAMETER, "") == token:
         return
     if token:

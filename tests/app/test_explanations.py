@@ -67,7 +67,7 @@ def opened(page: str, **query: str) -> AppTest:
 
 
 def texts(test: AppTest) -> str:
-    return "\n".join(str(one.value) for kind in ("markdown", "caption", "info", "subheader", "error")
+    return "\n".join(str(one.value) for kind in ("markdown", "caption", "info", "subheader", "error", "warning")
                      for one in test.get(kind))
 
 
@@ -232,3 +232,26 @@ def test_a_triplet_is_drawn_to_scale_and_stays_within_its_picture(numbers: list[
     apex = arc[0] + [0, ARC]
     turned = np.degrees(np.arctan2(*(arc[1] - apex) * [1, -1]))
     assert turned == pytest.approx(angle, abs=0.5)
+
+
+def test_a_selection_of_another_data_set_is_not_taken_for_one_of_this(run: Run) -> None:
+    test = opened("map", run=run.id, selected="000000:1.2.3")
+    assert not test.exception
+    assert "of another data set" in texts(test)
+    assert "3 images selected" not in texts(test)
+    own = run.spec().fingerprint[:6]
+    assert "3 images selected" in texts(opened("map", run=run.id, selected=f"{own}:1.2.3"))
+
+
+def test_a_link_that_names_a_run_that_is_gone_says_so(run: Run) -> None:
+    test = opened("clusters", run="20200101-000000-rpml-000000")
+    assert not test.exception
+    assert "names a run that cannot be shown here" in texts(test)
+
+
+def test_a_lesson_s_answer_is_in_its_link() -> None:
+    closed = "The slider appears when you have answered or skipped"
+    assert closed in texts(opened("lesson_epsilon"))
+    for answer in ("0", "2", "skipped"):
+        assert closed not in texts(opened("lesson_epsilon", answer=answer, epsilon="0.45"))
+    assert closed in texts(opened("lesson_epsilon", answer="9"))
