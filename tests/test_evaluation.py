@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import pearsonr
 from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 from sklearn.metrics import normalized_mutual_info_score
@@ -23,10 +24,12 @@ from udml_core.evaluation import (
     label_purity,
     map_at_r,
     neighbor_stability,
+    neighborhood_purity,
     nmi,
     pairwise_f,
     rankings,
     recall_at_k,
+    similarity_correlation,
     trustworthiness,
 )
 
@@ -314,3 +317,27 @@ def test_few_images_are_judged_by_as_many_neighbors_as_there_are(count: int) -> 
 def test_wrong_input_is_named(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_the_purity_of_neighborhoods_is_a_loop_over_their_sets() -> None:
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 4, 50)
+    neighbors = np.stack([random.permutation(np.delete(np.arange(50), row))[:7] for row in range(50)])
+    members = random.random((50, 7)) < 0.5
+    sets = [labels[[row, *neighbors[row][members[row]]]] for row in range(50)]
+    expected = np.mean([np.bincount(one).max() / len(one) for one in sets])
+    purity, size = neighborhood_purity(neighbors, members, labels)
+    assert purity == pytest.approx(expected)
+    assert size == pytest.approx(np.mean([len(one) for one in sets]))
+    assert neighborhood_purity(neighbors, np.zeros_like(members), labels) == (1.0, 1.0)
+
+
+def test_the_correlation_of_a_similarity_is_scipy_s_over_all_pairs() -> None:
+    random = np.random.default_rng(1)
+    labels = random.integers(0, 3, 40)
+    similarities = random.random((40, 40))
+    similarities = similarities + similarities.T
+    pairs = [(row, column) for row in range(40) for column in range(row)]
+    expected = pearsonr([similarities[one] for one in pairs], [float(labels[i] == labels[j]) for i, j in pairs])
+    assert similarity_correlation(similarities, labels) == pytest.approx(expected.statistic)
+    assert similarity_correlation(labels[:, None] == labels, labels) == pytest.approx(1)

@@ -143,6 +143,29 @@ def label_purity(clusters: Array, labels: Array) -> float:
     return float(_contingency(clusters, labels).max(axis=1).sum() / len(np.asarray(labels)))
 
 
+def neighborhood_purity(neighbors: Array, members: Array, labels: Array) -> tuple[float, float]:
+    """The mean share of each point and its members that carry their majority label, and the mean size of these sets
+    (PLM table 2). Small sets look pure: say the size beside it.
+
+    Args:
+        neighbors: (n, k) rows. members: (n, k) bool, which of them belong. labels: (n,).
+    """
+    labels = np.asarray(labels)
+    inside = np.column_stack([np.ones(len(labels), dtype=bool), members])
+    found = labels[np.column_stack([np.arange(len(labels)), neighbors])]
+    alike = (found[:, :, None] == found[:, None, :]) & inside[:, None, :]
+    majority = np.where(inside, alike.sum(axis=2), 0).max(axis=1)
+    sizes = inside.sum(axis=1)
+    return float((majority / sizes).mean()), float(sizes.mean())
+
+
+def similarity_correlation(similarities: Array, labels: Array) -> float:
+    """Pearson's correlation, over all pairs i < j, of a symmetric similarity (n, n) and whether labels are equal."""
+    labels = np.asarray(labels)
+    pairs = np.triu_indices(len(labels), 1)
+    return float(np.corrcoef(np.asarray(similarities)[pairs], labels[pairs[0]] == labels[pairs[1]])[0, 1])
+
+
 def trustworthiness(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS) -> Array:
     """Per point (n,), how little its k nearest in `embedding` were far in `space`; the mean is scikit-learn's.
 

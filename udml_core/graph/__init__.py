@@ -3,5 +3,7 @@
 from udml_core.graph.authority import AuthorityGraph, AuthorityShift
 from udml_core.graph.linear import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.graph.mutual import mutual_pairs
+from udml_core.graph.walk import walk_similarity
 
-__all__ = ["AuthorityGraph", "AuthorityShift", "linear_neighborhoods", "linear_neighborhoods_at", "mutual_pairs"]
+__all__ = ["AuthorityGraph", "AuthorityShift", "linear_neighborhoods", "linear_neighborhoods_at", "mutual_pairs",
+           "walk_similarity"]
