@@ -92,10 +92,12 @@ def test_the_cursor_moves_map_curves_and_neighbors(page: Page, mapped: Run) -> N
     settle(page)
 
 
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 2000}}], indirect=True, ids=["tall"])
 def test_the_exported_map_opens_from_disk(page: Page, browser: Browser, mapped: Run, tmp_path: Path) -> None:
     page.goto(f"/map?run={mapped.id}&map={epochs_map(mapped)}")
     drawn(page)
     settle(page)
+    page.wait_for_timeout(1000)
     page.get_by_role("button", name="Share and export").click()
     with page.expect_download() as waiting:
         page.get_by_role("button", name="Map as one HTML file").click()

@@ -207,9 +207,13 @@ def _click_first_cell(page: Page, avoid: str) -> None:
     page.mouse.click(x, y)
 
 
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 2000}}], indirect=True, ids=["tall"])
 def test_embeddings_model_index_and_results_can_be_taken_away(page: Page, finished: Run, tmp_path: Path) -> None:
+    """On a tall page that stands still: what opens below a button that moves on may end up out of sight."""
     page.goto(f"/retrieval?run={finished.id}&add=3")
+    expect(after(page)).to_have_count(10)
     settle(page)
+    page.wait_for_timeout(1000)
     page.get_by_role("button", name="Share and export").click()
 
     def taken(label: str) -> Path:
