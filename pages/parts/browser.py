@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -65,6 +66,9 @@ class Message:
         return b"".join([len(head).to_bytes(4, "little"), head, *self._parts])
 
 
+THREAD = "udml-served"
+
+
 class _Served:
     """Content by its address, kept for all pages of this server up to a number of bytes, the longest unused first out.
 
@@ -79,7 +83,10 @@ class _Served:
         self._files: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._bytes = 0
         self._alone = threading.Lock()
-        self._sessionless = ThreadPoolExecutor(1, "udml-served")
+        self._sessionless = ThreadPoolExecutor(1, THREAD)
+        # Streamlit warns of a thread without a session; here that is the point.
+        logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context").addFilter(
+            lambda record: THREAD not in (record.threadName or ""))
 
     def url(self, content: bytes, kind: str, name: str) -> str:
         with self._alone:
