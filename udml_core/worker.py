@@ -182,7 +182,6 @@ class _Work:
         write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
 
-
     def _analyse(self, trained: int) -> None:
         """What is cheap and always wanted: the principal plane of all images, and the graph of the training half."""
         k = getattr(self.method, "n_neighbors", min(GRAPH_NEIGHBORS, trained - 1))

@@ -27,7 +27,8 @@ def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run],
         fits: which runs can be chosen. missing: what to say where none can.
         optional: offer no run at all, too.
     """
-    done = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done" and fits(run)]
+    runs = list_runs(runs_folder())
+    done = [run for run in runs if run.stored_status().state == "done" and fits(run)]
     if not done:
         if not optional:
             st.info(f"{missing} {EVERY_RUN}", icon=":material/lightbulb:")
@@ -42,7 +43,7 @@ def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run],
     chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
                           format_func=lambda one: titles.get(one, "none"))
     run = next((run for run in done if run.id == chosen), None)
-    before = next((one for one in list_runs(runs_folder()) if one.id == st.query_params.get(parameter)), None)
+    before = next((one for one in runs if one.id == st.query_params.get(parameter)), None)
     if parameter == "run" and run and before and before.spec().fingerprint != run.spec().fingerprint:
         for about_images in ABOUT_IMAGES:
             into_address(about_images, "")

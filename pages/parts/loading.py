@@ -72,7 +72,6 @@ def told() -> Iterator[None]:
         st.error(str(error), icon=":material/error:")
 
 
-
 @st.cache_data(max_entries=16, show_spinner=False)
 def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int) -> Split:  # noqa: ARG001
     return make_split(opened_dataset(name), split, select, seed)

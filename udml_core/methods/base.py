@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import annotated_types
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
@@ -54,6 +55,11 @@ class Epoch:
     embedder: Embedder
     explanations: tuple[Explanation, ...]
     state: State
+
+
+def mean_curves(batches: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """An epoch's curves from those of its batches."""
+    return {name: float(np.mean([one[name] for one in batches])) for name in (batches[0] if batches else ())}
 
 
 class Method(BaseModel, ABC):

@@ -16,11 +16,10 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Proxies
-from udml_core.geometry import Grassmann
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State
-from udml_core.methods.baselines import check_directions, principal_directions
+from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
+from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.network import Network, load_module, load_optimizer, module_state, optimizer_state
 from udml_core.neighbors import nearest
@@ -78,7 +77,7 @@ class PLM(Method):
     """Similarity along and across the flats (eq. 2–5), or 1 for members and 0 for others (ablation 2)."""
 
     n_alpha: Annotated[float, Field(ge=0, le=100), Shown(symbol="Nα", step=0.1, high=10)] = 4.0
-    """How sharply similarity decays across a flat (eq. 3). Sharper than along it at every distance from 2Nβ on."""
+    """How sharply similarity decays across a flat (eq. 3). From 2Nβ on that is sharper than along it, near and far."""
 
     n_beta: Annotated[float, Field(ge=0, le=100), Shown(symbol="Nβ", step=0.1, high=10)] = 0.5
     """How sharply similarity decays along a flat (eq. 4)."""
@@ -104,7 +103,7 @@ class PLM(Method):
     views: Annotated[int, Field(ge=2, le=64), Shown(step=1, high=16)] = 4
     """Random views of each image whose frozen features are kept, where only the head trains."""
 
-    beginning: Literal["pca", "random"] = "pca"
+    beginning: Beginning = "pca"
     """Where the projection starts: the principal components, or a random subspace."""
 
     batch_norm: Literal["frozen", "batch"] = "frozen"
@@ -124,11 +123,7 @@ class PLM(Method):
         return batches * step + (7 * images * image_seconds if self.trains_encoder else 0)
 
     def check(self, images: int, width: int | None) -> None:
-        if width is not None and self.dimension > width:
-            raise UserError(f"PLM.dimension must be at most the features' width {width}, got {self.dimension}. Lower "
-                            "the field 'dimension'.")
-        if self.beginning == "pca":
-            check_directions(self.dimension, images, width)
+        check_projection("PLM", self.dimension, self.beginning, images, width)
         if not self.flat <= self.candidates:
             raise UserError(f"PLM.flat must be at most the number of candidates {self.candidates}, got {self.flat}. "
                             "Raise the field 'candidates' or lower 'flat'.")
@@ -172,7 +167,7 @@ class PLM(Method):
             state = {"epoch": torch.tensor(epoch)} | optimizer_state(adam, named)
             for name, module in (("student", student), ("teacher", teacher), ("proxies", model)):
                 state |= module_state(name, module)
-            yield Epoch(epoch, _mean(seen), student.embedder(setting.encoder), model.explained(), state)
+            yield Epoch(epoch, mean_curves(seen), student.embedder(setting.encoder), model.explained(), state)
 
     def _step(self, given: Tensor, student: Network, teacher: Network, model: _Proxies,
               adam: torch.optim.Optimizer) -> dict[str, float]:
@@ -197,10 +192,7 @@ class PLM(Method):
         if self.trains_encoder and not setting.encoder.trainable:
             raise UserError(f"The backbone '{setting.encoder.spec.backbone}' has nothing to train. Set the field "
                             "'trains' to 'head', or choose another backbone.")
-        if self.beginning == "pca":
-            weight = principal_directions(rows, self.dimension)
-        else:
-            weight = Grassmann(rows.shape[1], self.dimension).random(setting.seed)[0]
+        weight = first_projection(rows, self.dimension, self.beginning, setting.seed)
         return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
 
     def _first_proxies(self, points: Tensor, seed: int) -> tuple[Tensor, Tensor]:
@@ -254,7 +246,3 @@ def _embedded(network: Network, data: TrainingData, setting: Setting) -> Tensor:
             given = data.features[rows] if network.encoder is None else data.images(rows)
             parts.append(network(given.to(setting.device)))
     return torch.cat(parts)
-
-
-def _mean(seen: list[dict[str, float]]) -> dict[str, float]:
-    return {name: sum(one[name] for one in seen) / len(seen) for name in seen[0]}

@@ -11,7 +11,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
@@ -23,8 +22,8 @@ from udml_core.explanations import Clusters, Explanation, Triplets
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
 from udml_core.graph import AuthorityGraph
 from udml_core.losses.angular import Weight, WeightedAngular, WeightedAngularEvaluation, weighted_angular_loss
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State
-from udml_core.methods.baselines import check_directions, principal_directions
+from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
+from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.network import load_module, load_optimizer, module_state, optimizer_state
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
@@ -59,7 +58,7 @@ class AuthorityMethod(Method):
     """Weight of a triplet: two bilinear similarities (eq. 25, RPMLv1), or the concatenated triplet (eq. 10), whose
     optimum is the collapse of all weights."""
 
-    beginning: Literal["random", "pca"] = "random"
+    beginning: Beginning = "random"
     """Where the projection starts: a random subspace, as in the paper, or the principal components."""
 
     epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 10
@@ -69,11 +68,7 @@ class AuthorityMethod(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]: ...
 
     def check(self, images: int, width: int | None) -> None:
-        if width is not None and self.dimension > width:
-            raise UserError(f"{type(self).__name__}.dimension must be at most the features' width {width}, "
-                            f"got {self.dimension}. Lower the field 'dimension'.")
-        if self.beginning == "pca":
-            check_directions(self.dimension, images, width)
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return Embedder(setting.encoder, Head(self._first_point(data, setting)[1]))
@@ -83,10 +78,7 @@ class AuthorityMethod(Method):
         rows = unit(data.features)
         self.check(*rows.shape)
         width = rows.shape[1]
-        if self.beginning == "pca":
-            projection = principal_directions(rows, self.dimension)
-        else:
-            projection = Grassmann(width, self.dimension).random(setting.seed)[0]
+        projection = first_projection(rows, self.dimension, self.beginning, setting.seed)
         if self.weight == "bilinear":
             parameter = Euclidean(width, self.dimension, scale=width**-0.5).random(setting.seed + 1)[0]
         else:
@@ -245,7 +237,8 @@ class SRPML(AuthorityMethod):
                 setting.report(min(1.0, (position + 1) / batches))
             embedder = Embedder(network.snapshot(), Head(point[1]), trained=network.trains)
             state = self._state(epoch, point, step, labels) | network.state()
-            yield Epoch(epoch, _mean_curves([one for _, one in seen]), embedder, (*explained, *_used(seen)), state)
+            curves = mean_curves([_curves(one) for _, one in seen])
+            yield Epoch(epoch, curves, embedder, (*explained, *_used(seen)), state)
             explained = ()
 
 
@@ -295,11 +288,6 @@ def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
     """What a person watches: the mean loss, the mean weight (its fall to 0 is the collapse), the violating share."""
     return {"loss": last.value / len(last.argument), "mean weight": float(last.weight.mean()),
             "violating": float((last.argument > 0).float().mean())}
-
-
-def _mean_curves(evaluations: list[WeightedAngularEvaluation]) -> dict[str, float]:
-    curves = [_curves(one) for one in evaluations]
-    return {name: float(np.mean([one[name] for one in curves])) for name in (curves[0] if curves else ())}
 
 
 def _used(seen: list[tuple[Tensor, WeightedAngularEvaluation]]) -> tuple[Triplets, ...]:

@@ -1,0 +1,33 @@
+"""Where a projection starts, for every method that learns one."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor
+
+from udml_core.errors import UserError
+from udml_core.geometry import Grassmann
+from udml_core.methods.baselines import check_directions, principal_directions
+
+Beginning = Literal["random", "pca"]
+
+
+def check_projection(method: str, dimension: int, beginning: Beginning, images: int, width: int | None) -> None:
+    """Refuse a dimension that the features, or for the principal components the images, do not allow.
+
+    Raises:
+        UserError: naming the method's field and what it allows.
+    """
+    if width is not None and dimension > width:
+        raise UserError(f"{method}.dimension must be at most the features' width {width}, got {dimension}. "
+                        "Lower the field 'dimension'.")
+    if beginning == "pca":
+        check_directions(dimension, images, width)
+
+
+def first_projection(rows: Tensor, dimension: int, beginning: Beginning, seed: int) -> Tensor:
+    """Orthonormal columns (d, dimension): the principal components of rows (n, d), or a random subspace."""
+    if beginning == "pca":
+        return principal_directions(rows, dimension)
+    return Grassmann(rows.shape[1], dimension).random(seed)[0]
