@@ -18,6 +18,8 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
+from udml_core.runs import Run, list_runs
+
 ROOT = Path(__file__).resolve().parents[2]
 FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-quic", "--no-first-run",
          "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -49,6 +51,15 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     environment.pop("UDML_DATA", None)
     with serving("app.py", environment) as (url, _):
         yield App(url, home / "runs", environment)
+
+
+@pytest.fixture(scope="session")
+def finished(app: App) -> Run:
+    """A small finished run on the digits, made by the command line on the app's own folders."""
+    done = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
+                       "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
+    assert done.returncode == 0, done.stderr
+    return list_runs(app.runs)[0]
 
 
 @contextmanager

@@ -41,15 +41,6 @@ def until(run: Run, *states: str, seconds: float = 90) -> str:
 
 
 @pytest.fixture(scope="module")
-def finished(app: App) -> Run:
-    """A small finished run on the digits, made by the command line on the app's own folders."""
-    done = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
-                       "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
-    assert done.returncode == 0, done.stderr
-    return newest(app)
-
-
-@pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A flat folder of 120 unlabeled images and one that is broken."""
     folder = tmp_path_factory.mktemp("photographs")

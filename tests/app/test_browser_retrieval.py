@@ -15,8 +15,7 @@ from playwright.sync_api import Locator, Page, TimeoutError, expect
 from pyarrow import parquet
 from sklearn.datasets import load_digits
 
-from tests.app.conftest import App
-from tests.app.test_browser import newest, ours, settle
+from tests.app.test_browser import ours, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -35,15 +34,6 @@ DROP = """(box, text) => {
                              { type: "image/png" }));
   box.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, composed: true, cancelable: true }));
 }"""
-
-
-@pytest.fixture(scope="module")
-def finished(app: App) -> Run:
-    """A small finished run on the digits."""
-    done = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
-                       "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
-    assert done.returncode == 0, done.stderr
-    return newest(app)
 
 
 def picture(index: int, side: int = 8) -> Image.Image:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.triangle import ARC, HEIGHT, WIDTH, triangle
+from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
@@ -21,7 +22,6 @@ from udml_core.graph import AuthorityGraph
 from udml_core.runs import Run
 from udml_core.views import clusters, triplets
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("clusters", "triplets")
 
 
@@ -57,18 +57,6 @@ def bare(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     shutil.rmtree(copy.folder / "analyses")
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     return copy
-
-
-def opened(page: str, **query: str) -> AppTest:
-    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    for name, value in query.items():
-        test.query_params[name] = value
-    return test.run().switch_page(f"pages/{page}.py").run()
-
-
-def texts(test: AppTest) -> str:
-    return "\n".join(str(one.value) for kind in ("markdown", "caption", "info", "subheader", "error", "warning")
-                     for one in test.get(kind))
 
 
 def figures(test: AppTest) -> dict[str, str]:

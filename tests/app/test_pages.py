@@ -6,16 +6,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from streamlit.testing.v1 import AppTest
 
 from pages.parts import loading
+from tests.app.opening import opened, texts
 from tests.running import write_digits
 from udml_core import worker
 from udml_core.data import catalog
 from udml_core.jobs import plan
 from udml_core.runs import Run, create
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "triplets", "retrieval", "lesson_epsilon")
 
 
@@ -55,20 +54,6 @@ def failed(places: Path) -> Run:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_CACHE", str(places / "cache"))
         return small_run(places, epsilon=1.0)
-
-
-def opened(page: str, **query: str) -> AppTest:
-    """A page as app.py shows it."""
-    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    for name, value in query.items():
-        test.query_params[name] = value
-    test.run()
-    return test if page == "home" else test.switch_page(f"pages/{page}.py").run()
-
-
-def texts(test: AppTest) -> str:
-    kinds = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
-    return "\n".join(str(one.value) for kind in kinds for one in test.get(kind))
 
 
 @pytest.mark.parametrize("page", PAGES)

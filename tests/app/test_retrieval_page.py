@@ -7,15 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from streamlit.testing.v1 import AppTest
 
 from pages.parts.asking import Asked, Brought
+from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.explanations import Clusters
 from udml_core.retrieval import Query, Retrieval
 from udml_core.runs import Run
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -36,25 +34,12 @@ def run(places: Path, shared_cache: Path) -> Run:
         return worked(places / "runs", fields={"dimension": 16, "epochs": 2})
 
 
-def opened(run: Run, **query: str) -> AppTest:
-    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
-    test.query_params["run"] = run.id
-    for name, value in query.items():
-        test.query_params[name] = value
-    return test.run().switch_page("pages/retrieval.py").run()
-
-
-def texts(test: AppTest) -> str:
-    return "\n".join(str(one.value) for kind in ("markdown", "caption", "info", "subheader", "success", "error")
-                     for one in test.get(kind))
-
-
 def hits(found: list) -> str:
     return f"{sum(hit.correct for hit in found)} of {len(found)} hits"
 
 
 def test_a_link_shows_the_query_with_both_signs_and_its_hits(run: Run) -> None:
-    test = opened(run, add="3.13", subtract="8", k="20", gallery="all")
+    test = opened("retrieval", run=run.id, add="3.13", subtract="8", k="20", gallery="all")
     assert not test.exception
     expected = Retrieval(run).search(Query((3, 13), (8,)), 20, "final", "all")
     assert f"After training** · {hits(expected)}" in texts(test)
@@ -63,7 +48,7 @@ def test_a_link_shows_the_query_with_both_signs_and_its_hits(run: Run) -> None:
 
 
 def test_each_image_of_the_query_can_change_sides_and_be_taken_out(run: Run) -> None:
-    test = opened(run, add="3.13")
+    test = opened("retrieval", run=run.id, add="3.13")
     test.button(key="turn-13").click().run()
     assert test.query_params["add"] == "3"
     assert test.query_params["subtract"] == "13"
@@ -77,7 +62,7 @@ def test_classes_filter_what_is_found_and_stay_in_the_link(run: Run) -> None:
     retrieval = Retrieval(run)
     label = 8
     allowed = np.asarray(retrieval.dataset.labels) == label
-    test = opened(run, add="3", k="15", classes=str(label))
+    test = opened("retrieval", run=run.id, add="3", k="15", classes=str(label))
     expected = retrieval.search(Query((3,)), 15, "final", "test", allowed)
     assert f"After training** · {hits(expected)}" in texts(test)
     box = next(one for one in test.multiselect if one.label == "Only these classes")
@@ -97,7 +82,7 @@ def test_a_cluster_filters_all_images_and_is_found_again_by_one_of_its_own(run: 
     allowed[train[labels == largest]] = True
     member = int(train[labels == largest][-1])
     asked = int(np.flatnonzero(~allowed)[0])
-    test = opened(run, add=str(asked), clusters=str(member), k="50")
+    test = opened("retrieval", run=run.id, add=str(asked), clusters=str(member), k="50")
     expected = retrieval.search(Query((asked,)), 50, "final", "all", allowed)
     assert f"After training** · {hits(expected)}" in texts(test)
     assert "Clusters group training images only" in texts(test)
@@ -110,13 +95,13 @@ def test_filters_that_leave_nothing_say_so(run: Run) -> None:
     clusters = next(one for one in run.explanations(1) if isinstance(one, Clusters))
     inside = retrieval.split.train[np.asarray(clusters.labels) == clusters.labels[0]]
     absent = next(label for label in range(10) if label not in np.asarray(retrieval.dataset.labels)[inside])
-    test = opened(run, add="3", classes=str(absent), clusters=str(retrieval.split.train[0]))
+    test = opened("retrieval", run=run.id, add="3", classes=str(absent), clusters=str(retrieval.split.train[0]))
     assert not test.exception
     assert "No image passes both filters" in texts(test)
 
 
 def test_an_image_on_both_sides_of_a_link_is_added(run: Run) -> None:
-    test = opened(run, add="3", subtract="3.8")
+    test = opened("retrieval", run=run.id, add="3", subtract="3.8")
     assert not test.exception
     assert f"After training** · {hits(Retrieval(run).search(Query((3,), (8,))))}" in texts(test)
 
@@ -124,7 +109,7 @@ def test_an_image_on_both_sides_of_a_link_is_added(run: Run) -> None:
 def test_the_failures_of_a_link_are_those_of_the_pair(run: Run) -> None:
     atlas = Retrieval(run).atlas("initial")
     pair = atlas.pairs[-1]
-    test = opened(run, view="Failures", misses="initial", pair=f"{pair.own}.{pair.other}")
+    test = opened("retrieval", run=run.id, view="Failures", misses="initial", pair=f"{pair.own}.{pair.other}")
     assert not test.exception
     assert f"{pair.own} taken for {pair.other}" in texts(test)
     shown = {one.label: one.value for one in test.metric}
@@ -143,7 +128,7 @@ def test_the_failures_of_a_link_are_those_of_the_pair(run: Run) -> None:
                                    {"view": "Failures", "pair": "1.1"}, {"view": "nonsense"}, {"gallery": "nowhere"},
                                    {"view": "Failures", "misses": "never"}, {"subtract": "9" * 5000}])
 def test_nonsense_in_a_link_is_survived(run: Run, query: dict[str, str]) -> None:
-    test = opened(run, **({"add": "3"} | query))
+    test = opened("retrieval", run=run.id, **({"add": "3"} | query))
     assert not test.exception
     assert not test.error
 
@@ -151,11 +136,11 @@ def test_nonsense_in_a_link_is_survived(run: Run, query: dict[str, str]) -> None
 def test_without_classes_there_are_no_failures_but_a_search(places: Path, tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "flat", 60, by_class=False)
     unlabeled = worked(places / "runs", method="frozen", dataset=str(folder), split="all")
-    test = opened(unlabeled, add="3", epochs="1")
+    test = opened("retrieval", run=unlabeled.id, add="3", epochs="1")
     assert not test.exception
     assert "**After training**" in texts(test)
     assert "hits" not in texts(test)
-    test = opened(unlabeled, view="Failures")
+    test = opened("retrieval", run=unlabeled.id, view="Failures")
     assert "has no classes" in test.error[0].value
 
 
@@ -163,7 +148,7 @@ def test_a_change_of_data_set_forgets_images_and_classes(run: Run, places: Path,
     folder = write_digits(tmp_path / "other", 60)
     other = worked(places / "runs", method="frozen", dataset=str(folder), split="seen")
     same = worked(places / "runs", method="frozen", split="seen")
-    test = opened(run, add="3", classes="2", k="20")
+    test = opened("retrieval", run=run.id, add="3", classes="2", k="20")
     box = next(one for one in test.selectbox if one.label == "Run")
     box.set_value(same.id).run()
     assert test.query_params["add"] == "3"
