@@ -21,6 +21,7 @@ st.navigation({
         st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
         st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
         st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
+        st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:"),
         st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
     ],

@@ -103,15 +103,20 @@ def chosen_mode() -> Mode:
                                 format_func=MODES.__getitem__) or "alone"
 
 
-def bring_images(opened: Retrieval, mode: Mode) -> None:
-    """Images from the clipboard or from files become part of the query."""
+def brought_now(key: str, most: int, side: Side = "add") -> list[Brought]:
+    """A box for images from outside, and those that were just brought; what is no image is said."""
     found = []
-    for name, content in pasted("query-paste", MOST):
+    for name, content in pasted(key, most):
         with told():
             image = read_given_image(io.BytesIO(content), name)
             image.thumbnail((1024, 1024))
-            digest = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-            found.append(Brought(digest, name, image, "subtract" if mode == "subtract" else "add"))
+            found.append(Brought(hashlib.sha1(content, usedforsecurity=False).hexdigest(), name, image, side))
+    return found
+
+
+def bring_images(opened: Retrieval, mode: Mode) -> None:
+    """Images from the clipboard or from files become part of the query."""
+    found = brought_now("query-paste", MOST, "subtract" if mode == "subtract" else "add")
     if found:
         ask(asked_now(opened).with_files(found, mode))
 
@@ -143,10 +148,15 @@ def _card(opened: Retrieval, query: Asked, one: int | Brought, side: Side) -> No
 def query_of(opened: Retrieval, asked: Asked, which: Which) -> Query:
     """The query for one of the run's two embeddings."""
     def sides(side: Side) -> tuple[int | Array, ...]:
-        return tuple(one if isinstance(one, int) else _embedded(str(opened.run.folder), one.digest, which, opened, one)
+        return tuple(one if isinstance(one, int) else embedded(opened, one, which)
                      for one in asked.parts(side))
 
     return Query(sides("add"), sides("subtract"))
+
+
+def embedded(opened: Retrieval, one: Brought, which: Which) -> Array:
+    """The embedding (l,) of an image from outside, computed once."""
+    return _embedded(str(opened.run.folder), one.digest, which, opened, one)
 
 
 @st.cache_data(max_entries=200, show_spinner="Embedding …")

@@ -19,7 +19,7 @@ CURVE_WORDS = {
     "violating": "Triplets that violate their angle", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
     "effective rank": "Effective rank", "neighbor stability": "Neighbors kept since last epoch",
-    "mutual pairs": "Mutual pairs",
+    "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",
 }
 HIDDEN = ("epoch", "seconds")
 EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi", "f", "purity", "trustworthiness",

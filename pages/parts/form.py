@@ -37,7 +37,7 @@ def _widget(field: Described, key: str) -> Any:
         return st.selectbox(label, field.choices, field.choices.index(field.default), help=text, key=key)
     if field.kind is bool:
         return st.toggle(label, field.default, help=text, key=key)
-    low, high, step = _range(field)
+    low, high, step = slider_range(field)
     if field.shown.logarithmic:
         return st.select_slider(label, _decades(low, high, field.default), field.default, help=text, key=key,
                                 format_func=lambda value: f"{value:g}")
@@ -46,7 +46,7 @@ def _widget(field: Described, key: str) -> Any:
     return st.slider(label, float(low), float(high), float(field.default), float(step), help=text, key=key)
 
 
-def _range(field: Described) -> tuple[float, float, float]:
+def slider_range(field: Described) -> tuple[float, float, float]:
     """A slider's ends and step: the shown ones, else the bounds, moved inwards where they are excluded."""
     shown = field.shown
     step = shown.step or (1 if field.kind is int else 0.01)

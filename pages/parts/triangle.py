@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import math
 
-import streamlit as st
-
 from pages.parts.browser import Array
+from pages.parts.drawing import LIGHT, Colors, show_drawing, svg
 
 WIDTH, HEIGHT, EDGE, ARC = 340, 300, 46, 34
-LIGHT, DARK = ("#0b1220", "#0072b2", "#d55e00", "#00805d"), ("#e8edf2", "#56b4e9", "#ff9248", "#2fd0a0")
-"""Ink, the true triangle, the symmetrized one, and α, on a light page and on a dark one."""
 
 
-def triangle(corners: Array, alpha: float, angle: float, colors: tuple[str, str, str, str] = LIGHT) -> str:
+def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT) -> str:
     """The SVG of a triplet: its true triangle, the symmetrized one with the angle that counts as an arc between its
     median and a side, and where the negative would have to be for exactly α.
 
@@ -49,15 +46,11 @@ def triangle(corners: Array, alpha: float, angle: float, colors: tuple[str, str,
                      f"{word}</text>")
     verdict = "&gt;" if angle > alpha else "≤"
     parts.append(f'<text x="8" y="18" font-size="13">angle {angle:.1f}° {verdict} α {alpha:g}°</text>')
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-            f'fill="{ink}" font-family="sans-serif">{"".join(parts)}</svg>')
+    return svg(WIDTH, HEIGHT, ink, parts)
 
 
 def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: str) -> None:
     """Show a triplet's drawing, with a way to keep it."""
-    picture = triangle(corners, alpha, angle, DARK if st.context.theme.type == "dark" else LIGHT)
     verdict = "violates" if angle > alpha else "satisfies"
-    st.markdown(f"**{title}**")
-    st.image(picture, alt=f"{title}: the angle is {angle:.1f}°, which {verdict} α = {alpha:g}°.")
-    st.download_button("Save as SVG", triangle(corners, alpha, angle), f"{key}.svg", "image/svg+xml",
-                       icon=":material/download:", key=key, on_click="ignore")
+    show_drawing(lambda colors: triangle(corners, alpha, angle, colors), title,
+                 f"{title}: the angle is {angle:.1f}°, which {verdict} α = {alpha:g}°.", key)

@@ -4,7 +4,11 @@
         --row "RPML=rpml" --row "RPML, start PCA=rpml beginning=pca"
 
 A row is NAME=METHOD FIELD=VALUE … and may set the encoder's image size with @size=N. Frozen, PCA of the same width and
-the start stand in every run's evaluation and are written once a seed.
+the start stand in every run's evaluation and are written once a seed. `--table` adds the rows of a paper's ablation,
+each with what is given behind `--with` (fields, @size):
+
+    python -m tests.benchmarks.zero_shot birds100 --out assets/results/birds100-plm-ablation.json \\
+        --table plm-ablation --with "epochs=10"
 """
 
 from __future__ import annotations
@@ -24,22 +28,38 @@ from udml_core.data import catalog
 from udml_core.jobs import plan
 from udml_core.runs import create, installed_versions, jsonable
 
+TABLES = {
+    "plm-ablation": {  # PLM's table 3
+        "Full": "plm", "No admission": "plm admission=false", "Binary similarity": "plm similarity=binary",
+        "Both": "plm admission=false similarity=binary"},
+    "plm-fields": {  # PLM's figure 3: each field alone, the others as they are by default
+        "as the defaults": "plm", "proxies' step × 100": "plm proxy_rate=100.0",
+        **{f"Nρ = {count}": f"plm proxies={count}" for count in (0, 1, 10, 500)},
+        **{f"m = {flat}": f"plm flat={flat}" for flat in (1, 2, 5, 7)},
+        **{f"Nα = {alpha:g}, Nβ = {beta:g}": f"plm n_alpha={alpha} n_beta={beta}"
+           for alpha, beta in ((4.0, 0.0), (4.0, 2.0), (4.0, 4.0), (1.0, 0.5), (0.5, 0.5), (8.0, 0.5))},
+        **{f"δ = {scale:g}": f"plm scale={scale}" for scale in (0.2, 0.5, 1.0)}},
+}
 MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
-    parser.add_argument("--row", action="append", required=True)
+    parser.add_argument("--row", action="append", default=[])
+    parser.add_argument("--table", choices=TABLES)
+    parser.add_argument("--with", dest="common", default="")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    rows = dict(row.split("=", 1) for row in given.row) | (TABLES[given.table] if given.table else {})
+    if not rows:
+        parser.error("at least one --row, or a --table, is needed")
     dataset = catalog.load(given.dataset)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for row in given.row:
-            name, _, words = row.partition("=")
-            method, *settings = words.split()
+        for name, words in rows.items():
+            method, *settings = f"{words} {given.common}".split()
             size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
             fields = _parsed([one for one in settings if not one.startswith("@")])
             found = []
@@ -52,7 +72,7 @@ def main() -> None:
                 rows, _ = run.metrics()
                 found.append({"seed": seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
                               "curves": rows})
-            results[name] = {"row": words, "runs": found, "summary": summary(found)}
+            results[name] = {"row": f"{words} {given.common}".strip(), "runs": found, "summary": summary(found)}
             given.out.write_text(json.dumps(jsonable(record(given, dataset.title, results)), indent=1) + "\n")
 
 

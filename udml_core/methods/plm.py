@@ -58,8 +58,9 @@ class PLM(Method):
     learning_rate: Annotated[float, Field(gt=0, le=1), Shown(symbol="η", low=1e-6, high=0.01, logarithmic=True)] = 1e-4
     """Step of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
 
-    proxy_rate: Annotated[float, Field(ge=0, le=10_000), Shown(step=10, high=1000)] = 100.0
-    """How many times larger the step on proxies and their directions is."""
+    proxy_rate: Annotated[float, Field(ge=0, le=10_000), Shown(step=1, high=100)] = 1.0
+    """How many times larger the step on proxies and their directions is. The paper has 100; measured here, all proxies
+    then leave the data and meet in one point (see the curve of their mean distance), where they stand for nothing."""
 
     candidates: Annotated[int, Field(ge=1, le=200), Shown(symbol="k", step=1, high=50)] = 10
     """Nearest embeddings of a batch that may enter a linear neighborhood."""
@@ -167,7 +168,8 @@ class PLM(Method):
             state = {"epoch": torch.tensor(epoch)} | optimizer_state(adam, named)
             for name, module in (("student", student), ("teacher", teacher), ("proxies", model)):
                 state |= module_state(name, module)
-            yield Epoch(epoch, mean_curves(seen), student.embedder(setting.encoder), model.explained(), state)
+            yield Epoch(epoch, mean_curves(seen) | model.spread(), student.embedder(setting.encoder),
+                        model.explained(), state)
 
     def _step(self, given: Tensor, student: Network, teacher: Network, model: _Proxies,
               adam: torch.optim.Optimizer) -> dict[str, float]:
@@ -231,6 +233,12 @@ class _Proxies(nn.Module):
         with torch.no_grad():
             q, r = torch.linalg.qr(self.directions)
             self.directions.copy_(q * torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1.0, 1.0)[:, None])
+
+    def spread(self) -> dict[str, float]:
+        """How far apart two proxies are on average: near 0, all stand for the same, or for nothing."""
+        if len(self.places) < 2:
+            return {}
+        return {"proxy spread": torch.pdist(unit(self.places.detach())).mean().item()}
 
     def explained(self) -> tuple[Proxies, ...]:
         if not len(self.places):

@@ -1,0 +1,337 @@
+"""Why two images are similar: an image's linear neighborhood, and how a second one lies along it and across it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from PIL import Image
+
+from pages.parts.asking import Brought, brought_now, embedded
+from pages.parts.browser import Array
+from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
+from pages.parts.figures import table_behind
+from pages.parts.flat import because, contours, direction_images, flat_picture, heat_picture, quality_bars, show_split
+from pages.parts.form import label_of, slider_range
+from pages.parts.gallery import Mark, gallery, mark_of, tile_of
+from pages.parts.loading import opened_dataset, opened_retrieval, opened_split, told
+from pages.parts.maps import UNITS, colorings, covering_map, distortion
+from pages.parts.proxies import explore_proxies, proxies_of
+from pages.parts.scatter import scatter
+from pages.parts.selection import selection
+from pages.parts.sharing import Download, share, table_file
+from pages.parts.slider import live_slider
+from udml_core.data.dataset import Dataset
+from udml_core.explanations import LinearNeighborhoods
+from udml_core.methods import PLM, describe
+from udml_core.retrieval import Which
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.views import neighborhoods as views
+
+NEAREST, MOST, SHOWN, SIDES = 200, 50, 48, 5
+SET, LARGEST_SET = 60, 150
+COUNTED = (10, 50, 200)
+EMBEDDINGS: dict[Which, str] = {"final": "after training", "initial": "before training"}
+SLIDERS = ("candidates", "flat", "threshold", "n_alpha", "n_beta")
+BROUGHT = "neighborhoods-brought"
+
+
+@dataclass(frozen=True)
+class Looked:
+    """What is looked at: a run's embedding, the first image (one of the data set, or one from outside), its nearest.
+
+    index: −1 for an image from outside. image: None for one of the data set.
+    """
+
+    run: Run
+    dataset: Dataset
+    which: Which
+    index: int
+    name: str
+    image: Image.Image
+    around: views.Surroundings
+
+    @property
+    def near(self) -> Array:
+        """The data set positions of its nearest, by cosine."""
+        return self.around.rows[1:]
+
+    @cached_property
+    def same(self) -> Array | None:
+        """Which of the nearest are of its class."""
+        labels = self.dataset.labels
+        return None if labels is None or self.index < 0 else labels[self.near] == labels[self.index]
+
+    def mark(self, index: int) -> Mark:
+        return mark_of(self.dataset, index, self.index) if self.index >= 0 else ""
+
+
+@st.cache_resource(max_entries=16, show_spinner="Searching the nearest …")
+def surroundings(folder: str, which: Which, image: int | str, count: int, _place: Array | None) -> views.Surroundings:
+    """An image, by its position or by the digest of its file, whose place is given, with its nearest, each with its
+    candidates."""
+    embedding = find_run(folder, runs_folder()).embeddings(which)
+    if isinstance(image, int):
+        return views.surroundings(embedding, np.append(image, views.nearest_rows(embedding, image, count)), MOST)
+    assert _place is not None
+    return views.surroundings(embedding, views.nearest_rows(embedding, _place, count), MOST, _place)
+
+
+@st.cache_resource(max_entries=16, show_spinner="Searching the candidates …")
+def surroundings_of(folder: str, which: Which, rows: tuple[int, ...]) -> views.Surroundings:
+    """Images of the data set with the candidates of each."""
+    return views.surroundings(find_run(folder, runs_folder()).embeddings(which), np.array(rows), MOST)
+
+
+def first_image(run: Run, dataset: Dataset, which: Which) -> Looked:
+    """What is looked at: an image that was brought, the one in the address, or the first of the test half."""
+    brought: Brought | None = st.session_state.get(BROUGHT)
+    folder = str(run.folder)
+    if brought is not None:
+        place = embedded(opened_retrieval(run.id), brought, which)
+        around = surroundings(folder, which, brought.digest, NEAREST, place)
+        return Looked(run, dataset, which, -1, brought.name, brought.image, around)
+    usual = int(opened_split(run).test[0])
+    index = int(number_in_address("picked", usual, 0, len(dataset) - 1))
+    around = surroundings(folder, which, index, NEAREST, None)
+    return Looked(run, dataset, which, index, dataset.caption(index), dataset.images[index], around)
+
+
+def sliders(run: Run) -> views.Geometry:
+    """The geometry, as the run has it where it is PLM's, else as PLM has it by default; kept in the address."""
+    fields = {field.name: field for field in describe(PLM)}
+    given = run.spec().build_method().model_dump()
+    values = {}
+    for row in (SLIDERS[:3], SLIDERS[3:]):
+        for column, name in zip(st.columns(len(row)), row, strict=True):
+            field = fields[name]
+            low, high, step = slider_range(field)
+            usual = float(given.get(name, field.default))
+            with column:
+                values[name] = live_slider(label_of(field), low, high, number_in_address(name, usual, low, high), step,
+                                           f"geometry-{name}", marks={usual: "this run" if name in given
+                                                                          else "PLM's default"})
+            into_address(name, f"{values[name]:g}", f"{usual:g}")
+    return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
+                          values["n_beta"])
+
+
+def on_the_map(looked: Looked, hoods: LinearNeighborhoods) -> int | None:
+    """The image, its members and those that were refused, among all images."""
+    shown = covering_map(looked.run, np.arange(len(looked.dataset)))
+    if shown is None:
+        st.page_link("pages/map.py", label="Compute a map of all images, and this image is shown on it",
+                     icon=":material/scatter_plot:", query_params={"run": looked.run.id})
+        return None
+    members = hoods.neighbors[0][hoods.members[0]].tolist()
+    marks = [{"row": int(index), "word": "", "lines": []} for index in hoods.neighbors[0][~hoods.members[0]]]
+    if looked.index >= 0:
+        marks.append({"row": looked.index, "word": "the image", "lines": members})
+    picked = scatter(looked.dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(looked.dataset),
+                     f"Map of all images, with {looked.name} joined to its members", "neighborhood-map", marks=marks,
+                     height=430)
+    distortion(shown)
+    st.caption(UNITS)
+    return picked
+
+
+def flat_view(looked: Looked, hoods: LinearNeighborhoods) -> None:
+    """The candidates in the image's own basis."""
+    inside, across = views.coordinates(looked.around, hoods)
+    directions = False
+    if inside.shape[1] > 2:
+        words = {"height": "flat and height over it", "directions": "three directions"}
+        directions = st.segmented_control("Axes", list(words), default="height", required=True, key="neighborhood-axes",
+                                          format_func=words.__getitem__) == "directions"
+    flat_picture(inside, across, hoods, [looked.dataset.caption(int(one)) for one in hoods.neighbors[0]], directions)
+
+
+def candidates(looked: Looked, hoods: LinearNeighborhoods) -> int | None:
+    """Members and refused as images, with their quality; the one that was just picked."""
+    members, images = hoods.members[0], hoods.neighbors[0]
+    across = views.coordinates(looked.around, hoods)[1]
+    clicks = []
+    for column, among, word, values, label in zip(
+            st.columns(2), (members, ~members), ("Members", "Refused"), (hoods.quality[0], hoods.worst[0]),
+            ("quality in the final flat", "worst quality in the set at its test, below T"), strict=True):
+        with column:
+            st.markdown(f"**{word}: {among.sum()}** · the badge is the rank by distance and the {label}")
+            if among.any():
+                tiles = [tile_of(looked.dataset, images[rank], looked.mark(images[rank]),
+                                 f"{rank + 1}. {100 * values[rank]:.0f} %") for rank in np.flatnonzero(among)]
+                clicks.append(gallery(looked.dataset, tiles, word, f"neighborhood-{word.lower()}", 76))
+    table_behind("The candidates as a table", pd.DataFrame({
+        "Rank": np.arange(1, len(members) + 1), "Image": [looked.dataset.caption(int(one)) for one in images],
+        "Member": members, "Worst quality at its test, %": (100 * hoods.worst[0]).round(1),
+        "Its quality in the final flat, %": (100 * hoods.quality[0]).round(1), "Off the flat": across.round(4)}))
+    return next((one for one in clicks if one is not None), None)
+
+
+def meanings(looked: Looked, hoods: LinearNeighborhoods) -> int | None:
+    """The images that each direction of the flat leads to; the one that was just picked."""
+    st.subheader("What each direction means")
+    st.caption(f"Of the {len(looked.near)} nearest, the {SIDES} on either side that lie most purely in a direction, "
+               "from one end through the image to the other. The badge is the share of the squared distance that lies "
+               "in it: near 100 % the direction alone leads there, at a few percent it means little.")
+    clicks = []
+    for number, along in enumerate(views.along_directions(looked.around.centers[1:], looked.around.centers[0],
+                                                          hoods.basis[0], SIDES), 1):
+        clicks.append(direction_images(looked.dataset, looked.near[along.places], along, number, "neighborhood",
+                                       looked.index))
+    return next((one for one in clicks if one is not None), None)
+
+
+def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geometry) -> None:
+    """Two images: v split by both flats, to scale, and why they are similar."""
+    st.subheader("Why these two are similar")
+    usual = int(np.append(hoods.neighbors[0][~hoods.members[0]], looked.near[0])[0])
+    index = int(number_in_address("second", usual, 0, len(looked.dataset) - 1))
+    index = usual if index == looked.index else index
+    alone = surroundings_of(str(looked.run.folder), looked.which, (index,))
+    theirs = alone.neighborhoods(geometry)
+    if theirs.basis.shape != hoods.basis[:1].shape:  # an image from outside has one candidate more in a tiny data set
+        st.caption("Too few images for this neighborhood.")
+        return
+    found = views.pair(np.concatenate([looked.around.centers[:1], alone.centers]),
+                       np.concatenate([hoods.basis[:1], theirs.basis]), geometry)
+    st.markdown(f"**{looked.name}** and **{looked.dataset.caption(index)}** · click any image on this page to make it "
+                "the second one.")
+    pictures = (looked.image, looked.dataset.images[index])
+    for column, first in zip(st.columns(2), (True, False), strict=True):
+        with column:
+            show_split(found, pictures, first)
+    st.markdown(because(found))
+    st.caption("Both drawings are to scale and have the same scale. Blue: the flat, and p, the way along it. Orange: "
+               "o, the way across. Dashed: the whole way.")
+    rows = [(part.along, part.across, part.alpha, part.beta, part.similarity) for part in (found.first, found.other)]
+    table_behind("The pair as a table", pd.DataFrame(
+        [(whose, *row) for whose, row in zip(("first image's", "second image's"), rows, strict=True)],
+        columns=["In the flat of the", "Along, p", "Across, o", "α", "β", "s′"]))
+    with st.container(horizontal=True):
+        if st.button("Look at the second one", icon=":material/swap_horiz:", key="neighborhood-swap"):
+            st.session_state.pop(BROUGHT, None)
+            into_address("picked", str(index))
+            into_address("second", str(looked.index) if looked.index >= 0 else "")
+            st.rerun(scope="fragment")
+        if st.button("Search with it", icon=":material/image_search:", key="neighborhood-search"):
+            search_with(looked.dataset, index)
+
+
+def rankings(looked: Looked, similar: Array) -> int | None:
+    """The nearest by s beside the nearest by cosine, and what each gets right."""
+    st.subheader(f"The {len(looked.near)} nearest, by s and by cosine")
+    by_s = np.argsort(-similar, kind="stable")
+    clicks = []
+    for column, words, order, values in zip(st.columns(2), ("By s, along the flats", "By cosine"),
+                                            (by_s, np.arange(len(by_s))), (similar, None), strict=True):
+        with column:
+            right = ""
+            if looked.same is not None:
+                counts = tuple(count for count in COUNTED if count <= len(order))
+                found = views.hits(looked.same[order], counts)
+                right = " · of its class: " + ", ".join(f"**{hit}** of {count}"
+                                                        for hit, count in zip(found, counts, strict=True))
+            st.markdown(f"**{words}**{right}")
+            tiles = []
+            for rank, place in enumerate(order[:SHOWN].tolist()):
+                moved = place - rank
+                badge = f"{rank + 1}." if values is None else f"{rank + 1}. {values[place]:.2f}" + (
+                    f" ↑{moved}" if moved > 0 else f" ↓{-moved}" if moved < 0 else "")
+                index = int(looked.near[place])
+                tiles.append(tile_of(looked.dataset, index, looked.mark(index), badge))
+            clicks.append(gallery(looked.dataset, tiles, words, f"ranking-{'cosine' if values is None else 's'}", 88,
+                                  height=360))
+    st.caption("Arrows: how many places an image rises or falls against the cosine's order."
+               + (" ✓ it is of the image's class, ✕ it is not." if looked.same is not None else ""))
+    return next((one for one in clicks if one is not None), None)
+
+
+def heat_map(looked: Looked, geometry: views.Geometry) -> None:
+    """s among a set against the true classes."""
+    st.subheader("s against the true classes")
+    labels = looked.dataset.labels
+    if labels is None:
+        st.caption("These images have no classes to hold similarities against.")
+        return
+    held = selection(looked.dataset).ids
+    chosen = held if 1 < len(held) <= LARGEST_SET else np.unique(np.append(
+        looked.near[:SET], [looked.index] if looked.index >= 0 else []).astype(np.int64))
+    found = views.heat(surroundings_of(str(looked.run.folder), looked.which, tuple(chosen.tolist())), geometry,
+                       labels[chosen])
+    which = "The selected images" if chosen is held else (
+        f"The image's {SET} nearest; select 2 to {LARGEST_SET} images on a map to see those")
+    st.caption(f"{which}. Blocks on the diagonal are the classes.")
+    heat_picture(found, [looked.dataset.class_names[one] for one in np.unique(labels[chosen])])
+    if np.isfinite(found.correlation):
+        st.markdown(f"Mean s within a class **{found.within:.3f}**, between classes **{found.between:.3f}**; "
+                    f"correlation with the true similarity **{found.correlation:.2f}** (1 would be perfect).")
+
+
+@st.fragment
+@told()
+def explore(run_id: str, which: Which) -> None:
+    """The sliders, the image, and everything that re-forms with them."""
+    run = find_run(run_id, runs_folder())
+    dataset = opened_dataset(run.spec().dataset)
+    if len(dataset) < 3:
+        st.info("A neighborhood needs at least 3 images.", icon=":material/info:")
+        return
+    found = brought_now("neighborhood-paste", 1)
+    if found:
+        st.session_state[BROUGHT] = found[0]
+    looked = first_image(run, dataset, which)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.image(looked.image, width=96, alt=f"The image that is looked at: {looked.name}")
+        st.markdown(f"**{looked.name}**  \nClick a point on the map to look at another image.")
+        if looked.index < 0 and st.button("Take it away", icon=":material/close:", key="neighborhood-away"):
+            st.session_state.pop(BROUGHT)
+            st.rerun(scope="fragment")
+    geometry = sliders(run)
+    usable = geometry.within(looked.around.candidates.shape[1], looked.around.points.shape[1])
+    if usable != geometry:
+        st.caption(f"Used: k = {usable.candidates}, m = {usable.flat}; more than k candidates or dimensions there are "
+                   "not.")
+    hoods = looked.around.neighborhoods(usable)
+    similar = views.similarities(looked.around, hoods, usable)[1:]
+    left, right = st.columns(2, gap="medium")
+    with left:
+        picked = on_the_map(looked, hoods)
+    with right:
+        flat_view(looked, hoods)
+        quality_bars(hoods, usable.threshold, usable.flat)
+    clicks = [candidates(looked, hoods)]
+    second_image(looked, hoods, usable)
+    clicks += [meanings(looked, hoods), rankings(looked, similar)]
+    heat_map(looked, usable)
+    with st.expander("Lines of equal similarity in a plane", icon=":material/lens_blur:"):
+        st.caption("A point in the middle whose flat is the horizontal axis, at the Nα and Nβ above. From Nα = 2Nβ on "
+                   "similarity falls faster across the flat than along it at every distance; below that, not far away.")
+        contours(usable.n_alpha, usable.n_beta)
+    share([Download("The nearest as a table", "neighborhood.csv", "text/csv", lambda: table_file(
+        dataset, looked.near, {"similarity": similar, "cosine rank": np.arange(1, len(similar) + 1)}))],
+          "neighborhood")
+    second = next((one for one in clicks if one is not None), None)
+    if picked is not None:
+        st.session_state.pop(BROUGHT, None)
+        into_address("picked", str(picked))
+    if second is not None:
+        into_address("second", str(second))
+    if picked is not None or second is not None:
+        st.rerun(scope="fragment")
+
+
+st.title("Neighborhoods")
+with told():
+    run = chosen_run()
+    if run is not None:
+        usual: Which = "final"
+        which = in_address("embedding", list(EMBEDDINGS), usual)
+        which = st.segmented_control("Embedding", list(EMBEDDINGS), default=which, required=True,
+                                     key="neighborhood-embedding", format_func=EMBEDDINGS.__getitem__) or usual
+        into_address("embedding", which, usual)
+        explore(run.id, which)
+        if proxies_of(run) is not None:
+            explore_proxies(run.id)
