@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.asking import Brought, brought_now, embedded
+from pages.parts.asking import LOOKED_AT, Brought, brought_now, embedded
 from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
 from pages.parts.figures import table_behind
@@ -36,7 +36,6 @@ SET, LARGEST_SET = 60, 150
 COUNTED = (10, 50, 200)
 EMBEDDINGS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 SLIDERS = ("candidates", "flat", "threshold", "n_alpha", "n_beta")
-BROUGHT = "neighborhoods-brought"
 
 
 @dataclass(frozen=True)
@@ -88,7 +87,7 @@ def surroundings_of(folder: str, which: Which, rows: tuple[int, ...]) -> views.S
 
 def first_image(run: Run, dataset: Dataset, which: Which) -> Looked:
     """What is looked at: an image that was brought, the one in the address, or the first of the test half."""
-    brought: Brought | None = st.session_state.get(BROUGHT)
+    brought: Brought | None = st.session_state.get(LOOKED_AT)
     folder = str(run.folder)
     if brought is not None:
         place = embedded(opened_retrieval(run.id), brought, which)
@@ -98,6 +97,14 @@ def first_image(run: Run, dataset: Dataset, which: Which) -> Looked:
     index = int(number_in_address("picked", usual, 0, len(dataset) - 1))
     around = surroundings(folder, which, index, NEAREST, None)
     return Looked(run, dataset, which, index, dataset.caption(index), dataset.images[index], around)
+
+
+def look_at(index: int = -1, second: int = -1) -> None:
+    """Make an image of the data set the first one, in place of one from outside; and another the second."""
+    st.session_state.pop(LOOKED_AT, None)
+    for name, value in (("picked", index), ("second", second)):
+        if value >= 0:
+            into_address(name, str(value))
 
 
 def sliders(run: Run) -> views.Geometry:
@@ -211,11 +218,8 @@ def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geo
         [(whose, *row) for whose, row in zip(("first image's", "second image's"), rows, strict=True)],
         columns=["In the flat of the", "Along, p", "Across, o", "α", "β", "s′"]))
     with st.container(horizontal=True):
-        if st.button("Look at the second one", icon=":material/swap_horiz:", key="neighborhood-swap"):
-            st.session_state.pop(BROUGHT, None)
-            into_address("picked", str(index))
-            into_address("second", str(looked.index) if looked.index >= 0 else "")
-            st.rerun(scope="fragment")
+        st.button("Look at the second one", icon=":material/swap_horiz:", key="neighborhood-swap", on_click=look_at,
+                  args=(index, looked.index))
         if st.button("Search with it", icon=":material/image_search:", key="neighborhood-search"):
             search_with(looked.dataset, index)
 
@@ -276,19 +280,15 @@ def explore(run_id: str, which: Which) -> None:
     """The sliders, the image, and everything that re-forms with them."""
     run = find_run(run_id, runs_folder())
     dataset = opened_dataset(run.spec().dataset)
-    if len(dataset) < 3:
-        st.info("A neighborhood needs at least 3 images.", icon=":material/info:")
-        return
     found = brought_now("neighborhood-paste", 1)
     if found:
-        st.session_state[BROUGHT] = found[0]
+        st.session_state[LOOKED_AT] = found[0]
     looked = first_image(run, dataset, which)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.image(looked.image, width=96, alt=f"The image that is looked at: {looked.name}")
         st.markdown(f"**{looked.name}**  \nClick a point on the map to look at another image.")
-        if looked.index < 0 and st.button("Take it away", icon=":material/close:", key="neighborhood-away"):
-            st.session_state.pop(BROUGHT)
-            st.rerun(scope="fragment")
+        if looked.index < 0:
+            st.button("Take it away", icon=":material/close:", key="neighborhood-away", on_click=look_at)
     geometry = sliders(run)
     usable = geometry.within(looked.around.candidates.shape[1], looked.around.points.shape[1])
     if usable != geometry:
@@ -315,8 +315,7 @@ def explore(run_id: str, which: Which) -> None:
           "neighborhood")
     second = next((one for one in clicks if one is not None), None)
     if picked is not None:
-        st.session_state.pop(BROUGHT, None)
-        into_address("picked", str(picked))
+        look_at(picked)
     if second is not None:
         into_address("second", str(second))
     if picked is not None or second is not None:

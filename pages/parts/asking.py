@@ -24,6 +24,8 @@ MODES: dict[Mode, str] = {"alone": "asks with it", "add": "+ adds it", "subtract
 SIGNS: dict[Side, str] = {"add": "+", "subtract": "−"}
 OTHER: dict[Side, Side] = {"add": "subtract", "subtract": "add"}
 MOST = 24
+LOOKED_AT = "looked-at"
+"""Where a session keeps the image from outside that the page Neighborhoods looks at."""
 
 
 @dataclass(frozen=True)

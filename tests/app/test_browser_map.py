@@ -144,6 +144,23 @@ def test_triplets_are_drawn_and_alpha_moves(page: Page, mapped: Run) -> None:
     settle(page)
 
 
+def test_a_neighborhood_re_forms_and_a_click_makes_the_second_image(page: Page, mapped: Run) -> None:
+    page.goto(f"/neighborhoods?run={mapped.id}")
+    drawn(page)
+    settle(page)
+    page.get_by_role("slider", name=re.compile("Nα")).focus()
+    first = page.get_by_role("img", name=re.compile("In the first image's flat")).get_attribute("alt") or ""
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile("n_alpha=4.1"))
+    expect(page.get_by_role("img", name=first, exact=True)).to_have_count(0)
+    page.get_by_role("group", name="By cosine").get_by_role("button").nth(5).click()
+    page.wait_for_url(re.compile("second="))
+    settle(page)
+    page.get_by_role("button", name="Look at the second one").click()
+    page.wait_for_url(re.compile("picked="))
+    settle(page)
+
+
 def test_the_lesson_unlocks_its_slider_after_a_prediction(page: Page, app: App) -> None:
     page.goto("/lesson_epsilon")
     settle(page)
