@@ -80,7 +80,7 @@ def quality_bars(hoods: LinearNeighborhoods, threshold: float, tested_from: int)
             "color": color, "pattern": {"shape": "" if color == MEMBER else "/"}})
     figure.add_hline(y=100 * threshold, line={"width": 2, "dash": "dot", "color": GRAY},
                      annotation_text=f"T = {100 * threshold:g} %", annotation_position="bottom right")
-    figure.update_layout(title={"text": "Worst quality in the set that each candidate was tested with, %",
+    figure.update_layout(title={"text": "Worst quality at each candidate's test, %",
                                 "font": {"size": 14}}, height=230, margin={"l": 8, "r": 8, "t": 36, "b": 8},
                          xaxis_title="candidate, nearest first", legend={"orientation": "h", "y": -0.35})
     figure.update_yaxes(range=[max(0, 100 * min(worst.min(), threshold) - 10), 101])
