@@ -153,3 +153,13 @@ def test_time_left_follows_the_epochs_so_far() -> None:
     assert features.seconds_left == pytest.approx(30.0)
     assert features.model_copy(update={"state": "stopped"}).seconds_left is None
     assert json.loads(status.model_dump_json())["epoch"] == 2
+
+
+@pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2)])
+def test_the_kept_epoch_is_the_last_or_the_one_that_validation_chose(run: Run, select: str, kept: int) -> None:
+    spec = run.spec().model_copy(update={"select": select})
+    (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
+    for number, quality in enumerate((0.9, 0.1, 0.5, 0.4)):
+        run.append_metrics({"epoch": number, "validation map@r": quality})
+        run.write_epoch(number, [], np.zeros((2, 2)))
+    assert run.kept_epoch() == kept

@@ -147,6 +147,13 @@ class Run(Task):
             np.savez(aside / f"{name_of(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
         aside.rename(final)
 
+    def kept_epoch(self) -> int:
+        """The epoch whose embedder is the final one: the last, or the one that validation chose."""
+        rows = [row for row in self.metrics()[0] if row["epoch"]]
+        if self.spec().select == "validation" and any("validation map@r" in row for row in rows):
+            return int(max(rows, key=lambda row: row.get("validation map@r", -1.0))["epoch"])
+        return max(self.epoch_numbers(), default=0)
+
     def epoch_numbers(self) -> list[int]:
         """Epochs that can be read, ascending."""
         return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdecimal())

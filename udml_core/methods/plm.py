@@ -53,7 +53,7 @@ class PLM(Method):
     """A linear head on the frozen features of random views, or the encoder with it."""
 
     epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 20
-    """Passes; the nearest-neighbor batches are drawn afresh in each."""
+    """Passes; the nearest-neighbor batches are drawn afresh in each. The paper trains a GoogLeNet for 200."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1), Shown(symbol="η", low=1e-6, high=0.01, logarithmic=True)] = 1e-4
     """Step of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
@@ -198,8 +198,12 @@ class PLM(Method):
         return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
 
     def _first_proxies(self, points: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Random training embeddings (c, l), and the plain local PCA at each (c, l, m)."""
-        chosen = torch.randint(len(points), (self.proxies,), generator=generator(seed, 0))
+        """Random training embeddings (c, l), none twice while there are enough, and the plain local PCA at each
+        (c, l, m)."""
+        rounds = -(-self.proxies // len(points))
+        random = generator(seed, 0)
+        drawn = [torch.randperm(len(points), generator=random) for _ in range(rounds)]
+        chosen = torch.cat([*drawn, torch.zeros(0, dtype=torch.int64)])[:self.proxies]
         places = points[chosen]
         if not self.proxies:
             return places, points.new_zeros(0, points.shape[1], self.flat)
