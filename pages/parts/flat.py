@@ -153,7 +153,9 @@ def because(pair: Pair, typical: float) -> str:
     shares = (pair.first.share, pair.other.share)
     along = [f"{100 * share:.0f} %" for share in shares]
     costs = (1 - (pair.first.beta + pair.other.beta) / 2, 1 - (pair.first.alpha + pair.other.alpha) / 2)
-    lead = "Similar because" if pair.similarity >= typical else "Less similar than most of its nearest, because"
+    similar = pair.similarity >= typical
+    link = "because" if similar == (max(shares) > 0.5) else "although"
+    lead = ("Similar " if similar else "Less similar than most of its nearest ") + link
     mostly = ("mostly along the flats" if min(shares) > 0.5 else "mostly across the flats" if max(shares) < 0.5
               else "along one flat and across the other")
     return (f"**{lead}** the way of {pair.distance:.3f} between them leads {mostly}: {along[0]} of its square lies in "
