@@ -120,7 +120,7 @@ class _Work:
                                 "again.")
             row = self._measured(loaded, epoch)
             score = _score(row, start_rank)
-            if score > best or score == best > -1 and "given recall@1" in row:
+            if score > best or (score == best > -1 and "given recall@1" in row):
                 best = score
                 self.run.write_best(epoch.embedder)
             if epoch.number not in recorded:

@@ -86,17 +86,13 @@ def _blocks(pattern: sparse.csr_array) -> list[_Block]:
         own = own[np.searchsorted(own, column, side="right"):]
         children = waiting.pop(column, [])
         below = [child.rows[1:] for child in children]
-        if len(children) == 1 and _within(own, below[0]):
-            rows = below[0]
-        else:
-            rows = np.unique(np.concatenate([own, *below]))
+        alone = len(children) == 1 and _within(own, below[0])
+        rows = below[0] if alone else np.unique(np.concatenate([own, *below]))
         block = _Block([column], rows, 0, children, nothing, nothing, nothing)
         if children:
             largest = max(children, key=lambda child: len(child.rows))
             block = _merged(block, largest) or block
-        for child in children:
-            if child is not block:
-                finished.append(child)
+        finished.extend(child for child in children if child is not block)
         if len(rows):
             waiting[int(rows[0])].append(block)
         else:
