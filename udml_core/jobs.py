@@ -83,9 +83,9 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
         assert few is not None
         check_labels(few)
     elif labels != "drawn" or labels_per_class is not None:
-        raise UserError(f"Only methods that learn from few labels are told how many or which, and {built.title} learns "
-                        f"from {'all labels' if built.supervision == 'all' else 'none'}. Leave labels and the number "
-                        "of labels per class out, or choose another method.")
+        raise UserError("Only methods that learn from few labels are told how many or which, and "
+                        f"{built.name} is none of them. Leave labels and the number of labels per class out, or choose "
+                        "another method.")
     return spec
 
 

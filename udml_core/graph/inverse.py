@@ -79,7 +79,7 @@ def _elimination_order(matrix: sparse.sparray) -> Array:
 def _blocks(pattern: sparse.csr_array) -> list[_Block]:
     """Columns with the same rows below them, children before parents."""
     waiting: defaultdict[int, list[_Block]] = defaultdict(list)
-    finished = []
+    finished: list[_Block] = []
     nothing = np.zeros((0, 0))
     for column in range(pattern.shape[0]):
         own = pattern.indices[pattern.indptr[column]:pattern.indptr[column + 1]]

@@ -189,11 +189,11 @@ def smooth_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, proj
     relative: the mean of softplus(z/u), u = mean(δ²(a,p) + δ²(n,m)). Unlike eq. 3 it does not change when all
     embeddings grow alike, so that nothing is won by it.
     """
-    rows = [part @ projection for part in (anchor, positive, negative)]
-    z = angular_argument(*rows, alpha)
+    anchor, positive, negative = anchor @ projection, positive @ projection, negative @ projection
+    z = angular_argument(anchor, positive, negative, alpha)
     if scale == "relative":
-        near, middle = rows[0] - rows[1], (rows[0] + rows[1]) / 2
-        z = z / (_squared(near) + _squared(rows[2] - middle)).mean().clamp_min(TINY)
+        far = negative - (anchor + positive) / 2
+        z = z / (_squared(anchor - positive) + _squared(far)).mean().clamp_min(TINY)
     losses = _softplus(z)
     return losses.sum() if scale == "sum" else losses.mean()
 

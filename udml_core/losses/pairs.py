@@ -86,17 +86,17 @@ def close_metric(prior: Tensor, edges: Tensor, weight_edges: float = 1.0) -> Ten
 def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor, int]:
     """KISSME's metric, the positive part of S⁻¹ − D⁻¹, plus a ridge (M. Köstinger et al., CVPR 2012).
 
-    With few labels S and D are singular. They get the ridge too, and the paper's remark that such a prior is poor
-    can be read off its rank.
+    With few labels S is singular, and its inverse is mostly that of the ridge that it then gets: SSDML's paper names
+    this as the reason why such a prior is poor.
 
     Returns:
-        M0 (d, d), and how many eigenvalues of S⁻¹ − D⁻¹ were positive.
+        M0 (d, d), and the rank of S, which tells: below d the prior is made up in the other directions.
     """
     ratio = torch.linalg.inv(_ridged(similar, 1e-3)) - torch.linalg.inv(_ridged(dissimilar, 1e-3))
     values, vectors = torch.linalg.eigh(_symmetric(ratio))
     positive = values.clamp_min(0)
     ridge = 1e-3 * positive.mean().clamp_min(1e-12)
-    return (vectors * (positive + ridge)) @ vectors.mT, int((values > 0).sum())
+    return (vectors * (positive + ridge)) @ vectors.mT, int(torch.linalg.matrix_rank(similar, hermitian=True))
 
 
 def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, slack: float = 1.0,
@@ -180,7 +180,7 @@ def matrix_root(matrix: Tensor) -> Tensor:
 
 def _ridged(matrix: Tensor, share: float = 1e-6) -> Tensor:
     """The matrix with a share of its mean eigenvalue added to each."""
-    level = share * matrix.trace() / len(matrix)
+    level = (share * matrix.trace() / len(matrix)).clamp_min(1e-12)
     return matrix + level * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
 
 

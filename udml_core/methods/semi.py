@@ -108,8 +108,9 @@ class PairMetric(Partitioned):
                     images, local = torch.unique(torch.cat(batch), return_inverse=True)
                     pairs = local.to(setting.device).split([len(part) for part in batch])
                     mapped = network.features(images) @ root
-                    distances = [(mapped[one[:, 0]] - mapped[one[:, 1]]).square().sum(1) for one in pairs]
-                    loss = self._loss(*distances, float(kept["dissimilar"]))
+                    similar, dissimilar, edges = ((mapped[one[:, 0]] - mapped[one[:, 1]]).square().sum(1)
+                                                  for one in pairs)
+                    loss = self._loss(similar, dissimilar, edges, float(kept["dissimilar"]))
                     network.step(loss)
                     seen.append({"loss": loss.item()})
                     setting.report(min(1.0, len(seen) * self.batch / len(kept["points"])))
@@ -190,9 +191,9 @@ class LRML(GraphMetric):
         return heat_kernel(squared)
 
     def _metric(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, float, dict[str, float]]:
-        pairs = graph.pairs(MOST_PAIRS, random)
-        metric, used = laplacian_metric(*(scatter(graph.features, part) for part in pairs), graph.scatter(),
-                                        self.weight_similar, self.weight_dissimilar, self.weight_edges)
+        similar, dissimilar = (scatter(graph.features, part) for part in graph.pairs(MOST_PAIRS, random))
+        metric, used = laplacian_metric(similar, dissimilar, graph.scatter(), self.weight_similar,
+                                        self.weight_dissimilar, self.weight_edges)
         return metric, used, {"dissimilar weight": used}
 
 

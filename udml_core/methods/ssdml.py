@@ -109,8 +109,8 @@ class SSDML(Partitioned):
                     progress = optimizer.step(objective, progress)
                 (projection,), step = progress.point, progress.step
                 seen.append(objective((projection,)))
-                rows = (features[part] for part in local.to(setting.device).unbind(1))
-                network.step(smooth_angular_loss(*rows, projection, self.alpha, self.scale))
+                anchor, positive, negative = (features[part] for part in local.to(setting.device).unbind(1))
+                network.step(smooth_angular_loss(anchor, positive, negative, projection, self.alpha, self.scale))
                 setting.report((position + 1) / len(batches))
             embedder = Embedder(network.snapshot(), Head(projection), trained=network.trains)
             state = {"epoch": torch.tensor(epoch), "projection": projection, "triplets": triplets,
