@@ -39,7 +39,7 @@ def test_ten_a_class_are_the_default_and_five_where_classes_are_small() -> None:
 
 def test_a_data_set_without_classes_has_no_labels_to_draw() -> None:
     dataset = replace(catalog.load("digits"), labels=None)
-    with pytest.raises(UserError, match="needs a data set with classes, and .* has none. Give labels yourself"):
+    with pytest.raises(UserError, match=r"needs a data set with classes, and .* has none\. Give labels yourself"):
         drawn_labels(dataset, np.arange(10), 5, 0)
 
 
