@@ -28,6 +28,9 @@ class LabeledOnly(FewLabels):
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 64
     """Width of the embedding."""
 
+    learning_rate: Annotated[float, Field(gt=0, le=10), Shown(symbol="η", low=1e-6, high=0.1, logarithmic=True)] = 0.01
+    """Step of SGD on the head, and on the encoder."""
+
     per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 20
     """Triplets of each labeled image in a pass."""
 
