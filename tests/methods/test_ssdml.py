@@ -16,6 +16,7 @@ from udml_core.data.labels import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
+from udml_core.evaluation import map_at_r
 from udml_core.explanations import Affinities, Triplets
 from udml_core.geometry import ConjugateGradient, Grassmann
 from udml_core.graph import propagate
@@ -23,6 +24,8 @@ from udml_core.losses.angular import SmoothAngular
 from udml_core.losses.pairs import labeled_pairs, laplacian_metric, matrix_root, scatter
 from udml_core.methods import LRML, METHODS, SSDML, Epoch, Setting, Triplet
 from udml_core.methods.embedder import unit
+from udml_core.methods.few import pretrained
+from udml_core.methods.network import SGDRates
 from udml_core.methods.semi import heat_kernel
 from udml_core.neighbors import nearest
 from udml_core.sampling import affinity_triplets
@@ -116,6 +119,26 @@ def test_without_steps_the_projection_stays_and_the_encoder_learns() -> None:
     assert start is not None
     assert torch.equal(epoch.state["projection"], start)
     assert epoch.embedder.trained
+
+
+def test_a_pretrained_encoder_tells_the_labeled_classes_apart_and_the_given_one_stays() -> None:
+    data, setting = given("cnn")
+    before = [value.clone() for value in setting.encoder.parameters()]
+    after = pretrained(data, setting, 20, SGDRates(0.05), 20, False).encoder
+    assert all(torch.equal(one, other) for one, other in zip(before, setting.encoder.parameters(), strict=True))
+    rest = torch.nonzero(data.labels < 0).squeeze(1)
+    dataset = catalog.load("digits")
+    assert dataset.labels is not None
+    truth = dataset.labels[make_split(dataset, "zero-shot").train]
+    with torch.no_grad():
+        one, other = (map_at_r(unit(encoder(data.images(rest))).numpy(), truth[rest.numpy()])[0]
+                      for encoder in (setting.encoder, after))
+    assert other > one + 0.05
+    *_, last = fitted("cnn", pretraining=1, trains="encoder", epochs=2, partition=100)
+    state = fitted("cnn", pretraining=1, trains="encoder", epochs=1, partition=100)[0].state
+    method = SSDML(**TINY | {"pretraining": 1, "trains": "encoder", "epochs": 2, "partition": 100})
+    (resumed,) = method.fit(data, setting, state)
+    assert all(torch.equal(value, resumed.state[name]) for name, value in last.state.items())
 
 
 def test_the_printed_loss_lets_everything_flee_and_the_relative_one_does_not() -> None:

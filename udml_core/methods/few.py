@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
@@ -85,6 +87,26 @@ class Partitioned(FewLabels):
         random = generator(setting.seed, -epoch)
         chosen = unlabeled[torch.randperm(len(unlabeled), generator=random)[: self.partition]]
         return torch.cat([torch.nonzero(labels >= 0).squeeze(1), chosen]).sort().values
+
+
+def pretrained(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
+               batch_norm: bool) -> Setting:
+    """The setting with its encoder trained to classify the labeled images, by a linear layer and cross-entropy on its
+    unit features: how SSDML begins on CIFAR-10."""
+    network = EncoderInTraining(data, setting, rates, batch_norm, None)
+    labeled = torch.nonzero(data.labels >= 0).squeeze(1)
+    classes, of_labeled = data.labels[labeled].unique(return_inverse=True)
+    random = generator(setting.seed, 0)
+    width = setting.encoder.dimension
+    weight = (torch.randn(width, len(classes), generator=random) * width**-0.5).to(setting.device).requires_grad_()
+    sgd = torch.optim.SGD([weight], lr=rates.learning_rate, momentum=rates.momentum)
+    for _ in range(epochs):
+        for rows in torch.randperm(len(labeled), generator=random).split(batch):
+            scores = network.features(labeled[rows]) @ weight
+            sgd.zero_grad(set_to_none=True)
+            network.step(cross_entropy(scores, of_labeled[rows].to(setting.device)))
+            sgd.step()
+    return replace(setting, encoder=network.snapshot())
 
 
 def check_neighbors(method: str, n_neighbors: int, images: int) -> None:
