@@ -143,22 +143,29 @@ class SSDML(Partitioned):
             batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
             seen: list[SmoothAngularEvaluation] = []
             for position, batch in enumerate(batches):
-                images, local = torch.unique(batch, return_inverse=True)
-                features = network.features(images)
-                objective = SmoothAngular(features.detach(), local.to(setting.device), self.alpha, self.scale)
-                progress = optimizer.start(objective, (projection,), step)
-                for _ in range(self.steps):
-                    progress = optimizer.step(objective, progress)
-                (projection,), step = progress.point, progress.step
-                seen.append(objective((projection,)))
-                anchor, positive, negative = (features[part] for part in local.to(setting.device).unbind(1))
-                network.step(smooth_angular_loss(anchor, positive, negative, projection, self.alpha, self.scale))
+                projection, step, last = self._learn(network, batch, optimizer, projection, step)
+                seen.append(last)
                 setting.report((position + 1) / len(batches))
             embedder = Embedder(network.snapshot(), Head(projection), trained=network.trains)
             state = {"epoch": torch.tensor(epoch), "projection": projection, "triplets": triplets,
                      "step": torch.tensor(step, dtype=torch.float64)} | network.state()
             used = triplets_used(torch.cat(batches), seen)
             yield Epoch(epoch, mean_curves([_curves(one) for one in seen]), embedder, (*explained, used), state)
+
+    def _learn(self, network: EncoderInTraining, batch: Tensor, optimizer: ConjugateGradient, projection: Tensor,
+               step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
+        """One batch of triplets: L with the network fixed, then the network with L fixed."""
+        images, local = torch.unique(batch, return_inverse=True)
+        features = network.features(images)
+        rows = local.to(features.device)
+        objective = SmoothAngular(features.detach(), rows, self.alpha, self.scale)
+        progress = optimizer.start(objective, (projection,), step)
+        for _ in range(self.steps):
+            progress = optimizer.step(objective, progress)
+        (projection,) = progress.point
+        anchor, positive, negative = (features[part] for part in rows.unbind(1))
+        network.step(smooth_angular_loss(anchor, positive, negative, projection, self.alpha, self.scale))
+        return projection, progress.step, objective((projection,))
 
     def _first_projection(self, data: TrainingData, setting: Setting) -> Tensor:
         rows = unit(data.features)
