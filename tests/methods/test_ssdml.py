@@ -21,7 +21,7 @@ from udml_core.explanations import Affinities, Triplets
 from udml_core.geometry import ConjugateGradient, Grassmann
 from udml_core.graph import propagate
 from udml_core.losses.angular import SmoothAngular
-from udml_core.losses.pairs import labeled_pairs, laplacian_metric, matrix_root, scatter
+from udml_core.losses.metrics import labeled_pairs, laplacian_metric, matrix_root, scatter
 from udml_core.methods import LRML, METHODS, SSDML, Epoch, Setting, Triplet
 from udml_core.methods.embedder import unit
 from udml_core.methods.few import pretrained

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from udml_core.data.training import TrainingData
 from udml_core.graph import propagate_affinities
-from udml_core.losses.pairs import (
+from udml_core.losses.metrics import (
     Bounds,
     Pairs,
     close_metric,

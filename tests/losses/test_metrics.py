@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import minimize
 from torch import Tensor
 
-from udml_core.losses.pairs import (
+from udml_core.losses.metrics import (
     Bounds,
     Pairs,
     close_metric,
