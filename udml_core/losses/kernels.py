@@ -1,8 +1,9 @@
 """Kernels k(l, x) whose derivative in l has a closed form, for embeddings [k(l_1, x), …, k(l_d, x)].
 
-A loss of an embedding (n, d) reaches the rows l_t through Σ_i c_it ∇_l k(l_t, x_i) alone, where c is the loss's gradient
-in the embedding. So every kernel has two operations: `values` (n, d), and `pullback` (d, D) of such coefficients. No
-array of n × d × D entries is ever made: sums over features are fused loops on a CPU, and on other devices go by blocks.
+A loss of an embedding (n, d) reaches the rows l_t through Σ_i c_it ∇_l k(l_t, x_i) alone, where c is the loss's
+gradient in the embedding. So every kernel has two operations: `values` (n, d), and `pullback` (d, D) of such
+coefficients. No array of n × d × D entries is ever made: what is no product of matrices is summed by compiled loops on
+a CPU, or by blocks.
 
 G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval", for χ².
 """
