@@ -272,7 +272,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
 
     With labels: recall@k, mprec@10, MAP@R, NMI, F, precision, recall and purity of k-means at the true class count.
     Always the label-free ones: effective rank, and trustworthiness and continuity against `space`, on at most `sample`
-    evenly spread images; of their 12 nearest, or of fewer where there are no 25 images. Two images have no neighborhoods.
+    evenly spread images; of their 12 nearest, or of fewer where there are no 25 images. Two have no neighborhoods.
 
     Args:
         embeddings: (n, d).

@@ -139,8 +139,8 @@ class NML(PairMethod):
         "histogram, are like it by the χ² kernel. "
         "Pairs of the same are pulled below one distance and different ones pushed above another. "
         "The cost of a step does not grow with the number of images.")
-    promise_source: ClassVar[str] = ("Paper, in words: at or above all baselines on materials, birds, objects and scenes, "
-                                     "for classes that were seen in training.")
+    promise_source: ClassVar[str] = ("Paper, in words: at or above all baselines on materials, birds, objects and scenes, of "
+                                     "classes seen in training.")
 
     kernel: Literal["chi2", "intersection", "hellinger", "rbf"] = "chi2"
     """χ² as in the paper, the smoothed histogram intersection, Hellinger's, or the Gaussian."""
@@ -164,6 +164,10 @@ class NML(PairMethod):
 
     negative: Literal["refuse", "split"] = "refuse"
     """What to do about negative features: refuse them, or take [x⁺, x⁻] in place of x."""
+
+    @property
+    def positive_only(self) -> bool:
+        return self.negative == "refuse"
 
     def check(self, images: int, width: int | None) -> None:
         self._check_bias()
@@ -280,6 +284,10 @@ class KML(LinearPairs):
     promise_source: ClassVar[str] = "Paper, in words: about as good as NML, at many times its cost."
 
     MOST_IMAGES: ClassVar[int] = 20_000
+
+    @property
+    def positive_only(self) -> bool:
+        return True
 
     def check(self, images: int, width: int | None) -> None:
         self._check_bias()
