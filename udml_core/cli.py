@@ -17,7 +17,7 @@ from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, li
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import read_given_image
-from udml_core.data.pairs import GivenPairs, read_pairs
+from udml_core.data.pairs import MOST_PAIRS, GivenPairs, read_pairs
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName
@@ -25,7 +25,7 @@ from udml_core.errors import UserError
 from udml_core.exporting import export
 from udml_core.methods import METHODS, describe
 from udml_core.retrieval import Gallery, Retrieval
-from udml_core.runs import MOST_PAIRS, Run, find_run, jsonable, list_runs, runs_folder
+from udml_core.runs import Run, find_run, jsonable, list_runs, runs_folder
 from udml_core.tasks import ADVICE, LIVE_STATES
 
 LONGEST_NUMBER = 20

@@ -29,12 +29,12 @@ from udml_core.backbones import check_backbone, choose_spec, feature_width, imag
 from udml_core.backbones.pooling import Pooling
 from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
-from udml_core.data.pairs import PairSet
+from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import Method, find_method
-from udml_core.runs import MOST_PAIRS, Run, Spec, create, list_runs
+from udml_core.runs import Run, Spec, create, list_runs
 from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
 PATIENCE = 3.0

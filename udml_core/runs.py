@@ -25,7 +25,7 @@ from torch import Tensor
 from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.pairs import PairSet
+from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import existing_path
 from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
 from udml_core.data.storage import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
@@ -36,8 +36,6 @@ from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
 PairSource = Literal["labels", "given"]
-MOST_PAIRS = 500_000
-"""As many as NML's paper samples."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 

@@ -19,12 +19,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from udml_core.backbones import Encoder, EncoderSpec
-from udml_core.data.pairs import PairSet
+from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.methods import KML, Embedder, Epoch, Method, PairMethod, Setting
 from udml_core.methods.nml import go_on
-from udml_core.runs import MOST_PAIRS
 from udml_core.sampling import generator, label_pairs
 
 Array = np.ndarray[Any, Any]

@@ -22,6 +22,8 @@ from udml_core.data.places import dataset_cache
 from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
+MOST_PAIRS = 500_000
+"""Drawn from labels, as many as NML's paper samples."""
 COLUMNS = ("first", "second", "same")
 WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "different": False}
 
