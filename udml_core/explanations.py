@@ -104,7 +104,8 @@ class Pairs:
 class Prototypes:
     """Learnt rows l_t in the space of the features, which embed an image as [k(l_1, x), …, k(l_d, x)].
 
-    rows (d, D): what a row answers to most is what has the largest value in its column of the embedding.
+    rows (d, D), or (d, 2D) where features x are taken as [x⁺, x⁻]. What a row answers to most is what has the largest
+    value in its column of the embedding.
     """
 
     rows: Any

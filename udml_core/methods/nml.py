@@ -58,8 +58,8 @@ class PairMethod(Method):
     batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000)] = 100
     """Pairs of a step; 1 is the paper's."""
 
-    epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 50
-    """Passes of 10,000 pairs each; the paper's million pairs are 100."""
+    epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 100
+    """Passes of 10,000 pairs each; 100 are the paper's million pairs."""
 
     bias: float
     margin: float
@@ -156,7 +156,7 @@ class NML(PairMethod):
     """Temperature of the intersection, in units of the mean feature 1/D, or width of the Gaussian, in units of 1/√D."""
 
     learning_rate: Annotated[float, Field(gt=0, le=10_000),
-                             Shown(symbol="η", low=0.1, high=1000.0, logarithmic=True)] = 10.0
+                             Shown(symbol="η", low=0.1, high=1000.0, logarithmic=True)] = 20.0
     """Step of the rows, in units of their mean entry at the start, so that it suits features of any width."""
 
     beginning: Literal["images", "random"] = "images"
