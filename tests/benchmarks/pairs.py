@@ -28,13 +28,13 @@ from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.evaluation import mean_precision_at_k, recall_at_k
-from udml_core.methods import LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Method, Setting
+from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Method, Setting
 from udml_core.runs import jsonable
 from udml_core.sampling import generator, label_pairs
 
 Array = np.ndarray[Any, Any]
 DEPTHS = (1, 2, 5, 10, 20, 30, 40, 50)
-RATES = {"nml": (10.0, 30.0, 100.0), "ml": (0.3, 1.0, 3.0)}
+RATES = {"nml": (10.0, 30.0, 100.0), "ml": (0.3, 1.0, 3.0), "kml": (0.3, 1.0, 3.0)}
 BIASES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.5), (0.005, 0.01, 0.02, 0.05, 0.1)
 
 
@@ -81,6 +81,7 @@ def candidates(dimensions: list[int], epochs: int, sweep: bool) -> Iterator[tupl
         yield f"PCA d={width}", PCA(dimension=width)
         yield f"NML d={width}", NML(dimension=width, epochs=epochs)
         yield f"ML d={width}", ML(dimension=width, epochs=epochs)
+        yield f"KML d={width}", KML(dimension=width, epochs=epochs)
         yield f"NCA d={width}", NCA(dimension=width)
         yield f"LMNN(s) d={width}", LMNN(dimension=width, variant="square")
         yield f"LMNN(r) d={width}", LMNN(dimension=width)
