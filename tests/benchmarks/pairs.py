@@ -34,7 +34,7 @@ from udml_core.sampling import generator, label_pairs
 
 Array = np.ndarray[Any, Any]
 DEPTHS = (1, 2, 5, 10, 20, 30, 40, 50)
-RATES = {"nml": (10.0, 30.0, 100.0), "ml": (0.3, 1.0, 3.0), "kml": (0.3, 1.0, 3.0)}
+RATES = {"nml": (0.1, 0.3, 1.0), "ml": (0.003, 0.01, 0.03), "kml": (0.003, 0.01, 0.03)}
 BIASES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.5), (0.005, 0.01, 0.02, 0.05, 0.1)
 
 
