@@ -26,15 +26,17 @@ from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.labels import LabelSource, default_per_class, drawn_labels, given_labels
+from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import existing_path
 from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
-from udml_core.data.storage import read_array, replace_array, replace_bytes, replace_text
+from udml_core.data.storage import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
 from udml_core.methods import Embedder, Method, find_method
 from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
+PairSource = Literal["labels", "given"]
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
@@ -60,6 +62,10 @@ class Spec(BaseModel):
     labels: LabelSource = "drawn"
     labels_per_class: int | None = None
     given_labels: dict[str, str] = Field(default_factory=dict)
+    pairs: PairSource = "labels"
+    """Where a method that learns from pairs has them from; given ones lie in the run's folder."""
+    most_pairs: int = MOST_PAIRS
+    """How many pairs are drawn from labels, at most."""
     created: float = Field(default_factory=time.time)
     versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
 
@@ -80,6 +86,22 @@ class Spec(BaseModel):
         if self.labels == "given":
             return given_labels(dataset, train, self.given_labels)
         return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
+
+
+def best_epoch(rows: Iterable[Mapping[str, Any]]) -> int | None:
+    """The epoch that selection keeps, by an epoch's row of curves each; None where no row tells.
+
+    The first of the highest MAP@R of the held-out images. Where labels were given, the last of the highest recall@1
+    among these, of epochs whose embedding keeps half the effective rank that it started with.
+    """
+    by_epoch = {int(row["epoch"]): row for row in rows}
+    trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
+    held_out = {epoch: row["validation map@r"] for epoch, row in trained.items() if "validation map@r" in row}
+    if held_out:
+        return max(held_out, key=lambda epoch: (held_out[epoch], -epoch))
+    given = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row
+             and 2 * row["effective rank"] >= by_epoch[0]["effective rank"]}
+    return max(given, key=lambda epoch: (given[epoch], epoch), default=None)
 
 
 def installed_versions() -> dict[str, str]:
@@ -123,6 +145,15 @@ class Run(Task):
             raise UserError(f"The data set '{spec.dataset}' has changed since this run was started, so its images and "
                             "their order are not the same. Restore it, or start a new run.")
         return dataset
+
+    def pairs(self) -> PairSet:
+        """The pairs that the run was given, by position in the data set.
+
+        Raises:
+            UserError: they are missing or broken.
+        """
+        stored = read_arrays(self.folder / "pairs.npz")
+        return PairSet(stored["pairs"], stored["same"])
 
     # Curves and epochs
 
@@ -170,11 +201,9 @@ class Run(Task):
         aside.rename(final)
 
     def kept_epoch(self) -> int:
-        """The epoch whose embedder is the final one: the last, or the one that validation chose."""
-        rows = [row for row in self.metrics()[0] if row["epoch"]]
-        if self.spec().select == "validation" and any("validation map@r" in row for row in rows):
-            return int(max(rows, key=lambda row: row.get("validation map@r", -1.0))["epoch"])
-        return max(self.epoch_numbers(), default=0)
+        """The epoch whose embedder is the final one: the last, or the one that was selected."""
+        best = best_epoch(self.metrics()[0]) if self.spec().select == "validation" else None
+        return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:
         """Epochs that can be read, ascending."""
@@ -295,13 +324,16 @@ class Run(Task):
         replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
 
     def files_to_export(self) -> list[Path]:
-        names = ("spec.json", "metrics.jsonl", "evaluation.json", "embedder.safetensors", "initial.safetensors",
-                 "embeddings.npy", "embeddings-initial.npy", "index.faiss")
+        names = ("spec.json", "pairs.npz", "metrics.jsonl", "evaluation.json", "embedder.safetensors",
+                 "initial.safetensors", "embeddings.npy", "embeddings-initial.npy", "index.faiss")
         return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
-def create(spec: Spec, root: Path) -> Run:
+def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
     """Make a run's folder, whole or not at all.
+
+    Args:
+        pairs: those that a person or a file gave, where the spec says so; they stay with the run.
 
     Raises:
         UserError: the folder of runs cannot be written.
@@ -312,6 +344,8 @@ def create(spec: Spec, root: Path) -> Run:
     try:
         aside.mkdir(parents=True)
         (aside / "spec.json").write_text(spec.model_dump_json(indent=1), encoding="utf-8")
+        if pairs is not None:
+            replace_arrays(aside / "pairs.npz", {"pairs": pairs.pairs, "same": pairs.same})
         (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
         aside.rename(final)
     except OSError as error:

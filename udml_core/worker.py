@@ -16,6 +16,7 @@ from udml_core.backbones import Encoder
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.pairs import PairSet
 from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_of
 from udml_core.data.training import TrainingData, training_data
@@ -26,7 +27,8 @@ from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place, resolve_device
 from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
 from udml_core.neighbors import build_index, write_index
-from udml_core.runs import Run
+from udml_core.runs import Run, best_epoch
+from udml_core.sampling import generator, label_pairs
 from udml_core.tasks import Status
 
 Array = np.ndarray[Any, Any]
@@ -109,9 +111,7 @@ class _Work:
         done = checkpoint[0] if checkpoint else 0
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         if 0 not in recorded:
-            self._before_the_first(loaded, self.method.initial(data, setting))
-        start_rank = self._start_rank()
-        best = max((_score(row, start_rank) for row in known if row["epoch"]), default=-1.0)
+            recorded[0] = self._before_the_first(loaded, self.method.initial(data, setting))
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         began = time.monotonic()
         for epoch in self.method.fit(data, setting, checkpoint[1] if checkpoint else None):
@@ -119,11 +119,10 @@ class _Work:
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate, then train "
                                 "again.")
             row = self._measured(loaded, epoch)
-            score = _score(row, start_rank)
-            if score > best or (score == best > -1 and "given recall@1" in row):
-                best = score
+            if best_epoch([*recorded.values(), row]) == epoch.number:
                 self.run.write_best(epoch.embedder)
             if epoch.number not in recorded:
+                recorded[epoch.number] = row
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
             self.run.write_checkpoint(epoch.number, epoch.state, epoch.embedder)
             done, embedder = epoch.number, epoch.embedder
@@ -143,19 +142,30 @@ class _Work:
         if self.method.views_needed:
             views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
                              Augmentation(), self.spec.seed, self.reporter.share)
+        pairs = self._pairs(loaded) if self.method.supervision == "pairs" else None
         return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
-                             pixels, views, loaded.few)
+                             pixels, views, loaded.few, pairs)
 
-    def _start_rank(self) -> float:
-        """The effective rank of the start."""
-        return next(row["effective rank"] for row in self.run.metrics()[0] if row["epoch"] == 0)
+    def _pairs(self, loaded: Loaded) -> PairSet:
+        """Those that were given, of the images that train; else as many as are wanted, drawn from the labels."""
+        train, labels = loaded.split.train, loaded.dataset.labels
+        if self.spec.pairs == "given":
+            found = self.run.pairs().within(train)
+        else:
+            assert labels is not None, "a plan without labels or pairs is refused"
+            drawn = label_pairs(torch.from_numpy(labels[train]), self.spec.most_pairs, generator(self.spec.seed, 0))
+            found = PairSet(*(one.numpy() for one in drawn))
+        found.check()
+        log.info("%d pairs, of which %d are the same", len(found), found.same.sum())
+        return found
 
-    def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
-        """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""
+    def _before_the_first(self, loaded: Loaded, initial: Embedder) -> dict[str, Any]:
+        """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does; its row."""
         initial.save(self.run.initial_embedder_path)
         self.run.write_sample_indices(loaded.sample)
         row = self._measured(loaded, Epoch(0, {}, initial, (), {}))
         self.run.append_metrics(row)
+        return row
 
     def _measured(self, loaded: Loaded, epoch: Epoch) -> dict[str, Any]:
         """An epoch's row of curves; its explanations and the sample's embedding are kept on the way."""
@@ -200,14 +210,6 @@ class _Work:
                 analyst.keep(self.run, plan_analysis(kind=kind, **given), self.reporter.share)
             except UserError as error:
                 log.info("no %s: %s", kind, error)
-
-
-def _score(row: dict[str, Any], start_rank: float) -> float:
-    """By what an epoch is chosen: MAP@R of the held-out images, or where labels were given the recall@1 among these, as
-    long as the embedding keeps half the effective rank that it started with. −1 where there is neither."""
-    if "given recall@1" in row:
-        return float(row["given recall@1"]) if 2 * row["effective rank"] >= start_rank else -1.0
-    return float(row.get("validation map@r", -1.0))
 
 
 def load(run: Run, report: Report, device: str = "auto") -> Loaded:

@@ -13,15 +13,14 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
-import time
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.zero_shot import command, real_runs, spread, summary
+from tests.benchmarks.zero_shot import made_by, real_runs, spread, summary
 from udml_core.cli import _parsed
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.runs import installed_versions, jsonable
+from udml_core.runs import jsonable
 
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",
@@ -123,12 +122,11 @@ def tell(name: str, measured: dict[str, list[float]], result: dict[str, Any]) ->
 
 
 def record(given: argparse.Namespace, dataset: Dataset, tables: list[str], results: dict[str, Any]) -> dict[str, Any]:
-    return {"command": command("semi_supervised"), "dataset": dataset.title, "tables": tables,
+    return made_by("semi_supervised") | {
+            "dataset": dataset.title, "tables": tables,
             "protocol": f"split {split_of(dataset)}; labels drawn by the seed; epoch chosen by {given.select}; "
                         "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
-            "comparable": printed(given.dataset, "SSDML") is not None and "mini" not in given.dataset,
-            "device": "CPU, 2 cores", "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"),
-            "rows": results}
+            "comparable": printed(given.dataset, "SSDML") is not None and "mini" not in given.dataset, "rows": results}
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ def main() -> None:
             fields = _parsed([one for one in settings if not one.startswith("@")])
             found = real_runs(name, dataset, method, fields, given.seeds, Path(folder), size=size)
             results[name] = {"row": f"{words} {given.common}".strip(), "runs": found, "summary": summary(found)}
-            given.out.write_text(json.dumps(jsonable(record(given, dataset.title, results)), indent=1) + "\n")
+            given.out.write_text(json.dumps(jsonable(record(dataset.title, results)), indent=1) + "\n")
 
 
 def real_runs(name: str, dataset: Dataset, method: str, fields: dict[str, Any], seeds: int, folder: Path,
@@ -90,17 +90,17 @@ def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
                         for measure in MEASURES} for candidate in ("initial", "frozen", "pca", "final")}
 
 
-def record(given: argparse.Namespace, title: str, results: dict[str, Any]) -> dict[str, Any]:
-    return {"command": command("zero_shot"), "dataset": title,
-            "protocol": "zero-shot: first half of the classes by sorted name trains, second half tests; percent; "
-                        "[mean, standard deviation] over the seeds",
-            "device": "CPU, 2 cores", "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"),
-            "rows": results}
+def record(title: str, results: dict[str, Any]) -> dict[str, Any]:
+    return made_by("zero_shot") | {
+        "dataset": title, "protocol": "zero-shot: first half of the classes by sorted name trains, second half tests; "
+                                      "percent; [mean, standard deviation] over the seeds", "rows": results}
 
 
-def command(module: str) -> str:
-    """The command that this process was started with."""
-    return f"python -m tests.benchmarks.{module} " + " ".join(f'"{one}"' if " " in one else one for one in sys.argv[1:])
+def made_by(module: str) -> dict[str, Any]:
+    """With what command, when and on what a record was made."""
+    words = " ".join(f'"{one}"' if " " in one else one for one in sys.argv[1:])
+    return {"command": f"python -m tests.benchmarks.{module} {words}", "device": "CPU, 2 cores",
+            "versions": installed_versions(), "date": time.strftime("%Y-%m-%d")}
 
 
 def spread(values: list[float]) -> list[float]:
