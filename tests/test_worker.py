@@ -22,7 +22,7 @@ from udml_core.evaluation import map_at_r, recall_at_k
 from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run, create
+from udml_core.runs import Run, best_epoch, create
 
 
 def quiet(_share: float, _what: str) -> None: ...
