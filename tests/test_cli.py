@@ -198,7 +198,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "nothing"], "There is no run 'nothing'"),
     (["evaluate", "~nobody-of-that-name"], "There is no run '~nobody-of-that-name'"),
     (["resume", "RUN"], "is done; there is nothing to resume"),
-    (["query", "RUN", "FILE"], "must be an image, and could not be read"),
+    (["query", "RUN", "FILE"], "must be an image, and is none of a known kind"),
     (["query", "RUN", "nothing.png"], "there is no 'nothing.png'"),
     (["query", "RUN", "²"], "there is no '²'"),
     (["query", "RUN", "9" * 5000], "there is no '9999"),
