@@ -90,7 +90,9 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
 
 def test_methods_tell_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     methods = answer(capsys, monkeypatch, "methods")["methods"]
-    assert [one["name"] for one in methods] == ["rpml", "srpml", "plm", "whiten", "pca", "frozen"]
+    assert [one["name"] for one in methods] == [
+        "rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "whiten",
+        "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 

@@ -36,6 +36,16 @@ def test_a_spec_comes_back_as_it_was_written(run: Run) -> None:
     assert run.spec().versions["torch"]
 
 
+def test_a_spec_of_before_there_were_few_labels_can_still_be_read(run: Run) -> None:
+    path = run.folder / "spec.json"
+    old = json.loads(path.read_text())
+    for name in ("labels", "labels_per_class", "given_labels"):
+        del old[name]
+    path.write_text(json.dumps(old))
+    assert run.spec().labels_per_class is None
+    assert run.spec().holds_out == run.spec().select
+
+
 def test_half_a_line_of_curves_is_left_for_later_and_does_not_spoil_the_next(run: Run) -> None:
     run.append_metrics({"epoch": 0, "loss": float("nan")})
     with (run.folder / "metrics.jsonl").open("a") as file:

@@ -17,6 +17,7 @@ from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, li
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import read_given_image
+from udml_core.data.labels import LabelSource
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName
@@ -84,6 +85,10 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
           device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
           seed: Annotated[int, typer.Option()] = 0,
           select: Annotated[Select, typer.Option(help="Which epoch is kept.")] = "last",
+          labels: Annotated[LabelSource, typer.Option(help="For methods that learn from few labels: drawn from "
+                                                           "the data set's, or given in the app.")] = "drawn",
+          labels_per_class: Annotated[int | None, typer.Option(help="How many are drawn. Default: 10; 5 where classes "
+                                                                    "are small.")] = None,
           wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
           root: Root = None, as_json: Json = False) -> None:
     """Train a method on a data set. An interrupt stops the run; its finished epochs stay."""
@@ -93,7 +98,7 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
     if data.skipped:
         typer.echo(f"{len(data.skipped)} files skipped, {len(data)} images read", err=True)
     spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
-                     device, select)
+                     device, select, labels, labels_per_class)
     run = jobs.submit(spec, _root(root))
     typer.echo(f"run {run.id} in {run.folder}", err=True)
     if wait:

@@ -25,6 +25,7 @@ from torch import Tensor
 from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.labels import LabelSource, default_per_class, drawn_labels, given_labels
 from udml_core.data.places import existing_path
 from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
 from udml_core.data.storage import read_array, replace_array, replace_bytes, replace_text
@@ -38,7 +39,11 @@ PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
 class Spec(BaseModel):
-    """What a run is asked to do; with the same versions it gives the same result on a CPU."""
+    """What a run is asked to do; with the same versions it gives the same result on a CPU.
+
+    labels, labels_per_class, given_labels: what a method that learns from few labels is told. Given labels, image name
+    to class, are kept here as they were at the start, so that a resumed run sees the same.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -52,12 +57,29 @@ class Spec(BaseModel):
     seed: int
     device: str
     select: Select = "last"
+    labels: LabelSource = "drawn"
+    labels_per_class: int | None = None
+    given_labels: dict[str, str] = Field(default_factory=dict)
     created: float = Field(default_factory=time.time)
     versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
 
     def build_method(self) -> Method:
         """The method with its hyper-parameters."""
         return find_method(self.method).make(self.fields)
+
+    @property
+    def holds_out(self) -> Select:
+        """How images of the training half are held out for choosing an epoch: none where labels were given, as those
+        choose it themselves."""
+        return self.select if self.labels == "drawn" else "last"
+
+    def few_labels(self, dataset: Dataset, train: Array) -> Array | None:
+        """The labels that the method is told, (n,) int64, −1 elsewhere; None where it learns from all or none."""
+        if find_method(self.method).supervision != "few":
+            return None
+        if self.labels == "given":
+            return given_labels(dataset, train, self.given_labels)
+        return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
 
 
 def installed_versions() -> dict[str, str]:

@@ -68,7 +68,7 @@ class Loaded:
     """What training and evaluation start from.
 
     features (n, d) of all images. sample (s,): data set positions of the fixed sample. judged: rows of the sample that
-    the curves are computed from.
+    the curves are computed from. few (n,): the labels of a method that learns from few, −1 elsewhere.
     """
 
     dataset: Dataset
@@ -77,6 +77,7 @@ class Loaded:
     split: Split
     sample: Array
     judged: Array
+    few: Array | None
 
 
 class _Work:
@@ -109,7 +110,8 @@ class _Work:
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         if 0 not in recorded:
             self._before_the_first(loaded, self.method.initial(data, setting))
-        best = max((row.get("validation map@r", -1.0) for row in known if row["epoch"]), default=-1.0)
+        start_rank = self._start_rank()
+        best = max((_score(row, start_rank) for row in known if row["epoch"]), default=-1.0)
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         began = time.monotonic()
         for epoch in self.method.fit(data, setting, checkpoint[1] if checkpoint else None):
@@ -117,8 +119,9 @@ class _Work:
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate, then train "
                                 "again.")
             row = self._measured(loaded, epoch)
-            if row.get("validation map@r", -1.0) > best:
-                best = row["validation map@r"]
+            score = _score(row, start_rank)
+            if score > best or (score == best > -1 and "given recall@1" in row):
+                best = score
                 self.run.write_best(epoch.embedder)
             if epoch.number not in recorded:
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
@@ -141,7 +144,11 @@ class _Work:
             views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
                              Augmentation(), self.spec.seed, self.reporter.share)
         return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
-                             pixels, views)
+                             pixels, views, loaded.few)
+
+    def _start_rank(self) -> float:
+        """The effective rank of the start."""
+        return next(row["effective rank"] for row in self.run.metrics()[0] if row["epoch"] == 0)
 
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""
@@ -162,6 +169,9 @@ class _Work:
             earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
             row["neighbor stability"] = neighbor_stability(earlier, judged)
         labels = loaded.dataset.labels
+        if self.spec.labels == "given" and loaded.few is not None:
+            known = np.flatnonzero(loaded.few >= 0)
+            row["given recall@1"] = recall_at_k(embed(embedder, loaded, known), loaded.few[known], (1,))[1]
         if labels is not None:
             of_judged = labels[loaded.sample[loaded.judged]]
             row["sample recall@1"] = recall_at_k(judged, of_judged, (1,))[1]
@@ -192,6 +202,14 @@ class _Work:
                 log.info("no %s: %s", kind, error)
 
 
+def _score(row: dict[str, Any], start_rank: float) -> float:
+    """By what an epoch is chosen: MAP@R of the held-out images, or where labels were given the recall@1 among these, as
+    long as the embedding keeps half the effective rank that it started with. −1 where there is neither."""
+    if "given recall@1" in row:
+        return float(row["given recall@1"]) if 2 * row["effective rank"] >= start_rank else -1.0
+    return float(row.get("validation map@r", -1.0))
+
+
 def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     """The data set, its frozen features and its halves, on this machine's device.
 
@@ -202,14 +220,17 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     dataset = run.dataset(report)
     encoder = Encoder(spec.encoder).to(resolve_device(device))
     features = features_of(dataset, encoder, report)
-    split = make_split(dataset, spec.split, spec.select, spec.seed)
+    split = make_split(dataset, spec.split, spec.holds_out, spec.seed)
+    few = spec.few_labels(dataset, split.train)
+    if few is not None:
+        log.info("fit sees %d labels", (few >= 0).sum())
     if len(split.validation):
         log.info("selection uses %d labelled images of the training half that fit never sees; fit sees %d images and "
                  "no labels beyond those its method declares", len(split.validation), len(split.train))
     size = TRAINED_SAMPLE if spec.build_method().trains_encoder else SAMPLE
     sample = run.sample_indices() if run.epoch_numbers() else fixed_sample(split.test, size)
     judged = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
-    return Loaded(dataset, encoder, features, split, sample, judged)
+    return Loaded(dataset, encoder, features, split, sample, judged, few)
 
 
 def embed(embedder: Embedder, loaded: Loaded, positions: Array,

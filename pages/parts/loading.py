@@ -80,4 +80,4 @@ def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: 
 def opened_split(run: Run) -> Split:
     """The halves of a run's data set as the run used them."""
     spec = run.spec()
-    return _split(spec.dataset, spec.fingerprint, spec.split, spec.select, spec.seed)
+    return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed)

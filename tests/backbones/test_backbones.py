@@ -43,6 +43,8 @@ def photograph(side: int = 64, seed: int = 0) -> Image.Image:
     ("squeezenet", "mean", 64, False, 512),
     ("squeezenet", "rmac", 96, True, 512),
     ("cnn", "mean", 8, True, 128),
+    ("lenet", "mean", 28, True, 128),
+    ("cifar-quick", "mean", 32, False, 64),
     ("pixels", "mean", 8, True, 64),
     ("pixels", "mean", 8, False, 192),
 ])
@@ -70,7 +72,7 @@ def test_pixels_are_the_pixels_and_gray_ones_their_mean() -> None:
     np.testing.assert_allclose(embed_pixels(gray, pixels), pixels.mean(1).reshape(1, -1) / 255, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["efficientnet-lite0", "squeezenet", "cnn", "pixels"])
+@pytest.mark.parametrize("name", ["efficientnet-lite0", "squeezenet", "cnn", "lenet", "cifar-quick", "pixels"])
 def test_one_channel_counts_as_three_equal_ones(name: str) -> None:
     encoder = Encoder(EncoderSpec(backbone=name, size=32, gray=True))
     gray = np.random.default_rng(0).integers(0, 256, (2, 1, 32, 32), dtype=np.uint8)
@@ -173,7 +175,8 @@ def test_random_weights_derive_from_their_seed_and_leave_the_global_stream_alone
 @pytest.mark.parametrize(("backbone", "native", "pooling", "size"), [
     ("efficientnet-lite0", 500, "mean", 224), ("efficientnet-lite0", 28, "mean", 96),
     ("squeezenet", 500, "rmac", 512), ("squeezenet", 28, "rmac", 192),
-    ("pixels", 500, "mean", 32), ("pixels", 8, "mean", 8), ("cnn", 500, "mean", 64), ("cnn", 28, "mean", 28)])
+    ("pixels", 500, "mean", 32), ("pixels", 8, "mean", 8), ("cnn", 500, "mean", 64), ("cnn", 28, "mean", 28),
+    ("lenet", 500, "mean", 28), ("cifar-quick", 28, "mean", 32)])
 def test_an_image_size_is_chosen_by_backbone_pooling_and_the_images(
         backbone: str, native: int, pooling: Pooling, size: int) -> None:
     assert choose_spec(backbone, native, True, pooling).size == size
@@ -199,7 +202,7 @@ def test_keys_tell_every_two_specs_apart_that_give_different_features() -> None:
     keys = {}
     for spec in specs:
         matters = (spec.backbone, spec.pooling, spec.size, spec.gray and spec.backbone == "pixels",
-                   spec.seed if spec.backbone == "cnn" else 0)
+                   spec.seed if BACKBONES[spec.backbone].seeded else 0)
         assert keys.setdefault(spec.key, matters) == matters
         assert "/" not in EncoderSpec(backbone="timm:hub/model").key
     assert len(keys) == len({*keys.values()})
@@ -235,3 +238,14 @@ def test_a_library_that_is_not_installed_is_named_with_the_way_to_get_it(name: s
 def test_a_name_with_a_colon_says_how_it_must_read(name: str) -> None:
     with pytest.raises(UserError, match="must read timm:NAME or torchvision:NAME"):
         check_backbone(name)
+
+
+def test_the_small_networks_of_the_semi_supervised_paper_have_its_layers_and_end_in_one_pixel() -> None:
+    for name, size, layers in (("lenet", 28, [(20, 1, 5), (50, 20, 5), (500, 50, 4), (128, 500, 1)]),
+                               ("cifar-quick", 32, [(32, 3, 5), (32, 32, 5), (64, 32, 5), (64, 64, 4)])):
+        network = Encoder(EncoderSpec(backbone=name, size=size)).network
+        assert network(torch.zeros(1, 3, size, size)).shape[2:] == (1, 1)
+        kernels = [tuple(weight.shape[:3]) for weight in network.parameters() if weight.ndim == 4]
+        assert kernels == layers
+        with pytest.raises(UserError, match=f"must be between {size} and 1024 pixels, got {size - 1}"):
+            choose_spec(name, 28, True, size=size - 1)

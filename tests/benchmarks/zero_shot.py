@@ -25,6 +25,7 @@ from typing import Any
 from udml_core import worker
 from udml_core.cli import _parsed
 from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
 from udml_core.jobs import plan
 from udml_core.runs import create, installed_versions, jsonable
 
@@ -62,36 +63,47 @@ def main() -> None:
             method, *settings = f"{words} {given.common}".split()
             size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
             fields = _parsed([one for one in settings if not one.startswith("@")])
-            found = []
-            for seed in range(given.seeds):
-                run = create(plan(dataset, method, fields, size=size, seed=seed), Path(folder))
-                began = time.monotonic()
-                status = worker.work(run)
-                if status.state != "done":
-                    sys.exit(f"{name}, seed {seed}: {status.message}")
-                rows, _ = run.metrics()
-                found.append({"seed": seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
-                              "curves": rows})
+            found = real_runs(name, dataset, method, fields, given.seeds, Path(folder), size=size)
             results[name] = {"row": f"{words} {given.common}".strip(), "runs": found, "summary": summary(found)}
             given.out.write_text(json.dumps(jsonable(record(given, dataset.title, results)), indent=1) + "\n")
 
 
+def real_runs(name: str, dataset: Dataset, method: str, fields: dict[str, Any], seeds: int, folder: Path,
+              **planned: Any) -> list[dict[str, Any]]:
+    """A row's runs, one a seed, each executed here: seconds, evaluation and curves."""
+    found = []
+    for seed in range(seeds):
+        run = create(plan(dataset, method, fields, seed=seed, **planned), folder)
+        began = time.monotonic()
+        status = worker.work(run)
+        if status.state != "done":
+            sys.exit(f"{name}, seed {seed}: {status.message}")
+        rows, _ = run.metrics()
+        found.append({"seed": seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
+                      "curves": rows})
+    return found
+
+
 def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
     """Mean and standard deviation over the seeds, of every candidate and measure."""
-    return {candidate: {measure: _spread([one["evaluation"][candidate][measure] for one in found])
+    return {candidate: {measure: spread([one["evaluation"][candidate][measure] for one in found])
                         for measure in MEASURES} for candidate in ("initial", "frozen", "pca", "final")}
 
 
 def record(given: argparse.Namespace, title: str, results: dict[str, Any]) -> dict[str, Any]:
-    return {"command": "python -m tests.benchmarks.zero_shot " + " ".join(f'"{one}"' if " " in one else one
-                                                                        for one in sys.argv[1:]),
-            "dataset": title, "protocol": "zero-shot: first half of the classes by sorted name trains, second half "
-                                          "tests; percent; [mean, standard deviation] over the seeds",
+    return {"command": command("zero_shot"), "dataset": title,
+            "protocol": "zero-shot: first half of the classes by sorted name trains, second half tests; percent; "
+                        "[mean, standard deviation] over the seeds",
             "device": "CPU, 2 cores", "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"),
             "rows": results}
 
 
-def _spread(values: list[float]) -> list[float]:
+def command(module: str) -> str:
+    """The command that this process was started with."""
+    return f"python -m tests.benchmarks.{module} " + " ".join(f'"{one}"' if " " in one else one for one in sys.argv[1:])
+
+
+def spread(values: list[float]) -> list[float]:
     return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
 
 

@@ -19,6 +19,7 @@ from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.labels import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
 from udml_core.errors import UserError
@@ -31,12 +32,21 @@ SMALL: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 3},
     "srpml": {"dimension": 32, "epochs": 3, "steps": 3},
     "plm": {"dimension": 32, "epochs": 3, "proxies": 20, "learning_rate": 0.001},
+    "ssdml": {"dimension": 32, "epochs": 3, "partition": 300, "partition_epochs": 2, "batch": 200, "steps": 2},
+    "lrml": {}, "isdml": {}, "apllr": {}, "apit": {}, "seraph": {"steps": 10},
+    "triplet": {"dimension": 32, "epochs": 3, "learning_rate": 0.1},
+    "angular": {"dimension": 32, "epochs": 3, "learning_rate": 0.1},
     "pca": {"dimension": 32},
 }
 END_TO_END: dict[str, dict[str, Any]] = {
     "srpml": {"dimension": 16, "epochs": 2, "batch": 240, "steps": 1, "learning_rate": 0.05},
     "plm": {"dimension": 16, "epochs": 2, "trains": "encoder", "proxies": 10, "learning_rate": 0.001},
+    "ssdml": {"dimension": 16, "epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "steps": 1,
+              "learning_rate": 0.01},
+    "triplet": {"dimension": 16, "epochs": 2, "trains": "encoder", "learning_rate": 0.01, "per_anchor": 4},
 }
+DEEP_BASELINE = {"epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "learning_rate": 0.01}
+END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_BASELINE | {"steps": 5}}
 
 
 def small(method: type[Method]) -> Method:
@@ -58,7 +68,8 @@ def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
     views = None
     if method.views_needed:
         views = views_of(dataset, encoder, split.train, method.views_needed, Augmentation(), 0)
-    return training_data(features, dataset.labels, split.train, method.supervision, wanted, views)
+    few = drawn_labels(dataset, split.train, 6, 0)
+    return training_data(features, dataset.labels, split.train, method.supervision, wanted, views, few)
 
 
 def setting(seed: int = 0, backbone: str = "pixels") -> Setting:
@@ -211,12 +222,13 @@ def reachable_arrays(root: object) -> Iterator[np.ndarray[Any, Any]]:
 def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method: type[Method]) -> None:
     dataset, features, split, _, pixels = given("cnn")
     data = training_data(features, dataset.labels, split.train, method.supervision,
-                         pixels if method.name in END_TO_END else None)
+                         pixels if method.name in END_TO_END else None,
+                         few=drawn_labels(dataset, split.train, 6, 0))
     if method.supervision == "none":
         with pytest.raises(UndeclaredLabelsError, match="declares supervision"):
             data.labels  # noqa: B018
     forbidden = [dataset.labels, dataset.labels[split.test]]
-    forbidden += [dataset.labels[split.train]] if method.supervision == "none" else []
+    forbidden += [dataset.labels[split.train]] if method.supervision in ("none", "few") else []
     for array in reachable_arrays(data):
         assert not any(array.shape == labels.shape and np.array_equal(array, labels) for labels in forbidden)
 

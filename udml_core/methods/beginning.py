@@ -1,4 +1,4 @@
-"""Where a projection starts, for every method that learns one."""
+"""Where a projection starts, for every method that learns one, and whether the encoder below it can learn."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from torch import Tensor
 
 from udml_core.errors import UserError
 from udml_core.geometry import Grassmann
+from udml_core.methods.base import Setting
 from udml_core.methods.baselines import check_directions, principal_directions
 
 Beginning = Literal["random", "pca"]
@@ -31,3 +32,11 @@ def first_projection(rows: Tensor, dimension: int, beginning: Beginning, seed: i
     if beginning == "pca":
         return principal_directions(rows, dimension)
     return Grassmann(rows.shape[1], dimension).random(seed)[0]
+
+
+def check_encoder(trains: bool, setting: Setting) -> None:
+    """Raises:
+    UserError: the encoder is to train and has nothing to train."""
+    if trains and not setting.encoder.trainable:
+        raise UserError(f"The backbone '{setting.encoder.spec.backbone}' has nothing to train. Set the field "
+                        "'trains' to 'head', or choose another backbone.")

@@ -1,15 +1,21 @@
-"""An encoder and a linear head in training, their momentum copy, and the state to go on exactly."""
+"""Encoders in training, alone or with a linear head, and the state to go on exactly."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from udml_core.backbones import Encoder
+from udml_core.data.training import TrainingData
+from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
+
+EMBEDDED = 256
+"""Images that pass the encoder at a time where no gradient is wanted."""
 
 
 class Network(nn.Module):
@@ -47,6 +53,73 @@ class Network(nn.Module):
         if self.encoder is None:
             return Embedder(frozen, head)
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
+
+
+class SGDRates(NamedTuple):
+    """Of stochastic gradient descent."""
+
+    learning_rate: float
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+
+
+class EncoderInTraining:
+    """An encoder and its SGD; cached features where it is not to train or has no parameters.
+
+    Args:
+        rates: None keeps the encoder frozen. batch_norm: whether batch normalization follows the batches.
+        start: a state of `state` to go on from.
+    """
+
+    def __init__(self, data: TrainingData, setting: Setting, rates: SGDRates | None, batch_norm: bool,
+                 start: State | None) -> None:
+        self.trains = rates is not None and setting.encoder.trainable
+        self._data = data
+        self._device = setting.device
+        self._batch_norm = batch_norm
+        self._encoder = setting.encoder
+        if rates is None or not self.trains:
+            return
+        self._encoder = copy.deepcopy(setting.encoder)
+        self._encoder.train(batch_norm)
+        self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=rates.learning_rate, momentum=rates.momentum,
+                                    weight_decay=rates.weight_decay)
+        if start is not None:
+            load_module("encoder", self._encoder, start)
+            load_optimizer(self._sgd, self._encoder.named_parameters(), start)
+
+    def features(self, indices: Tensor) -> Tensor:
+        """Unit features (b, d), with a gradient to the encoder where it trains."""
+        if not self.trains:
+            return unit(self._data.features[indices].to(self._device))
+        return unit(self._encoder(self._data.images(indices).to(self._device)))
+
+    def embedded(self, indices: Tensor) -> Tensor:
+        """Unit features (b, d) as the encoder is now, of any number of images, without a gradient."""
+        if not self.trains:
+            return self.features(indices)
+        self._encoder.eval()
+        with torch.no_grad():
+            found = torch.cat([self.features(part) for part in indices.split(EMBEDDED)])
+        self._encoder.train(self._batch_norm)
+        return found
+
+    def step(self, loss: Tensor) -> None:
+        """One step of SGD; nothing without an encoder to train."""
+        if self.trains:
+            self._sgd.zero_grad(set_to_none=True)
+            loss.backward()
+            self._sgd.step()
+
+    def snapshot(self) -> Encoder:
+        """The encoder as it is now, for embedding; training goes on without changing it."""
+        return copy.deepcopy(self._encoder).eval() if self.trains else self._encoder
+
+    def state(self) -> dict[str, Tensor]:
+        if not self.trains:
+            return {}
+        return (module_state("encoder", self._encoder)
+                | optimizer_state(self._sgd, self._encoder.named_parameters()))
 
 
 def module_state(name: str, module: nn.Module) -> dict[str, Tensor]:

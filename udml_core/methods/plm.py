@@ -19,13 +19,11 @@ from udml_core.explanations import Proxies
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_projection, first_projection
+from udml_core.methods.beginning import Beginning, check_encoder, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.network import Network, load_module, load_optimizer, module_state, optimizer_state
+from udml_core.methods.network import EMBEDDED, Network, load_module, load_optimizer, module_state, optimizer_state
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
-
-EMBEDDED = 256
 
 
 class PLM(Method):
@@ -191,9 +189,7 @@ class PLM(Method):
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         rows = unit(data.features)
         self.check(*rows.shape)
-        if self.trains_encoder and not setting.encoder.trainable:
-            raise UserError(f"The backbone '{setting.encoder.spec.backbone}' has nothing to train. Set the field "
-                            "'trains' to 'head', or choose another backbone.")
+        check_encoder(self.trains_encoder, setting)
         weight = first_projection(rows, self.dimension, self.beginning, setting.seed)
         return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
 
