@@ -1,0 +1,79 @@
+"""How many directions an embedding uses, epoch by epoch: collapse as it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.parts.choosing import into_address, number_in_address
+from pages.parts.figures import COLORS, DASHES, GRAY, curve, draw, table_behind
+from pages.parts.loading import told
+from pages.parts.runs import title_of
+from pages.parts.slider import live_slider
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.views.affinity import Spectrum, spectrum
+
+CURVES = ("effective rank", "sample recall@1")
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def _spectrum(folder: str, epoch: int) -> Spectrum:
+    return spectrum(find_run(folder, runs_folder()).epoch_sample(epoch))
+
+
+def short_names(runs: list[Run]) -> list[str]:
+    """Titles where space is scarce, told apart."""
+    titles = [title_of(run.spec()) for run in runs]
+    return [f"{title} · {run.id[-6:]}" if titles.count(title) > 1 else title
+            for title, run in zip(titles, runs, strict=True)]
+
+
+@st.fragment
+@told()
+def explore_spectrum(run_ids: tuple[str, ...]) -> None:
+    """The effective rank of one or two runs over the epochs, and the singular values at one of them."""
+    runs = [find_run(run_id, runs_folder()) for run_id in run_ids]
+    names = short_names(runs)
+    last = max(max(run.epoch_numbers(), default=0) for run in runs)
+    epoch = number_in_address("moment", last, 0, last)
+    if last:
+        epoch = live_slider("Epoch", 0, last, epoch, 1, f"spectrum-{last}", play=True,
+                            marks={0.0: "before training", float(last): f"epoch {last}"})
+        into_address("moment", f"{epoch:g}", f"{last:g}")
+    found: dict[str, Spectrum] = {}
+    for run, name in zip(runs, names, strict=True):
+        there = [number for number in run.epoch_numbers() if number <= epoch]
+        found[name] = _spectrum(str(run.folder), there[-1] if there else run.epoch_numbers()[0])
+    start = _spectrum(str(runs[0].folder), runs[0].epoch_numbers()[0])
+    rows = {name: run.metrics()[0] for name, run in zip(names, runs, strict=True)}
+    left, right = st.columns(2)
+    with left:
+        for name in CURVES:
+            if any(row.get(name) is not None for one in rows.values() for row in one):
+                curve(name, rows, f"spectrum-{name}", epoch)
+    with right:
+        singular_values(start, found)
+    st.markdown("  \n".join(f"**{name}**: effective rank {one.rank:.1f} of {len(one.values)}, its largest singular "
+                            f"value holds {100 * one.values[0]:.0f} % of the sum." for name, one in found.items()))
+    table_behind("The singular values as a table", pd.DataFrame(
+        {"Rank": np.arange(1, 1 + max(len(one.values) for one in found.values()))}
+        | {f"{name}, %": pd.Series((100 * one.values).round(3)) for name, one in found.items()}))
+
+
+def singular_values(start: Spectrum, found: Mapping[str, Spectrum]) -> None:
+    """The values of each run, largest first, over those that the first run began with."""
+    figure = go.Figure(go.Scatter(x=np.arange(1, len(start.values) + 1), y=100 * start.values, name="before training",
+                                  line={"color": GRAY, "width": 1}))
+    for place, (name, one) in enumerate(found.items()):
+        figure.add_scatter(x=np.arange(1, len(one.values) + 1), y=100 * one.values, name=name,
+                           line={"color": COLORS[place % 4], "dash": DASHES[place % 4], "width": 3})
+    figure.update_layout(title={"text": "Singular values, % of their sum", "font": {"size": 14}}, height=430,
+                         xaxis_title="rank", margin={"l": 8, "r": 8, "t": 36, "b": 8},
+                         legend={"orientation": "h", "y": -0.2})
+    figure.update_yaxes(type="log", tickformat=".1~g")
+    draw(figure, "spectrum-values", "Singular values of the centred sample: " + "; ".join(
+        f"{name}, effective rank {one.rank:.1f}" for name, one in {"before training": start, **found}.items()) + ".")
