@@ -221,7 +221,7 @@ def reach_map(looked: Looked, share_of_it: Array, row: int) -> int | None:
                      icon=":material/scatter_plot:", query_params={"run": looked.run.id})
         return None
     places = rows_of(looked.graph.images, shown.layout.indices)
-    color = Color("share", np.where(places >= 0, 100 * share_of_it[places], np.nan), unit=" %", low=0, high=100,
+    color = Color("share", np.where(places >= 0, 100 * share_of_it[places], np.nan), unit=" %", low=0,
                   none="no label reaches it, or it is not in the graph")
     wanted = looked.graph.images[np.append(row, looked.row)]
     lines_to = rows_of(shown.layout.indices, looked.graph.images[looked.graph.neighbors[looked.row]])
@@ -283,6 +283,6 @@ with told():
                     "directions. The effective rank counts how many are used. Lay a run with *orthogonal* off beside "
                     "one with it on.")
         chosen, images = run.id, run.spec().fingerprint
-        other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen,
-                           optional=True)
+        other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
+                           and bool(one.epoch_numbers()), optional=True)
         explore_spectrum((run.id,) if other is None else (run.id, other.id))

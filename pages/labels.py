@@ -80,9 +80,8 @@ def suggested(folder: str, codes: tuple[int, ...], gamma: float, skipped: tuple[
 
 # What buttons and keys do
 
-def name_them(dataset_name: str, images: list[int], name: str) -> None:
+def name_them(dataset: Dataset, images: list[int], name: str) -> None:
     """Give images a class, and let go of the selection."""
-    dataset = opened_dataset(dataset_name)
     try:
         give(dataset, images, name)
     except UserError as error:
@@ -91,13 +90,12 @@ def name_them(dataset_name: str, images: list[int], name: str) -> None:
     select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
 
 
-def name_as_typed(dataset_name: str, images: list[int]) -> None:
-    name_them(dataset_name, images, st.session_state["labels-typed"])
+def name_as_typed(dataset: Dataset, images: list[int]) -> None:
+    name_them(dataset, images, st.session_state["labels-typed"])
 
 
-def take_back(dataset_name: str) -> None:
+def take_back(dataset: Dataset) -> None:
     """Undo the last act, and select its images again, so that they can be named otherwise."""
-    dataset = opened_dataset(dataset_name)
     try:
         select(dataset.fingerprint, np.array(undo(dataset), dtype=np.int64))
     except UserError as error:
@@ -127,7 +125,7 @@ def naming(board: Board, chosen: Array) -> None:
         for number, name in enumerate(choices, 1):
             is_key = number <= min(KEYS, len(board.names))
             st.button(name, key=f"labels-class-{number}", shortcut=str(number) if is_key else None, disabled=not images,
-                      on_click=name_them, args=(dataset.name, images, name), icon=None if number <= len(board.names)
+                      on_click=name_them, args=(dataset, images, name), icon=None if number <= len(board.names)
                       else ":material/verified:", help=None if number <= len(board.names)
                       else "The class that the data set has for it.")
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
@@ -135,10 +133,10 @@ def naming(board: Board, chosen: Array) -> None:
         st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
                       placeholder="type a name, press Enter")
         st.form_submit_button("Name it so", icon=":material/new_label:", disabled=not images, on_click=name_as_typed,
-                              args=(dataset.name, images))
+                              args=(dataset, images))
     with st.container(horizontal=True):
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U", disabled=not board.given,
-                  on_click=take_back, args=(dataset.name,))
+                  on_click=take_back, args=(dataset,))
         st.button("Pass over", icon=":material/skip_next:", key="labels-skip", shortcut="S", disabled=not images,
                   on_click=pass_over, args=(dataset.fingerprint, images))
     problem = st.session_state.pop(PROBLEM, "")
@@ -247,11 +245,14 @@ def given_so_far(board: Board) -> None:
     if not board.given:
         st.caption("Nothing yet. Name the suggested image, or select images on the map and name them together.")
         return
-    for number, name in enumerate(board.names, 1):
+    columns = st.columns(3)
+    for number, name in enumerate(board.names):
         images = [image for image, label in board.given.items() if label == name]
-        st.markdown(f"**{number}. {name}** · {len(images):,}")
-        gallery_selection(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
-                          f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset), 60, 150)
+        with columns[number % 3]:
+            st.markdown(f"**{number + 1}. {name}** · {len(images):,}")
+            gallery_selection(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
+                              f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset), 60,
+                              150)
     sizes = pd.Series(list(board.given.values())).value_counts(sort=False)
     table_behind("The labels as a table", pd.DataFrame({"Class": sizes.index, "Labels": sizes.to_numpy()}))
 

@@ -12,7 +12,6 @@ import streamlit as st
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.figures import COLORS, DASHES, GRAY, curve, draw, table_behind
 from pages.parts.loading import told
-from pages.parts.runs import title_of
 from pages.parts.slider import live_slider
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views.affinity import Spectrum, spectrum
@@ -26,19 +25,26 @@ def _spectrum(folder: str, epoch: int) -> Spectrum:
 
 
 def short_names(runs: list[Run]) -> list[str]:
-    """Titles where space is scarce, told apart."""
-    titles = [title_of(run.spec()) for run in runs]
-    return [f"{title} · {run.id[-6:]}" if titles.count(title) > 1 else title
-            for title, run in zip(titles, runs, strict=True)]
+    """Methods with the fields that not all runs share, where space is scarce."""
+    specs = [run.spec() for run in runs]
+    names = []
+    for run, spec in zip(runs, specs, strict=True):
+        own = [f"{name} {value}" for name, value in spec.fields.items()
+               if any(other.fields.get(name) != value for other in specs)]
+        names.append(" ".join([spec.method, ", ".join(own) or run.id[-6:]]))
+    return names
 
 
 @st.fragment
 @told()
 def explore_spectrum(run_ids: tuple[str, ...]) -> None:
     """The effective rank of one or two runs over the epochs, and the singular values at one of them."""
-    runs = [find_run(run_id, runs_folder()) for run_id in run_ids]
+    runs = [run for run in (find_run(run_id, runs_folder()) for run_id in run_ids) if run.epoch_numbers()]
+    if not runs:
+        st.caption("This run kept no epoch.")
+        return
     names = short_names(runs)
-    last = max(max(run.epoch_numbers(), default=0) for run in runs)
+    last = max(run.epoch_numbers()[-1] for run in runs)
     epoch = number_in_address("moment", last, 0, last)
     if last:
         epoch = live_slider("Epoch", 0, last, epoch, 1, f"spectrum-{last}", play=True,
@@ -46,8 +52,8 @@ def explore_spectrum(run_ids: tuple[str, ...]) -> None:
         into_address("moment", f"{epoch:g}", f"{last:g}")
     found: dict[str, Spectrum] = {}
     for run, name in zip(runs, names, strict=True):
-        there = [number for number in run.epoch_numbers() if number <= epoch]
-        found[name] = _spectrum(str(run.folder), there[-1] if there else run.epoch_numbers()[0])
+        numbers = run.epoch_numbers()
+        found[name] = _spectrum(str(run.folder), max([one for one in numbers if one <= epoch], default=numbers[0]))
     start = _spectrum(str(runs[0].folder), runs[0].epoch_numbers()[0])
     rows = {name: run.metrics()[0] for name, run in zip(names, runs, strict=True)}
     left, right = st.columns(2)
@@ -74,6 +80,6 @@ def singular_values(start: Spectrum, found: Mapping[str, Spectrum]) -> None:
     figure.update_layout(title={"text": "Singular values, % of their sum", "font": {"size": 14}}, height=430,
                          xaxis_title="rank", margin={"l": 8, "r": 8, "t": 36, "b": 8},
                          legend={"orientation": "h", "y": -0.2})
-    figure.update_yaxes(type="log", tickformat=".1~g")
+    figure.update_yaxes(type="log", tickformat=".2~g")
     draw(figure, "spectrum-values", "Singular values of the centred sample: " + "; ".join(
         f"{name}, effective rank {one.rank:.1f}" for name, one in {"before training": start, **found}.items()) + ".")
