@@ -29,7 +29,7 @@ from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import affinity as views
 from udml_core.views import labels as spreading
 
-PART, LISTED = 600, 60
+PART, LISTED, LEAST = 600, 60, -2
 SOURCES = {"training": "as training had it", "told": "after training, the labels that it was told",
            "given": "after training, the labels given by hand"}
 
@@ -100,7 +100,7 @@ def chosen_source(run: Run, dataset: Dataset) -> str | None:
 
 
 def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
-    """The graph of a source, and the image in the address, else the first one."""
+    """The graph of a source, and the image in the address, else one that tells much."""
     stored = None
     told_ones = told_labels(run, dataset)
     if source == "training":
@@ -116,8 +116,8 @@ def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
         else:
             codes, names = spreading.coded(given_now(dataset), images)
         graph = views.LabelGraph(images, neighbors, codes)
-    wanted = graph.row_of(int(number_in_address("picked", graph.images[0], 0, len(dataset) - 1)))
-    return Looked(run, dataset, graph, names, stored, wanted or 0)
+    wanted = graph.row_of(int(number_in_address("picked", -1, 0, len(dataset) - 1)))
+    return Looked(run, dataset, graph, names, stored, graph.telling if wanted is None else wanted)
 
 
 def around(looked: Looked, part: views.Part) -> None:
@@ -221,7 +221,8 @@ def reach_map(looked: Looked, share_of_it: Array, row: int) -> int | None:
                      icon=":material/scatter_plot:", query_params={"run": looked.run.id})
         return None
     places = rows_of(looked.graph.images, shown.layout.indices)
-    color = Color("share", np.where(places >= 0, 100 * share_of_it[places], np.nan), unit=" %", low=0,
+    orders = np.log10(np.maximum(100 * share_of_it[places], 10.0**LEAST))
+    color = Color("share in %, log₁₀", np.where(places >= 0, orders, np.nan), low=LEAST, high=2,
                   none="no label reaches it, or it is not in the graph")
     wanted = looked.graph.images[np.append(row, looked.row)]
     lines_to = rows_of(shown.layout.indices, looked.graph.images[looked.graph.neighbors[looked.row]])

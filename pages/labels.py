@@ -245,14 +245,15 @@ def given_so_far(board: Board) -> None:
     if not board.given:
         st.caption("Nothing yet. Name the suggested image, or select images on the map and name them together.")
         return
-    columns = st.columns(3)
-    for number, name in enumerate(board.names):
-        images = [image for image, label in board.given.items() if label == name]
-        with columns[number % 3]:
-            st.markdown(f"**{number + 1}. {name}** · {len(images):,}")
-            gallery_selection(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
-                              f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset), 60,
-                              150)
+    numbered = list(enumerate(board.names, 1))
+    for start in range(0, len(numbered), 3):
+        for column, (number, name) in zip(st.columns(3), numbered[start : start + 3], strict=False):
+            images = [image for image, label in board.given.items() if label == name]
+            with column:
+                st.markdown(f"**{number}. {name}** · {len(images):,}")
+                gallery_selection(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
+                                  f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset), 60,
+                                  150)
     sizes = pd.Series(list(board.given.values())).value_counts(sort=False)
     table_behind("The labels as a table", pd.DataFrame({"Class": sizes.index, "Labels": sizes.to_numpy()}))
 
@@ -279,10 +280,10 @@ def explore(run_id: str) -> None:
     gamma = gamma_slider(USUAL_GAMMA, "labels-gamma", "SSDML's default")
     board = board_of(run, dataset, gamma)
     numbers(board)
-    left, right = st.columns([3, 2], gap="medium")
-    with right:
-        naming(board, selection(dataset).ids)
+    left, right = st.columns([2, 3], gap="medium")
     with left:
+        naming(board, selection(dataset).ids)
+    with right:
         spreading(board)
     next_ones(board)
     given_so_far(board)

@@ -12,6 +12,7 @@ import streamlit as st
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.figures import COLORS, DASHES, GRAY, curve, draw, table_behind
 from pages.parts.loading import told
+from pages.parts.runs import hyperparameters
 from pages.parts.slider import live_slider
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views.affinity import Spectrum, spectrum
@@ -26,12 +27,11 @@ def _spectrum(folder: str, epoch: int) -> Spectrum:
 
 def short_names(runs: list[Run]) -> list[str]:
     """Methods with the fields that not all runs share, where space is scarce."""
-    specs = [run.spec() for run in runs]
+    fields = [hyperparameters(run) for run in runs]
     names = []
-    for run, spec in zip(runs, specs, strict=True):
-        own = [f"{name} {value}" for name, value in spec.fields.items()
-               if any(other.fields.get(name) != value for other in specs)]
-        names.append(" ".join([spec.method, ", ".join(own) or run.id[-6:]]))
+    for run, mine in zip(runs, fields, strict=True):
+        own = [f"{name} {value}" for name, value in mine.items() if any(other.get(name) != value for other in fields)]
+        names.append(" ".join([run.spec().method, ", ".join(own) or run.id[-6:]]))
     return names
 
 

@@ -179,10 +179,10 @@ def test_a_run_that_was_told_no_labels_shows_those_that_are_given(frozen: Run) -
 def test_two_spectra_are_named_by_what_differs(run: Run, places: Path) -> None:
     other = next(one for one in (Run(path) for path in (places / "runs").iterdir() if path.name[0] != ".")
                  if one.spec().fields.get("orthogonal") is False)
-    assert short_names([run, other]) == [f"ssdml {run.id[-6:]}", "ssdml orthogonal False"]
+    assert short_names([run, other]) == ["ssdml orthogonal True", "ssdml orthogonal False"]
     test = opened("affinity", run=run.id, run2=other.id, moment="1")
     assert not test.exception
-    for name, one in (("ssdml " + run.id[-6:], run), ("ssdml orthogonal False", other)):
+    for name, one in (("ssdml orthogonal True", run), ("ssdml orthogonal False", other)):
         assert f"{name}**: effective rank {views.spectrum(one.epoch_sample(1)).rank:.1f} of 8" in texts(test)
 
 

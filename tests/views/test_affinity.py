@@ -34,6 +34,16 @@ def test_an_image_is_found_in_its_graph_or_is_not_there() -> None:
     assert [found.row_of(image) for image in (0, 1, 6, 238, 999, -1)] == [0, None, 3, 119, None, None]
 
 
+def test_the_most_telling_image_has_the_most_classes_around_it() -> None:
+    neighbors = np.array([[1, 2], [0, 2], [0, 3], [4, 5], [3, 5], [3, 4]])
+    for codes, expected in (([-1, 0, 0, 0, 1, -1], 3), ([-1, 0, 0, -1, -1, -1], 1), ([-1, -1, -1, -1, 2, 2], 5)):
+        found = views.LabelGraph(np.arange(6), neighbors, np.array(codes)).telling
+        around = [{codes[one] for one in (row, *neighbors[row]) if codes[one] >= 0} for row in range(6)]
+        labels = [sum(codes[one] >= 0 for one in (row, *neighbors[row])) for row in range(6)]
+        assert (len(around[found]), labels[found]) == max(zip(map(len, around), labels, strict=True))
+        assert (len(around[found]), labels[found]) == (len(around[expected]), labels[expected])
+
+
 def test_a_part_grows_step_by_step() -> None:
     whole = graph()[0]
     steps, ring = {5: 0}, [5]

@@ -32,6 +32,13 @@ class LabelGraph:
         row = int(np.searchsorted(self.images, image))
         return row if row < len(self.images) and self.images[row] == image else None
 
+    @property
+    def telling(self) -> int:
+        """The row with the most classes among its neighbors' labels and its own, then the most labels."""
+        codes = np.sort(np.column_stack([self.codes, self.codes[self.neighbors]]), axis=1)
+        classes = ((codes >= 0) & (np.diff(codes, axis=1, prepend=-1) > 0)).sum(axis=1)
+        return int(np.lexsort(((codes >= 0).sum(axis=1), classes))[-1])
+
     def part(self, row: int, most: int) -> Array:
         """The rows (m,) around one, itself first, then step by step, at most `most`."""
         seen, ring = [row], np.array([row])
