@@ -157,8 +157,8 @@ class Gallery {
     } else if (event.key === "Escape") {
       if (this.header.multiple) { this.chosen.fill(0); this.announce(); } else button.blur();
     } else if (event.key.toLowerCase() === "q" && !event.ctrlKey && !event.metaKey) this.query(event, button);
-    else if (event.key.length > 1) return;
-    event.stopPropagation(); // Streamlit binds single keys on the document
+    else if (!isStreamlits(event.key)) return;
+    event.stopPropagation();
   }
 
   end() {

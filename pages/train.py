@@ -4,7 +4,9 @@ from typing import get_args
 
 import streamlit as st
 
+from pages.parts.choosing import in_address
 from pages.parts.form import method_form
+from pages.parts.labels import few_labels
 from pages.parts.loading import opened_dataset, told
 from pages.parts.runs import duration
 from udml_core import jobs
@@ -65,7 +67,8 @@ def choose_backbone() -> str:
 
 
 def plan(dataset: Dataset, method: type[Method], fields: dict[str, object]) -> Spec | None:
-    """Everything else that a run needs, under one fold."""
+    """The labels of a method that needs few, and everything else that a run needs, under one fold."""
+    labels, per_class = few_labels(method, dataset)
     with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         left, right = st.columns(2, gap="large")
         with left:
@@ -74,14 +77,14 @@ def plan(dataset: Dataset, method: type[Method], fields: dict[str, object]) -> S
                                            help="R-MAC reads the image at three scales, as RPML and SSDML do: slower.")
             size = st.number_input("Image size in pixels", 16, 1024, None, 16, placeholder="chosen by the data set")
         with right:
-            split = st.selectbox("Split", SPLITS, SPLITS.index(default_split(dataset)))
+            split = st.selectbox("Split", SPLITS, SPLITS.index(in_address("split", SPLITS, default_split(dataset))))
             seed = st.number_input("Seed", 0, 2**31 - 1, 0)
             device = st.text_input("Device", "auto", help="auto, cpu or cuda:N")
             select = st.selectbox("Keep the epoch", SELECTS,
                                   help="Validation needs labels: 15 % of the training half, never seen by the method.")
     with told():
         return jobs.plan(dataset, method.name, fields, backbone, pooling or POOLINGS[0], size, split, int(seed),
-                         device.strip() or "auto", select)
+                         device.strip() or "auto", select, labels, per_class)
     return None
 
 

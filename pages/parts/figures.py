@@ -52,7 +52,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}")
     title = CURVE_WORDS.get(name, name.capitalize())
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=230, showlegend=len(runs) > 1,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.3},
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
                          hovermode="x unified")
     figure.update_yaxes(tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
