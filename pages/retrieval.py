@@ -49,7 +49,7 @@ def results(opened: Retrieval, found: dict[str, list[Hit]]) -> int | None:
             score = f" · {sum(known)} of {len(known)} hits" if known else ""
             st.markdown(f"**{when.capitalize()} training**{score}")
             tiles = [Tile(hit.index, opened.dataset.caption(hit.index), MARKS[hit.correct],
-                          f"{hit.rank}. {hit.similarity:.3f}") for hit in hits]
+                          f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
             clicked = gallery(opened.dataset, tiles, f"The {len(hits)} nearest images, {when} training",
                               f"retrieval-{when}", side=96)
             picked = clicked if clicked is not None else picked
@@ -89,7 +89,8 @@ def downloads(opened: Retrieval, found: dict[str, list[Hit]]) -> None:
     """What the run learnt, and what was found."""
     hits = [(when, hit) for when, some in found.items() for hit in some]
     columns = {"training": np.array([when for when, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
-               "similarity": np.array([hit.similarity for _, hit in hits])}
+               "similarity": np.array([hit.similarity for _, hit in hits], dtype=float),
+               "distance": np.array([hit.distance for _, hit in hits])}
     run = opened.run
     listed = [Download("Results as a list", "results.csv", "text/csv", lambda: table_file(
         opened.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
@@ -124,7 +125,9 @@ def search(opened: Retrieval) -> None:
                 "training.", icon=":material/touch_app:")
     if any(found.values()):
         clicks.append(results(opened, found))
-        st.caption("The number is the cosine similarity. ✓ with a solid frame: same class as what was added to the "
+        unit = all(hit.similarity is not None for hits in found.values() for hit in hits)
+        number = "cosine similarity" + ("" if unit else ", or the distance where embeddings are not of unit length")
+        st.caption(f"The number is the {number}. ✓ with a solid frame: same class as what was added to the "
                    "query. ✕ with a dashed frame: another class. Click any image to ask with it.")
         if query.alone is not None:
             if where == "test":

@@ -22,7 +22,7 @@ def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **r
 
 def worked(root: Path, **given: Any) -> Run:
     """A run that was executed here, in this process."""
-    run = create(spec(**given), root)
+    run = create(spec(**given), root, given.get("pairs"))
     worker.work(run)
     return run
 

@@ -14,6 +14,9 @@ import pytest
 
 from tests.running import until, worked, write_digits
 from udml_core import cli, jobs
+from udml_core.data import catalog
+from udml_core.data.pairs import GivenPairs
+from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.runs import Run, create
 from udml_core.tasks import Status
@@ -90,7 +93,8 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
 
 def test_methods_tell_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     methods = answer(capsys, monkeypatch, "methods")["methods"]
-    assert [one["name"] for one in methods] == ["rpml", "srpml", "plm", "whiten", "pca", "frozen"]
+    assert [one["name"] for one in methods] == ["rpml", "srpml", "plm", "nml", "ml", "kml", "nca", "lmnn", "whiten",
+                                                   "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 
@@ -132,6 +136,32 @@ def test_analyses_are_computed_listed_and_found_again(
     assert "Lower the perplexity" in err
 
 
+def test_pairs_from_a_file_or_as_given_are_what_is_learnt_from(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    words = ("train", "--dataset", "digits", "--backbone", "pixels", "--method", "nml", "--split", "seen", "--no-wait",
+             "--set", "dimension=4", "--set", "epochs=1")
+    path = tmp_path / "pairs.csv"
+    train = make_split(catalog.load("digits"), "seen").train
+    path.write_text(f"first,second,same\n{train[0]},{train[9]},same\n{train[3]},{train[4]},different\n")
+    made = Run(Path(answer(capsys, monkeypatch, *words, "--pairs-file", str(path))["folder"]))
+    assert made.spec().pairs == "given"
+    assert made.pairs().pairs.tolist() == [[train[0], train[9]], [train[3], train[4]]]
+    jobs.stop(made)
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    code, _, err = said(capsys, monkeypatch, *words, "--given-pairs")
+    assert (code, "got 0 that are the same and 0 that are different" in err) == (2, True)
+    given = GivenPairs(catalog.load("digits"))
+    for first, second, same in ((train[0], train[1], True), (train[2], train[3], False)):
+        given.give(int(first), int(second), same)
+    made = Run(Path(answer(capsys, monkeypatch, *words, "--given-pairs")["folder"]))
+    given.undo()
+    assert made.pairs().same.tolist() == [True, False]
+    jobs.stop(made)
+    made = Run(Path(answer(capsys, monkeypatch, *words, "--pairs", "500")["folder"]))
+    assert (made.spec().pairs, made.spec().most_pairs) == ("labels", 500)
+    jobs.stop(made)
+
+
 BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "nowhere", "--method", "rpml"], "There is no data set 'nowhere'"),
     (["train", "--dataset", "digits", "--method", "nothing"], "The method must be one of rpml, srpml"),
@@ -145,6 +175,10 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu or cuda:N"),
     (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 32 and 1024 pixels, got 3000"),
     (["train", "--dataset", "digits"], "--method"),
+    (["train", "--dataset", "digits", "--method", "nml", "--pairs", "1"], "between 2 and 500,000, got 1"),
+    (["train", "--dataset", "digits", "--method", "nml", "--pairs-file", "FILE"], "columns first, second and same"),
+    (["train", "--dataset", "digits", "--method", "nml", "--pairs-file", "nowhere.csv"], "could not be read"),
+    (["train", "--dataset", "FLAT", "--method", "nca"], "NCA learns from class labels"),
     (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "pixels"], "at most the features' width 64"),
     (["train", "--dataset", "FLAT", "--method", "pca"], "at most 8 dimensions (8 images of 1280-d features)"),
     (["train", "--dataset", "digits", "--method", "frozen", "--backbone", "squeezenet", "--size", "8"],

@@ -23,6 +23,7 @@ from udml_core.evaluation import (
     kmeans_clusters,
     label_purity,
     map_at_r,
+    mean_precision_at_k,
     neighbor_stability,
     neighborhood_purity,
     nmi,
@@ -277,6 +278,7 @@ def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
     clusters = kmeans_clusters(embeddings, 9)
     expected = {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
     expected |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
+    expected["mprec@10"] = 100 * mean_precision_at_k(embeddings, labels)[10]
     score, left_out = map_at_r(embeddings, labels)
     expected |= {"images": 90, "dimension": 6, "map@r": 100 * score, "map@r left out": left_out,
                  "nmi": 100 * nmi(clusters, labels), "purity": 100 * label_purity(clusters, labels),
@@ -341,3 +343,41 @@ def test_the_correlation_of_a_similarity_is_scipy_s_over_all_pairs() -> None:
     expected = pearsonr([similarities[one] for one in pairs], [float(labels[i] == labels[j]) for i, j in pairs])
     assert similarity_correlation(similarities, labels) == pytest.approx(expected.statistic)
     assert similarity_correlation(labels[:, None] == labels, labels) == pytest.approx(1)
+
+
+def literal_precision(embeddings: Array, carried: Array, k: int) -> float:
+    """mprec@k as NML's paper says it, class by class and query by query."""
+    squared = ((embeddings[:, None] - embeddings[None]) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, np.inf)
+    means = []
+    for label in range(carried.shape[1]):
+        queries = np.flatnonzero(carried[:, label])
+        if len(queries):
+            shares = [carried[np.argsort(squared[query], kind="stable")[:k], label].mean() for query in queries]
+            means.append(np.mean(shares))
+    return float(np.mean(means))
+
+
+@pytest.mark.parametrize("several", [False, True], ids=["one class each", "several classes"])
+def test_mean_precision_is_over_the_queries_of_a_class_then_over_classes(several: bool) -> None:
+    random = np.random.default_rng(3)
+    embeddings = random.normal(size=(70, 4))
+    labels = np.repeat([2, 5, 11], [50, 15, 5])
+    carried = labels[:, None] == np.array([2, 5, 7, 11])
+    if several:
+        carried = carried | (random.random(carried.shape) < 0.2)
+        carried[:3] = False  # images of no class are found, and never ask
+        carried[:, 2] = False
+    found = mean_precision_at_k(embeddings, carried if several else labels, (1, 10, 50, 69))
+    assert found == pytest.approx({k: literal_precision(embeddings, carried, k) for k in (1, 10, 50, 69)})
+    assert mean_precision_at_k(embeddings, labels, (100,))[100] == pytest.approx(
+        mean_precision_at_k(embeddings, labels, (69,))[69])
+
+
+def test_mean_precision_refuses_what_it_cannot_mean() -> None:
+    embeddings = np.zeros((4, 2))
+    assert math.isnan(mean_precision_at_k(embeddings, np.zeros((4, 3), dtype=bool))[10])
+    with pytest.raises(ValueError, match="k ≥ 1"):
+        mean_precision_at_k(embeddings, np.zeros(4, int), (0,))
+    with pytest.raises(ValueError, match="one entry for each"):
+        mean_precision_at_k(embeddings, np.zeros(3, int))

@@ -130,3 +130,38 @@ def test_the_history_ends_as_the_atlas_does_where_the_sample_is_the_test_half(ru
     for place, which in ((0, "initial"), (-1, "final")):
         atlas = opened.atlas(which)  # type: ignore[arg-type]
         assert (history.right[place] == ~atlas.misses).mean() > 0.995  # ties apart, of embeddings computed in batches
+
+
+@pytest.fixture(scope="module")
+def by_distance(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run whose embeddings are of any length."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(shared_cache))
+        return worked(tmp_path_factory.mktemp("runs"), method="nml", fields={"dimension": 8, "epochs": 1})
+
+
+def test_where_embeddings_are_not_of_unit_length_the_distance_is_shown(by_distance: Run, run: Run) -> None:
+    opened = Retrieval(by_distance)
+    embeddings = np.asarray(by_distance.embeddings("final")).astype(np.float64)
+    query = int(opened.split.test[5])
+    distances = np.linalg.norm(embeddings[opened.split.test] - embeddings[query], axis=1)
+    hits = opened.search_item(query, 6)
+    np.testing.assert_allclose([hit.distance for hit in hits], np.sort(distances)[1:7], rtol=1e-3)
+    assert [hit.shown for hit in hits] == [hit.distance for hit in hits]
+    assert {hit.similarity for hit in hits} == {None}
+    first, *_ = opened.search_image(opened.dataset.images[12], 3, "final", "all")
+    assert (first.index, first.shown) == (12, pytest.approx(0, abs=1e-4))
+    for hit in Retrieval(run).search_item(query, 6):
+        assert hit.shown == hit.similarity == pytest.approx(1 - hit.distance**2 / 2, abs=1e-6)
+
+
+def test_where_embeddings_are_not_of_unit_length_a_difference_is_gone_from_the_middle(by_distance: Run) -> None:
+    opened = Retrieval(by_distance)
+    embeddings = np.asarray(by_distance.embeddings("final")).astype(np.float64)
+    place = embeddings[[3, 11]].mean(axis=0) - embeddings[700] + embeddings.mean(axis=0)
+    distances = np.linalg.norm(embeddings - place, axis=1)
+    distances[[3, 11, 700]] = np.inf
+    hits = opened.search(Query((3, 11), (700,)), 9, gallery="all")
+    np.testing.assert_allclose([hit.distance for hit in hits], np.sort(distances)[:9], rtol=1e-3)
+    with pytest.raises(UserError, match="cancel each other out"):
+        opened.search(Query((4,), (4,)))

@@ -7,7 +7,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from udml_core.sampling import cluster_triplets, generator, neighbor_batches, pair_batches, semi_hard_triplets
+from udml_core.sampling import (
+    balanced_draw,
+    cluster_triplets,
+    generator,
+    label_pairs,
+    neighbor_batches,
+    pair_batches,
+    semi_hard_triplets,
+)
 
 labelings = st.lists(st.integers(0, 6), min_size=1, max_size=60).map(
     lambda values: torch.unique(torch.tensor(values), return_inverse=True)[1])
@@ -137,3 +145,34 @@ def test_neighbor_batches_are_seeds_each_followed_by_its_nearest(count: int, oth
     assert len(seeds) == len(set(seeds))
     again = list(neighbor_batches(neighbors, size, generator(0, 1)))
     assert all(torch.equal(one, other) for one, other in zip(batches, again, strict=True))
+
+
+def test_pairs_of_labels_are_half_the_same_and_never_of_an_image_with_itself() -> None:
+    labels = torch.tensor([3, 3, 3, 5, 5, 9, 3, 5])
+    pairs, same = label_pairs(labels, 1000, generator(0, 0))
+    assert len(pairs) == 2 * (6 + 3), "as many of each kind as there are different pairs of the same"
+    assert int(same.sum()) == 9
+    assert (pairs[:, 0] != pairs[:, 1]).all()
+    assert torch.equal(labels[pairs[:, 0]] == labels[pairs[:, 1]], same)
+    assert torch.equal(pairs, label_pairs(labels, 1000, generator(0, 0))[0])
+    assert not torch.equal(pairs, label_pairs(labels, 1000, generator(1, 0))[0])
+    assert len(label_pairs(labels, 7, generator(0, 0))[0]) == 6
+    many, which = label_pairs(torch.arange(2000) % 10, 500_000, generator(0, 0))
+    assert len(many) == 398_000
+    assert len(torch.bincount(many[which].flatten(), minlength=2000).nonzero()) == 2000
+
+
+@pytest.mark.parametrize("labels", [[0, 1, 2], [4, 4, 4], [7]])
+def test_labels_of_one_kind_of_pair_give_none(labels: list[int]) -> None:
+    pairs, same = label_pairs(torch.tensor(labels), 100, generator(0, 0))
+    assert pairs.shape == (0, 2)
+    assert same.shape == (0,)
+
+
+def test_a_balanced_draw_is_half_of_each_kind_however_many_there_are() -> None:
+    same = torch.tensor([True] * 3 + [False] * 97)
+    drawn = balanced_draw(same, 1001, generator(0, 1))
+    assert len(drawn) == 1001
+    assert int(same[drawn].sum()) == 500
+    assert 150 < int(same[drawn[:500]].sum()) < 350, "in random order"
+    assert set(drawn.tolist()) >= {0, 1, 2}

@@ -14,10 +14,12 @@ import pytest
 from tests.running import spec, worked, write_digits
 from udml_core import worker
 from udml_core.data import catalog
+from udml_core.data.pairs import PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.thumbnails import sheets_ready
+from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.explanations import Clusters, Triplets
+from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, create
@@ -195,3 +197,39 @@ def test_losses_that_are_not_finite_end_a_run(tmp_path: Path, monkeypatch: pytes
     status = worked(tmp_path).status()
     assert status.state == "failed"
     assert "loss is not finite in epoch 1" in status.message
+
+
+def test_a_method_of_pairs_learns_from_labels_or_from_given_pairs_that_stay_with_the_run(tmp_path: Path) -> None:
+    fields = {"dimension": 8, "epochs": 1}
+    by_labels = worked(tmp_path, method="nml", fields=fields, most_pairs=300)
+    assert by_labels.status().state == "done", by_labels.status().message
+    evaluation = by_labels.evaluation()
+    assert evaluation is not None
+    assert 0 < evaluation["final"]["mprec@10"] <= 100
+    record = next(one for one in by_labels.explanations(1) if isinstance(one, Pairs))
+    assert len(record.pairs) == 300
+    train = make_split(catalog.load("digits"), "seen").train
+    inside = np.stack([train[:40], train[40:80]], axis=1)
+    outside = np.array([[0, int(np.setdiff1d(np.arange(1797), train)[0])]])
+    given = PairSet(np.concatenate([inside, outside]), np.arange(41) % 2 == 0)
+    run = create(spec(method="nml", fields=fields, pairs=given), tmp_path, given)
+    assert worker.work(run).state == "done", run.status().message
+    used = next(one for one in run.explanations(1) if isinstance(one, Pairs))
+    np.testing.assert_array_equal(train[used.pairs], inside)
+    np.testing.assert_array_equal(used.same, given.same[:40])
+    assert any(isinstance(one, Prototypes) for one in run.explanations(1))
+    assert "pairs.npz" in [path.name for path in run.files_to_export()]
+
+
+def test_unlabeled_images_learn_from_given_pairs_and_refuse_methods_of_labels(tmp_path: Path) -> None:
+    folder = str(write_digits(tmp_path / "flat", 60, by_class=False))
+    given = PairSet(np.arange(40).reshape(20, 2), np.arange(20) % 2 == 0)
+    planned = spec(method="nml", dataset=folder, split=None, fields={"dimension": 4, "epochs": 1}, pairs=given)
+    assert worker.work(create(planned, tmp_path / "runs", given)).state == "done"
+    for method, pairs, message in (("nml", None, "has none. Sort the images into one sub-folder a class, or give"),
+                                   ("lmnn", None, "learns from class labels"), ("pca", given, "learns from no pairs"),
+                                   ("nml", PairSet(given.pairs, given.same | True), "pairs of both kinds")):
+        with pytest.raises(UserError, match=message):
+            spec(method=method, dataset=folder, split=None, fields={"dimension": 4}, pairs=pairs)
+    with pytest.raises(UserError, match="between 2 and 500,000, got 1"):
+        spec(method="nml", fields={"dimension": 4}, most_pairs=1)

@@ -17,6 +17,7 @@ from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, li
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import read_given_image
+from udml_core.data.pairs import MOST_PAIRS, GivenPairs, read_pairs
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName
@@ -84,6 +85,12 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
           device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
           seed: Annotated[int, typer.Option()] = 0,
           select: Annotated[Select, typer.Option(help="Which epoch is kept.")] = "last",
+          pairs: Annotated[int, typer.Option(help="Most pairs to draw from the labels, of methods that learn from "
+                                                  "pairs.")] = MOST_PAIRS,
+          pairs_file: Annotated[Path | None, typer.Option(metavar="CSV", help="Learn from these pairs: columns first, "
+                                                          "second (an image's name or number), same.")] = None,
+          given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Learn from the pairs that were given in the "
+                                                    "app.")] = False,
           wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
           root: Root = None, as_json: Json = False) -> None:
     """Train a method on a data set. An interrupt stops the run; its finished epochs stay."""
@@ -92,9 +99,10 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
     if data.skipped:
         typer.echo(f"{len(data.skipped)} files skipped, {len(data)} images read", err=True)
+    given = read_pairs(pairs_file, data) if pairs_file else GivenPairs(data).read() if given_pairs else None
     spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
-                     device, select)
-    run = jobs.submit(spec, _root(root))
+                     device, select, pairs, given)
+    run = jobs.submit(spec, _root(root), given)
     typer.echo(f"run {run.id} in {run.folder}", err=True)
     if wait:
         _follow(run, _root(root))
@@ -175,11 +183,12 @@ def query(run: RunName, image: Annotated[str, typer.Argument(help="An image file
         raise UserError(f"The query must be an image file or the number of an image, and there is no '{image[:80]}'.")
     dataset = opened.dataset
     rows: list[dict[str, Any]] = [
-        {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "similarity": hit.similarity,
+        {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
+         "similarity": hit.similarity, "shown": hit.shown,
          "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
          "correct": hit.correct} for hit in hits]
     _answer({"run": opened.run.id, "query": image, "results": rows}, as_json, lambda: [
-        f"{row['rank']:3}  {row['similarity']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
+        f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
 
 
 @app.command()

@@ -115,6 +115,43 @@ def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
     return float(scores[counted].mean()), int((~counted).sum())
 
 
+def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (10,)) -> dict[int, float]:
+    """mprec@k: the mean over classes of the mean, over the queries that carry the class, of the share of the k nearest
+    others that carry it too (NML). An image of several classes is a query of each.
+
+    Where k exceeds the others there are, all of them count.
+
+    Args:
+        embeddings: (n, d), n ≥ 2.
+        labels: (n,) int, or (n, c) bool where images carry several classes or none.
+        ks: the cut-offs, each at least 1.
+
+    Returns:
+        {k: fraction}; NaN where no image carries a class.
+    """
+    labels = np.asarray(labels)
+    carried = labels.astype(bool) if labels.ndim == 2 else None
+    names = _checked(embeddings, labels if carried is None else np.zeros(len(labels)))
+    if any(k < 1 for k in ks):
+        raise ValueError(f"mprec@k needs k ≥ 1, got {tuple(ks)}")
+    places = np.unique(names, return_inverse=True)[1]
+    classes = carried.shape[1] if carried is not None else int(places.max()) + 1
+    deepest = min(max(ks), len(labels) - 1)
+    sums, counts = np.zeros((classes, deepest)), np.zeros(classes)
+    for queries, neighbors in rankings(embeddings, deepest):
+        if carried is None:
+            own, hits = places[queries], places[neighbors] == places[queries, None]
+        else:
+            asked, own = np.nonzero(carried[queries])
+            hits = carried[neighbors[asked], own[:, None]]
+        np.add.at(sums, own, np.cumsum(hits, axis=1))
+        counts += np.bincount(own, minlength=classes)
+    if not counts.any():
+        return dict.fromkeys(ks, float("nan"))
+    means = (sums[counts > 0] / counts[counts > 0, None]).mean(axis=0) / np.arange(1, deepest + 1)
+    return {k: float(means[min(k, deepest) - 1]) for k in ks}
+
+
 def kmeans_clusters(embeddings: Array, count: int) -> Array:
     """Labels (n,) of k-means with k = `count`, k-means++ seeded with 0, the best of 3 restarts."""
     points = np.ascontiguousarray(embeddings, dtype=np.float32)
@@ -233,9 +270,9 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
              sample: int = 2_000) -> dict[str, float]:
     """Every measure of one embedding, in percent but for counts and the effective rank.
 
-    With labels: recall@k, MAP@R, NMI, F, precision, recall and purity of k-means at the true class count. Always the
-    label-free ones: effective rank, and trustworthiness and continuity against `space`, on at most `sample` evenly
-    spread images; of their 12 nearest, or of fewer where there are no 25 images. Two images have no neighborhoods.
+    With labels: recall@k, mprec@10, MAP@R, NMI, F, precision, recall and purity of k-means at the true class count.
+    Always the label-free ones: effective rank, and trustworthiness and continuity against `space`, on at most `sample`
+    evenly spread images; of their 12 nearest, or of fewer where there are no 25 images. Two have no neighborhoods.
 
     Args:
         embeddings: (n, d).
@@ -247,6 +284,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     if labels is not None:
         result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
         report(0.3)
+        result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, labels).items()}
         score, left_out = map_at_r(embeddings, labels)
         result |= {"map@r": 100 * score, "map@r left out": float(left_out)}
         report(0.5)

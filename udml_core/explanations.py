@@ -84,11 +84,39 @@ class Proxies:
     directions: Any
 
 
-Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs that a method learnt from, as they are after a pass.
+
+    pairs (p, 2) int: indices into the training images. same (p,) bool: whether they are to be the same.
+    before, after (p,): d² where the method started, and after the pass.
+    argument (p,): m − y(b − d²) after the pass; the pair keeps its margin where that is at most 0, else it is the loss.
+    """
+
+    pairs: Any
+    same: Any
+    before: Any
+    after: Any
+    argument: Any
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    """Learnt rows l_t in the space of the features, which embed an image as [k(l_1, x), …, k(l_d, x)].
+
+    rows (d, D): what a row answers to most is what has the largest value in its column of the embedding.
+    """
+
+    rows: Any
+
+
+Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Pairs | Prototypes
 """What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
 
-KINDS: dict[str, type[Clusters] | type[Triplets] | type[LinearNeighborhoods] | type[Proxies]] = {
-    "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies}
+KINDS: dict[str, type[Clusters] | type[Triplets] | type[LinearNeighborhoods] | type[Proxies] | type[Pairs]
+            | type[Prototypes]] = {
+    "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
+    "pairs": Pairs, "prototypes": Prototypes}
 
 
 def name_of(record: Explanation) -> str:
@@ -104,10 +132,11 @@ def to_arrays(record: Explanation) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def thinned(record: Explanation, limit: int) -> Explanation:
-    """A record small enough to keep for every epoch: at most `limit` triplets, evenly spread over the pass."""
+    """A record small enough to keep for every epoch: at most `limit` triplets or pairs, evenly spread over the pass.
+    """
     match record:
-        case Triplets():
-            step = max(1, -(-len(record.anchor) // limit))
+        case Triplets() | Pairs():
+            step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
-        case Clusters() | LinearNeighborhoods() | Proxies():  # a row a point: no row can be left out
+        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes():  # a row a point: none can be left out
             return record

@@ -29,10 +29,11 @@ from udml_core.backbones import check_backbone, choose_spec, feature_width, imag
 from udml_core.backbones.pooling import Pooling
 from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
+from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.errors import UserError
-from udml_core.methods import find_method
+from udml_core.methods import Method, find_method
 from udml_core.runs import Run, Spec, create, list_runs
 from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
@@ -47,8 +48,13 @@ MOST_PLACED = 200
 
 def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str = "efficientnet-lite0",
          pooling: Pooling = "mean", size: int | None = None, split: SplitName | None = None, seed: int = 0,
-         device: str = "auto", select: Select = "last") -> Spec:
+         device: str = "auto", select: Select = "last", most_pairs: int = MOST_PAIRS,
+         pairs: PairSet | None = None) -> Spec:
     """A run's spec, with everything checked that can be checked before training.
+
+    Args:
+        most_pairs: how many a method that learns from pairs draws from the labels, at most.
+        pairs: what it learns from in their place, to be handed to `submit` as well.
 
     Raises:
         UserError: a value does not fit, naming it.
@@ -64,11 +70,27 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
                         f"{len(parts.test)} to test. Add images or choose the split 'all'.")
     if select == "validation":
         _check_validation(dataset, parts)
+    _check_supervision(built, dataset, parts, most_pairs, pairs)
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
     built.check(len(parts.train), feature_width(encoder))
     return Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
-                select=select)
+                select=select, pairs="labels" if pairs is None else "given", most_pairs=most_pairs)
+
+
+def _check_supervision(method: Method, dataset: Dataset, parts: Split, most_pairs: int, pairs: PairSet | None) -> None:
+    """Whether the data set has what a method learns from."""
+    if method.supervision == "pairs" and pairs is not None:
+        pairs.within(parts.train).check()
+        return
+    if pairs is not None:
+        raise UserError(f"{method.title} learns from no pairs, and some were given. Leave them out, or choose NML.")
+    if not 2 <= most_pairs <= MOST_PAIRS:
+        raise UserError(f"The number of pairs must be between 2 and {MOST_PAIRS:,}, got {most_pairs:,}.")
+    if method.supervision in ("all", "pairs") and dataset.labels is None:
+        other = " or give pairs of images," if method.supervision == "pairs" else ""
+        raise UserError(f"{method.title} learns from class labels, and {dataset.title} has none. Sort the images into "
+                        f"one sub-folder a class,{other} or choose another method.")
 
 
 def _check_validation(dataset: Dataset, parts: Split) -> None:
@@ -126,9 +148,10 @@ def resolve_device(text: str) -> str:
     return f"cuda:{int(number or 0)}"
 
 
-def submit(spec: Spec, root: Path) -> Run:
-    """Create a run and start its worker, which waits for the device by itself."""
-    run = create(spec, root)
+def submit(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
+    """Create a run, with the pairs that it was planned with, and start its worker, which waits for its turn by itself.
+    """
+    run = create(spec, root, pairs)
     _launch(run)
     return run
 

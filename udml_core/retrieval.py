@@ -14,7 +14,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import Split, make_split
 from udml_core.errors import UserError
-from udml_core.methods import Embedder
+from udml_core.methods import Embedder, is_normalized
 from udml_core.neighbors import build_index, read_index, search
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
@@ -29,7 +29,7 @@ NOTHING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What is asked with: the mean of some images' unit embeddings, minus the mean of others'.
+    """What is asked with: the mean of some images' embeddings, minus the mean of others'.
 
     Each image is a position in the data set, or the embedding (l,) of one from outside (`Retrieval.embed`).
     """
@@ -47,14 +47,21 @@ class Query:
 class Hit:
     """One retrieved image.
 
-    similarity: the cosine. correct: whether it shares the class of the images that were added to the query, None where
-    they have no class in common or it is unknown.
+    distance: the Euclidean one. similarity: the cosine where embeddings are of unit length, else None. correct: whether
+    it shares the class of the images that were added to the query, None where they have no class in common or it is
+    unknown.
     """
 
     rank: int
     index: int
-    similarity: float
+    distance: float
+    similarity: float | None
     correct: bool | None
+
+    @property
+    def shown(self) -> float:
+        """The number that people read: the similarity where there is one, else the distance."""
+        return self.distance if self.similarity is None else self.similarity
 
 
 class Retrieval:
@@ -95,6 +102,12 @@ class Retrieval:
         return build_index(self.run.embeddings("initial"))
 
     @cached_property
+    def _normalized(self) -> dict[Which, bool]:
+        """Whether the embeddings are of unit length, so that hits have a cosine similarity."""
+        return {"initial": is_normalized(self.run.initial_embedder_path),
+                "final": is_normalized(self.run.embedder_path)}
+
+    @cached_property
     def _final_embedder(self) -> Embedder:
         return Embedder.load(self.run.embedder_path)
 
@@ -125,10 +138,10 @@ class Retrieval:
         among[query.own] = False
         index = self._final_index if which == "final" else self._initial_index
         squared, found = search(index, vector[None], k, among)
-        label, labels = self._class_of(query), self.dataset.labels
-        return [Hit(rank, int(item), float(1.0 - distance / 2.0),
+        label, labels, normalized = self._class_of(query), self.dataset.labels, self._normalized[which]
+        return [Hit(rank, int(item), float(apart**0.5), float(1.0 - apart / 2.0) if normalized else None,
                     None if label is None or labels is None else bool(labels[item] == label))
-                for rank, (distance, item) in enumerate(zip(squared[0], found[0], strict=True), 1)]
+                for rank, (apart, item) in enumerate(zip(squared[0], found[0], strict=True), 1)]
 
     def search_item(self, index: int, k: int = 10, which: Which = "final", gallery: Gallery = "test") -> list[Hit]:
         """The k images nearest to one of the data set's own, which is left out."""
@@ -140,7 +153,10 @@ class Retrieval:
         return self.search(Query((self.embed(image, which),)), k, which, gallery)
 
     def _vector(self, query: Query, which: Which) -> Array:
-        """A query as one unit vector (l,)."""
+        """A query as one vector (l,), of unit length where embeddings are.
+
+        Elsewhere a difference of images is a direction, which is gone from the middle of all images.
+        """
         beyond = [one for one in query.own if not 0 <= one < len(self.dataset)]
         if beyond:
             raise UserError(f"The images are numbered 0 to {len(self.dataset) - 1}, got {beyond[0]}.")
@@ -151,12 +167,15 @@ class Retrieval:
         def mean(images: tuple[int | Array, ...]) -> Array:
             return np.mean([rows[one] if isinstance(one, int) else one for one in images], axis=0)
 
+        normalized = self._normalized[which]
         vector = mean(query.add) - mean(query.subtract) if query.subtract else mean(query.add)
         length = float(np.linalg.norm(vector))
-        if length < NOTHING:
+        if length < NOTHING and (normalized or query.subtract):
             raise UserError("The images of this query cancel each other out, so nothing is left to search with. "
                             "Take one of them out.")
-        return vector / length
+        if normalized:
+            return vector / length
+        return vector + np.mean(rows, axis=0) if query.subtract else vector
 
     def _class_of(self, query: Query) -> int | None:
         """The class that all added images share."""

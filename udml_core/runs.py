@@ -25,15 +25,17 @@ from torch import Tensor
 from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import existing_path
 from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
-from udml_core.data.storage import read_array, replace_array, replace_bytes, replace_text
+from udml_core.data.storage import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
 from udml_core.methods import Embedder, Method, find_method
 from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
+PairSource = Literal["labels", "given"]
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
@@ -52,6 +54,10 @@ class Spec(BaseModel):
     seed: int
     device: str
     select: Select = "last"
+    pairs: PairSource = "labels"
+    """Where a method that learns from pairs has them from; given ones lie in the run's folder."""
+    most_pairs: int = MOST_PAIRS
+    """How many pairs are drawn from labels, at most."""
     created: float = Field(default_factory=time.time)
     versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
 
@@ -101,6 +107,15 @@ class Run(Task):
             raise UserError(f"The data set '{spec.dataset}' has changed since this run was started, so its images and "
                             "their order are not the same. Restore it, or start a new run.")
         return dataset
+
+    def pairs(self) -> PairSet:
+        """The pairs that the run was given, by position in the data set.
+
+        Raises:
+            UserError: they are missing or broken.
+        """
+        stored = read_arrays(self.folder / "pairs.npz")
+        return PairSet(stored["pairs"], stored["same"])
 
     # Curves and epochs
 
@@ -266,13 +281,16 @@ class Run(Task):
         replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
 
     def files_to_export(self) -> list[Path]:
-        names = ("spec.json", "metrics.jsonl", "evaluation.json", "embedder.safetensors", "initial.safetensors",
-                 "embeddings.npy", "embeddings-initial.npy", "index.faiss")
+        names = ("spec.json", "pairs.npz", "metrics.jsonl", "evaluation.json", "embedder.safetensors",
+                 "initial.safetensors", "embeddings.npy", "embeddings-initial.npy", "index.faiss")
         return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
-def create(spec: Spec, root: Path) -> Run:
+def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
     """Make a run's folder, whole or not at all.
+
+    Args:
+        pairs: those that a person or a file gave, where the spec says so; they stay with the run.
 
     Raises:
         UserError: the folder of runs cannot be written.
@@ -283,6 +301,8 @@ def create(spec: Spec, root: Path) -> Run:
     try:
         aside.mkdir(parents=True)
         (aside / "spec.json").write_text(spec.model_dump_json(indent=1), encoding="utf-8")
+        if pairs is not None:
+            replace_arrays(aside / "pairs.npz", {"pairs": pairs.pairs, "same": pairs.same})
         (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
         aside.rename(final)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Triplets and batches from pseudo-labels. Every draw derives from a generator that the caller seeds."""
+"""Triplets, pairs and batches from labels and pseudo-labels. Every draw is from a generator that the caller seeds."""
 
 from __future__ import annotations
 
@@ -37,6 +37,42 @@ def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.G
     positive = _partner(anchor, labels, members, starts, sizes, random)
     negative = _outsider(labels[anchor], members, starts, sizes, random)
     return torch.stack([anchor, positive, negative], dim=1)
+
+
+def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Tensor, Tensor]:
+    """Pairs of points that share a label, and as many that do not: (p, 2) int64 and whether they are the same (p,).
+
+    At most `most`, and no more of a kind than there are different pairs of the same; drawn with replacement.
+
+    Args:
+        labels: (n,) int64, not negative.
+
+    Returns:
+        Empty tensors where no label has two points, or there is only one label.
+    """
+    members, starts, sizes = _groups(labels)
+    anchors = torch.nonzero(sizes[labels] > 1).squeeze(1)
+    half = min(most // 2, int((sizes * (sizes - 1) // 2).sum()))
+    if int((sizes > 0).sum()) < 2 or not half:
+        return torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, dtype=torch.bool)
+    anchor = anchors[torch.randint(len(anchors), (half,), generator=random)]
+    other = torch.randint(len(labels), (half,), generator=random)
+    same = torch.stack([anchor, _partner(anchor, labels, members, starts, sizes, random)], dim=1)
+    different = torch.stack([other, _outsider(labels[other], members, starts, sizes, random)], dim=1)
+    return torch.cat([same, different]), torch.arange(2 * half) < half
+
+
+def balanced_draw(same: Tensor, count: int, random: torch.Generator) -> Tensor:
+    """`count` positions in a list of pairs, drawn with replacement, (count,) int64: of each kind half, in random order.
+
+    Args:
+        same: (p,) bool, of both kinds at least one.
+    """
+    kinds = [torch.nonzero(same == kind).squeeze(1) for kind in (True, False)]
+    halves = (count // 2, count - count // 2)
+    drawn = torch.cat([kind[torch.randint(len(kind), (half,), generator=random)]
+                       for kind, half in zip(kinds, halves, strict=True)])
+    return drawn[torch.randperm(count, generator=random)]
 
 
 def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:

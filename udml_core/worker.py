@@ -16,6 +16,7 @@ from udml_core.backbones import Encoder
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.pairs import PairSet
 from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_of
 from udml_core.data.training import TrainingData, training_data
@@ -27,6 +28,7 @@ from udml_core.jobs import device_lock, place, resolve_device
 from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import Run
+from udml_core.sampling import generator, label_pairs
 from udml_core.tasks import Status
 
 Array = np.ndarray[Any, Any]
@@ -140,8 +142,22 @@ class _Work:
         if self.method.views_needed:
             views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
                              Augmentation(), self.spec.seed, self.reporter.share)
+        pairs = self._pairs(loaded) if self.method.supervision == "pairs" else None
         return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
-                             pixels, views)
+                             pixels, views, pairs)
+
+    def _pairs(self, loaded: Loaded) -> PairSet:
+        """Those that were given, of the images that train; else as many as are wanted, drawn from the labels."""
+        train, labels = loaded.split.train, loaded.dataset.labels
+        if self.spec.pairs == "given":
+            found = self.run.pairs().within(train)
+        else:
+            assert labels is not None, "a plan without labels or pairs is refused"
+            drawn = label_pairs(torch.from_numpy(labels[train]), self.spec.most_pairs, generator(self.spec.seed, 0))
+            found = PairSet(*(one.numpy() for one in drawn))
+        found.check()
+        log.info("%d pairs, of which %d are the same", len(found), found.same.sum())
+        return found
 
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""

@@ -218,7 +218,7 @@ def test_embeddings_model_index_and_results_can_be_taken_away(page: Page, finish
     assert taken("Index (faiss)").read_bytes() == finished.index_path.read_bytes()
     assert taken("Model (safetensors)").read_bytes() == finished.embedder_path.read_bytes()
     rows = taken("Results as a list").read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "index,image,class,training,rank,similarity"
+    assert rows[0] == "index,image,class,training,rank,similarity,distance"
     assert len(rows) == 21
 
 

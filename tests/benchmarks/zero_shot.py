@@ -73,25 +73,29 @@ def main() -> None:
                 found.append({"seed": seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
                               "curves": rows})
             results[name] = {"row": f"{words} {given.common}".strip(), "runs": found, "summary": summary(found)}
-            given.out.write_text(json.dumps(jsonable(record(given, dataset.title, results)), indent=1) + "\n")
+            given.out.write_text(json.dumps(jsonable(record(dataset.title, results)), indent=1) + "\n")
 
 
 def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
     """Mean and standard deviation over the seeds, of every candidate and measure."""
-    return {candidate: {measure: _spread([one["evaluation"][candidate][measure] for one in found])
+    return {candidate: {measure: spread([one["evaluation"][candidate][measure] for one in found])
                         for measure in MEASURES} for candidate in ("initial", "frozen", "pca", "final")}
 
 
-def record(given: argparse.Namespace, title: str, results: dict[str, Any]) -> dict[str, Any]:
-    return {"command": "python -m tests.benchmarks.zero_shot " + " ".join(f'"{one}"' if " " in one else one
-                                                                        for one in sys.argv[1:]),
-            "dataset": title, "protocol": "zero-shot: first half of the classes by sorted name trains, second half "
-                                          "tests; percent; [mean, standard deviation] over the seeds",
-            "device": "CPU, 2 cores", "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"),
-            "rows": results}
+def record(title: str, results: dict[str, Any]) -> dict[str, Any]:
+    return made_by("zero_shot") | {
+        "dataset": title, "protocol": "zero-shot: first half of the classes by sorted name trains, second half tests; "
+                                      "percent; [mean, standard deviation] over the seeds", "rows": results}
 
 
-def _spread(values: list[float]) -> list[float]:
+def made_by(module: str) -> dict[str, Any]:
+    """With what command, when and on what a record was made."""
+    words = " ".join(f'"{one}"' if " " in one else one for one in sys.argv[1:])
+    return {"command": f"python -m tests.benchmarks.{module} {words}", "device": "CPU, 2 cores",
+            "versions": installed_versions(), "date": time.strftime("%Y-%m-%d")}
+
+
+def spread(values: list[float]) -> list[float]:
     return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
 
 

@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from udml_core.data.pairs import PairSet
+
 Array = np.ndarray[Any, Any]
 Supervision = Literal["none", "few", "pairs", "all"]
 
@@ -37,6 +39,7 @@ class TrainingData:
     pixels: Rows | None = None
     views: Rows | None = None
     given_labels: Tensor | None = None
+    given_pairs: PairSet | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -53,6 +56,17 @@ class TrainingData:
                                         "declare 'few' or 'all' on the class to use them")
         return self.given_labels
 
+    @property
+    def pairs(self) -> tuple[Tensor, Tensor]:
+        """Positions in the training half (p, 2) int64, and whether they are the same (p,) bool.
+
+        Raises:
+            UndeclaredLabelsError: the method declared no pairs.
+        """
+        if self.given_pairs is None:
+            raise UndeclaredLabelsError("this method does not declare supervision = 'pairs', so it is given no pairs")
+        return torch.from_numpy(self.given_pairs.pairs), torch.from_numpy(self.given_pairs.same)
+
     def images(self, indices: Tensor) -> Tensor:
         """Prepared images (b, c, s, s) uint8 at positions of the training half."""
         if self.pixels is None:
@@ -67,7 +81,8 @@ class TrainingData:
 
 
 def training_data(features: Array, labels: Array | None, train: Array, supervision: Supervision,
-                  pixels: Array | None = None, views: Array | None = None) -> TrainingData:
+                  pixels: Array | None = None, views: Array | None = None,
+                  pairs: PairSet | None = None) -> TrainingData:
     """Copy out the training half of arrays over the whole data set.
 
     Args:
@@ -78,7 +93,8 @@ def training_data(features: Array, labels: Array | None, train: Array, supervisi
     if supervision == "all" and labels is not None:
         given = torch.from_numpy(np.array(labels[train], dtype=np.int64))
     rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
-    return TrainingData(rows, None if pixels is None else _Selected(pixels, train), views, given)
+    return TrainingData(rows, None if pixels is None else _Selected(pixels, train), views, given,
+                        pairs if supervision == "pairs" else None)
 
 
 class _Selected:

@@ -90,6 +90,11 @@ class Method(BaseModel, ABC):
         return 0
 
     @property
+    def positive_only(self) -> bool:
+        """Whether `fit` refuses features below 0."""
+        return False
+
+    @property
     def epochs_planned(self) -> int:
         """How many epochs `fit` yields from the start."""
         return int(getattr(self, "epochs", 1))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from torch.nn.functional import normalize
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.storage import replace_bytes
 from udml_core.errors import UserError
+from udml_core.losses.kernels import KernelName, kernel_of
 
 Array = np.ndarray[Any, Any]
 FEATURE_CHUNK = 16_384
@@ -26,19 +29,39 @@ def unit(rows: Tensor) -> Tensor:
     return normalize(rows, dim=1)
 
 
+def histograms(rows: Tensor, split: bool = False) -> Tensor:
+    """Rows x divided by their sum, (n, D); a zero row stays zero.
+
+    Args:
+        split: take [x⁺, x⁻] (n, 2D) in place of x, which has no negative entry.
+
+    Raises:
+        UserError: an entry is negative and `split` is False.
+    """
+    if split:
+        rows = torch.cat([rows.clamp_min(0), (-rows).clamp_min(0)], dim=1)
+    elif (rows < 0).any():
+        raise UserError(f"This kernel compares histograms, whose entries are at least 0, and got {float(rows.min()):g} "
+                        "among the features. Set the field 'negative' to 'split', which takes [x⁺, x⁻] in their place, "
+                        "or choose features that are not negative.")
+    return normalize(rows, p=1.0, dim=1)
+
+
 class Head(nn.Module):
     """Features x (b, d) to unit embeddings (b, l): unit((unit(x) − offset) · weight).
 
-    weight (d, l): None is the identity. offset (d,): None is zero.
+    weight (d, l): None is the identity. offset (d,): None is zero. normalized: False leaves the embeddings' length as
+    it is, so that a learnt Euclidean distance is compared, ‖(unit(x) − unit(x'))·weight‖.
     """
 
     weight: Tensor | None
     offset: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, offset: Tensor | None = None) -> None:
+    def __init__(self, weight: Tensor | None = None, offset: Tensor | None = None, normalized: bool = True) -> None:
         super().__init__()
         self.register_buffer("weight", weight)
         self.register_buffer("offset", offset)
+        self.normalized = normalized
 
     def forward(self, features: Tensor) -> Tensor:
         rows = unit(features)
@@ -46,16 +69,49 @@ class Head(nn.Module):
             rows = rows - self.offset
         if self.weight is not None:
             rows = rows @ self.weight
-        return unit(rows)
+        return unit(rows) if self.normalized else rows
+
+    def described(self) -> dict[str, Any]:
+        """What a file tells besides the tensors."""
+        return {"kind": "linear", "normalized": self.normalized}
+
+
+class KernelHead(nn.Module):
+    """Features x (b, D) to embeddings (b, l) of any length: [k(l_1, h), …, k(l_c, h)], h = x/Σx (NML); times `weight`
+    where there is one (KML).
+
+    rows (c, D), or (c, 2D) with `split`. weight (c, l). split: h is made of [x⁺, x⁻].
+    """
+
+    rows: Tensor
+    weight: Tensor | None
+    normalized = False
+
+    def __init__(self, rows: Tensor, kernel: KernelName, scale: float, split: bool = False,
+                 weight: Tensor | None = None) -> None:
+        super().__init__()
+        self.register_buffer("rows", rows)
+        self.register_buffer("weight", weight)
+        self.kernel, self.scale, self.split = kernel, scale, split
+
+    def forward(self, features: Tensor) -> Tensor:
+        points = histograms(features, self.split)
+        found = kernel_of(self.kernel, self.scale, points.shape[1]).values(points, self.rows)
+        return found if self.weight is None else found @ self.weight
+
+    def described(self) -> dict[str, Any]:
+        """What a file tells besides the tensors."""
+        return {"kind": "kernel", "kernel": self.kernel, "scale": self.scale, "split": self.split}
 
 
 class Embedder(nn.Module):
-    """Images (b, c, s, s), 0–255, to unit embeddings (b, l). Distances are Euclidean, so the order is the cosine's.
+    """Images (b, c, s, s), 0–255, to embeddings (b, l) that are compared by Euclidean distance: where the head is
+    `normalized` they are of unit length, and the order is the cosine's.
 
     encoder: frozen and shared, or trained, in which case `trained` says so and its weights are stored with the head.
     """
 
-    def __init__(self, encoder: Encoder, head: Head | None = None, trained: bool = False) -> None:
+    def __init__(self, encoder: Encoder, head: Head | KernelHead | None = None, trained: bool = False) -> None:
         super().__init__()
         self.encoder = encoder
         self.head = head or Head()
@@ -87,7 +143,8 @@ class Embedder(nn.Module):
         if self.trained:
             tensors |= {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
         tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
-        metadata = {"encoder": self.encoder.spec.model_dump_json(), "trained": json.dumps(self.trained)}
+        metadata = {"encoder": self.encoder.spec.model_dump_json(), "trained": json.dumps(self.trained),
+                    "head": json.dumps(self.head.described())}
         replace_bytes(path, save(tensors, metadata))
 
     @staticmethod
@@ -97,17 +154,48 @@ class Embedder(nn.Module):
         Raises:
             UserError: the file is missing, broken or not an embedder.
         """
-        try:
-            with safetensors.safe_open(path, framework="pt", device="cpu") as file:
-                metadata = file.metadata() or {}
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        with _reading(path) as (metadata, file):
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             spec = EncoderSpec.model_validate_json(metadata["encoder"])
             trained = bool(json.loads(metadata["trained"]))
-        except (OSError, KeyError, ValueError, safetensors.SafetensorError) as error:
-            raise UserError(f"{path} must be an embedder written by a run, and could not be read: {error}.") from error
+            head = _read_head(_head_of(metadata), tensors)
         encoder = Encoder(spec)
         if trained:
             encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in tensors.items()
                                      if name.startswith("encoder.")})
-        head = Head(tensors.get("head.weight"), tensors.get("head.offset"))
         return Embedder(encoder, head, trained).to(device or torch.device("cpu")).eval()
+
+
+def is_normalized(path: Path) -> bool:
+    """Whether the embedder that `save` stored gives embeddings of unit length, without loading it.
+
+    Raises:
+        UserError: the file is missing, broken or not an embedder.
+    """
+    with _reading(path) as (metadata, _):
+        return bool(_head_of(metadata).get("normalized", False))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[tuple[dict[str, str], Any]]:
+    """A stored embedder's metadata, and its open file."""
+    try:
+        with safetensors.safe_open(path, framework="pt", device="cpu") as file:
+            yield file.metadata() or {}, file
+    except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:
+        raise UserError(f"{path} must be an embedder written by a run, and could not be read: {error}.") from error
+
+
+def _head_of(metadata: dict[str, str]) -> dict[str, Any]:
+    """What a file tells of its head; files of before there were kinds have the one that there was."""
+    return dict(json.loads(metadata.get("head", '{"kind": "linear", "normalized": true}')))
+
+
+def _read_head(described: dict[str, Any], tensors: dict[str, Tensor]) -> Head | KernelHead:
+    """A head from what a file tells of it."""
+    match described:
+        case {"kind": "linear", **rest}:
+            return Head(tensors.get("head.weight"), tensors.get("head.offset"), **rest)
+        case {"kind": "kernel", **rest}:
+            return KernelHead(tensors["head.rows"], weight=tensors.get("head.weight"), **rest)
+    raise ValueError(f"its head is {described}, which this version does not know")

@@ -1,0 +1,166 @@
+"""Pairs of images that a person gave, or a file names: the same, or different.
+
+Given pairs lie beside the data set's cache, one JSON object a line, only ever appended to: an answer, or `undo`, which
+takes back the last answer that still stands. A line that cannot be read, such as one that was cut, is left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from udml_core.data.dataset import Dataset
+from udml_core.data.places import dataset_cache
+from udml_core.errors import UserError
+
+Array = np.ndarray[Any, Any]
+MOST_PAIRS = 500_000
+"""Drawn from labels, as many as NML's paper samples."""
+COLUMNS = ("first", "second", "same")
+WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "different": False}
+
+
+@dataclass(frozen=True, eq=False)
+class PairSet:
+    """pairs (p, 2) int64: two images each, by position. same (p,) bool: whether they are to be the same."""
+
+    pairs: Array
+    same: Array
+
+    def __len__(self) -> int:
+        return len(self.same)
+
+    def within(self, images: Array) -> PairSet:
+        """Those of which both images are among some (m,), ascending; as positions among these."""
+        kept = np.isin(self.pairs, images).all(axis=1)
+        return PairSet(np.searchsorted(images, self.pairs[kept]), self.same[kept])
+
+    def check(self) -> None:
+        """Raises:
+        UserError: not both kinds are there, so that all distances could go to 0 or grow without end."""
+        same = int(self.same.sum())
+        if not 0 < same < len(self):
+            raise UserError(f"Learning from pairs needs pairs of both kinds among the images that train, got {same} "
+                            f"that are the same and {len(self) - same} that are different. Give some of the other.")
+
+
+@dataclass(frozen=True)
+class GivenPairs:
+    """What a person said about pairs of a data set's images."""
+
+    dataset: Dataset
+
+    @property
+    def path(self) -> Path:
+        return dataset_cache(self.dataset.fingerprint) / "pairs.jsonl"
+
+    def give(self, first: int, second: int, same: bool) -> None:
+        """Keep an answer. A pair that is given again is what it was given as last.
+
+        Raises:
+            UserError: there are no two such images, or the cache cannot be written.
+        """
+        count = len(self.dataset)
+        if first == second or not (0 <= first < count and 0 <= second < count):
+            raise UserError(f"A pair is two different images, numbered 0 to {count - 1}; got {first} and {second}.")
+        self._append({"first": first, "second": second, "same": same, "time": time.time()})
+
+    def undo(self) -> tuple[int, int, bool] | None:
+        """Take back the last answer that still stands, and tell it; None where none is left."""
+        standing = self._standing()
+        if standing:
+            self._append({"undo": True, "time": time.time()})
+        return standing[-1] if standing else None
+
+    def read(self) -> PairSet:
+        """The answers that stand, each pair once, in the order of their first answer."""
+        latest = {(min(first, second), max(first, second)): same for first, second, same in self._standing()}
+        return _pair_set([(*pair, same) for pair, same in latest.items()])
+
+    def _standing(self) -> list[tuple[int, int, bool]]:
+        found: list[tuple[int, int, bool]] = []
+        for row in self._lines():
+            if row.get("undo") is True:
+                del found[-1:]
+                continue
+            first, second, same = (row.get(name) for name in COLUMNS)
+            if type(first) is int and type(second) is int and type(same) is bool:
+                found.append((first, second, same))
+        return found
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        try:
+            content = self.path.read_bytes()
+        except FileNotFoundError:
+            return
+        for line in content.splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue
+            if isinstance(row, dict):
+                yield row
+
+    def _append(self, row: dict[str, Any]) -> None:
+        line = json.dumps(row) + "\n"
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.open("a+b") as file:
+                if file.tell() and not self.path.read_bytes().endswith(b"\n"):
+                    line = "\n" + line  # a writer was killed within its line
+                file.write(line.encode())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise UserError(f"The answer could not be kept in {self.path}: {error}. Free some space, or name another "
+                            "folder with UDML_CACHE.") from error
+
+
+def read_pairs(path: Path, dataset: Dataset) -> PairSet:
+    """Pairs from a CSV file with the columns first, second and same.
+
+    Images go by their number or their name; `same` is same, true or 1, or different, false or 0.
+
+    Raises:
+        UserError: the file cannot be read, or a line of it names no pair of this data set's images.
+    """
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows = list(csv.DictReader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"The pairs in {path} could not be read: {error}. It must be a CSV file in UTF-8.") from error
+    if not rows or not set(COLUMNS) <= set(rows[0]):
+        raise UserError(f"{path} must have the columns first, second and same in its first line, and at least one "
+                        "pair below.")
+    places = {name: index for index, name in enumerate(dataset.names)}
+    found = []
+    for line, row in enumerate(rows, 2):
+        images = [_position(row[name], places) for name in COLUMNS[:2]]
+        same = WORDS.get((row["same"] or "").strip().lower())
+        if None in images or images[0] == images[1] or same is None:
+            raise UserError(f"{path}, line {line}: needs two different images of {dataset.title}, by name or by number "
+                            f"from 0 to {len(dataset) - 1}, and 'same' or 'different'; got "
+                            f"{', '.join(repr(row[name]) for name in COLUMNS)}.")
+        found.append((images[0], images[1], same))
+    return _pair_set(found)
+
+
+def _position(text: str | None, places: dict[str, int]) -> int | None:
+    """The image of a name, else of a number."""
+    text = (text or "").strip()
+    if text in places:
+        return places[text]
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) < len(places) else None
+
+
+def _pair_set(found: list[Any]) -> PairSet:
+    pairs = np.array([one[:2] for one in found], dtype=np.int64).reshape(-1, 2)
+    return PairSet(pairs, np.array([one[2] for one in found], dtype=bool))

@@ -1,0 +1,140 @@
+"""The methods on plain vectors, as a scikit-learn transformer.
+
+    from udml_core.methods import NML
+    from udml_core.sklearn import MetricLearner
+
+    MetricLearner(NML(dimension=32)).fit(X, y).transform(X)
+    MetricLearner(NML(dimension=32)).fit(X, pairs=(pairs, same)).transform(X)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
+
+from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.data.pairs import MOST_PAIRS, PairSet
+from udml_core.data.training import TrainingData
+from udml_core.errors import UserError
+from udml_core.methods import KML, Embedder, Epoch, Method, PairMethod, Setting
+from udml_core.methods.nml import go_on
+from udml_core.sampling import generator, label_pairs
+
+Array = np.ndarray[Any, Any]
+GivenPairs = tuple[Any, Any]
+"""Rows of X (p, 2) int, and whether they are the same (p,) bool."""
+
+
+def _goes_on(learner: MetricLearner) -> bool:
+    return isinstance(learner.method, PairMethod) and not isinstance(learner.method, KML)
+
+
+class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A method's embedding of vectors (n, D), float32 (n, l).
+
+    Args:
+        method: any that needs neither images nor views of them.
+        random_state: the seed.
+
+    Attributes:
+        embedder_: what the method learnt. n_features_in_: D.
+    """
+
+    def __init__(self, method: Method, random_state: int = 0) -> None:
+        self.method = method
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
+        """Learn from vectors (n, D), with classes y (n,) or, for methods that learn from them, with pairs.
+
+        Raises:
+            ValueError: the method needs what is missing, or its fields do not suit the data.
+        """
+        data = self._data(X, y, pairs, reset=True)
+        return self._keep(lambda setting: self.method.fit(data, setting))
+
+    @available_if(_goes_on)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
+        """One epoch more, on these vectors and their pairs: further pairs continue a trained model."""
+        begun = hasattr(self, "_state")
+        data = self._data(X, y, pairs, reset=not begun)
+        method = self.method
+        assert isinstance(method, PairMethod)
+        if begun:
+            return self._keep(lambda setting: go_on(method, data, setting, self._state, 1))
+        return self._keep(lambda setting: method.model_copy(update={"epochs": 1}).fit(data, setting))
+
+    def transform(self, X: Any) -> Array:
+        """Embeddings (n, l) float32 of vectors (n, D)."""
+        check_is_fitted(self, "embedder_")
+        return self.embedder_.embed_features(self._checked(X, reset=False))
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.transform(np.ones((1, self.n_features_in_), np.float32)).shape[1]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.method.positive_only
+        tags.target_tags.required = self.method.supervision != "none"
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def _keep(self, fit: Callable[[Setting], Iterator[Epoch]]) -> Self:
+        """Run a fit to its end."""
+        encoder = Encoder(EncoderSpec(backbone="pixels", size=4))  # vectors have none; methods see features only
+        try:
+            *_, last = fit(Setting(self.random_state, torch.device("cpu"), encoder))
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        self.embedder_: Embedder = last.embedder
+        self._state = last.state
+        return self
+
+    def _data(self, X: Any, y: Any, pairs: GivenPairs | None, reset: bool) -> TrainingData:
+        method = self.method
+        if method.views_needed or (method.trains_encoder and method.name != "srpml"):
+            raise ValueError(f"{method.title} learns from images, and vectors were given. Choose another method.")
+        if pairs is not None and method.supervision != "pairs":
+            raise ValueError(f"{method.title} learns from no pairs. Leave them out, or choose NML.")
+        if pairs is None and method.supervision != "none":
+            y = validate_data(self, X, y, dtype=np.float32, reset=reset, ensure_min_samples=2)[1]
+        rows = torch.from_numpy(np.array(self._checked(X, reset=reset, least=2)))
+        if method.supervision == "none":
+            return TrainingData(rows)
+        labels = None if pairs is not None else torch.from_numpy(np.unique(y, return_inverse=True)[1].astype(np.int64))
+        if method.supervision == "all":
+            return TrainingData(rows, given_labels=labels)
+        return TrainingData(rows, given_pairs=self._pairs(labels, pairs, len(rows)))
+
+    def _pairs(self, labels: torch.Tensor | None, pairs: GivenPairs | None, count: int) -> PairSet:
+        """Given pairs, checked, or such as the labels make."""
+        if labels is not None:
+            drawn = label_pairs(labels, MOST_PAIRS, generator(self.random_state, 0))
+            found = PairSet(*(one.numpy() for one in drawn))
+        else:
+            assert pairs is not None
+            rows, same = np.asarray(pairs[0], dtype=np.int64), np.asarray(pairs[1], dtype=bool)
+            if rows.ndim != 2 or rows.shape[1] != 2 or same.shape != (len(rows),):
+                raise ValueError("pairs must be rows of X (p, 2) and whether they are the same (p,), got arrays of the "
+                                 f"shapes {rows.shape} and {same.shape}.")
+            if len(rows) and not (rows.min() >= 0 and rows.max() < count):
+                raise ValueError(f"pairs must name rows 0 to {count - 1} of X, got {rows.min()} to {rows.max()}.")
+            found = PairSet(rows, same)
+        try:
+            found.check()
+        except UserError as error:
+            raise ValueError(str(error)) from error
+        return found
+
+    def _checked(self, X: Any, reset: bool, least: int = 1) -> Array:
+        rows = validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=least)
+        if self.method.positive_only:
+            check_non_negative(rows, type(self).__name__)
+        return rows
