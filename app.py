@@ -23,6 +23,7 @@ st.navigation({
         st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
         st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:"),
         st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
+        st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
     ],
     "Lessons": [

@@ -166,6 +166,12 @@ class Run(Task):
         """Epochs that can be read, ascending."""
         return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdecimal())
 
+    def kept_epoch(self) -> int:
+        """The epoch whose model the run kept: the last, or the first of the best by validation."""
+        scores = {row["epoch"]: row["validation map@r"] for row in self.metrics()[0]
+                  if row["epoch"] and row.get("validation map@r") is not None}
+        return max(scores, key=scores.__getitem__) if scores else max(self.epoch_numbers(), default=0)
+
     def write_sample_indices(self, indices: Array) -> None:
         """Keep which images the fixed sample is."""
         path = self.folder / "epochs" / "sample.npy"

@@ -18,7 +18,7 @@ from tests.app.conftest import App
 from udml_core.runs import Run, list_runs
 
 pytestmark = pytest.mark.browser
-PAGES = ("", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
+PAGES = ("", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets", "pairs",
          "retrieval", "lesson_epsilon")
 MINUTE = 60_000
 

@@ -15,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.jobs import plan
 from udml_core.runs import Run, create
 
-PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
+PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets", "pairs",
          "retrieval", "lesson_epsilon")
 
 

@@ -8,7 +8,7 @@ import torch
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.features import embed_pixels, pixels_of
+from udml_core.data.features import embed_pixels
 from udml_core.losses.kernels import KernelName, kernel_of
 from udml_core.views import prototypes as views
 
@@ -43,11 +43,21 @@ def test_colours_and_negative_parts_find_their_places() -> None:
 def test_the_responses_of_all_features_add_up_to_the_kernel(name: KernelName) -> None:
     random = np.random.default_rng(2)
     x, level = random.dirichlet(np.ones(20)), random.dirichlet(np.ones(20))
-    parts = sum(views.response(name, 1.0, 20, level[c], x[c : c + 1])[0] for c in range(20))
+    parts = sum(views.response(name, 1.0, 20, 20 * level[c], 20 * x[c : c + 1])[0][0] for c in range(20)) / 20
     whole = kernel_of(name, 1.0, 20).values(torch.from_numpy(x)[None], torch.from_numpy(level)[None])
     assert parts == pytest.approx(float(whole), rel=1e-6)
 
 
-def test_chi_squared_saturates_where_the_line_does_not() -> None:
-    ticks = np.array([0.0, 0.5, 1e6])
-    np.testing.assert_allclose(views.response("chi2", 1.0, 10, 0.5, ticks), [0, 0.5, 1.0], atol=1e-5)
+def test_the_gaussian_s_responses_multiply_to_the_kernel() -> None:
+    random = np.random.default_rng(2)
+    x, level = random.dirichlet(np.ones(20)), random.dirichlet(np.ones(20))
+    parts = np.prod([views.response("rbf", 0.3, 20, 20 * level[c], 20 * x[c : c + 1])[0][0] for c in range(20)])
+    whole = kernel_of("rbf", 0.3, 20).values(torch.from_numpy(x)[None], torch.from_numpy(level)[None])
+    assert parts == pytest.approx(float(whole), rel=1e-6)
+
+
+def test_chi_squared_saturates_where_the_line_that_meets_it_goes_on() -> None:
+    found, line = views.response("chi2", 1.0, 10, 0.5, np.array([0.0, 0.5, 1e6]))
+    np.testing.assert_allclose(found, [0, 0.5, 1.0], atol=1e-5)
+    np.testing.assert_allclose(line, [0, 0.5, 1e6])
+    assert not views.response("chi2", 1.0, 10, 0.0, np.array([0.0, 1.0]))[1].any(), "a row's entry may be 0"

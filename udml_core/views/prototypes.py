@@ -29,11 +29,14 @@ def picture(row: Array, side: int, gray: bool) -> Array:
     return found[:, :, 0] if gray else found
 
 
-def response(kernel: KernelName, scale: float, features: int, level: float, ticks: Array) -> Array:
-    """What a single feature adds to k(l, x): at the entry `level` of l, and entries (t,) of x.
+def response(kernel: KernelName, scale: float, features: int, level: float, ticks: Array) -> tuple[Array, Array]:
+    """How a kernel answers to a single feature: its part of k(l, x), at the entry `level` of l and entries (t,) of x;
+    a summand, and of the Gaussian a factor. Beside it a product's part l·x, scaled to meet it at x = l.
 
     Args:
-        features: D, which the kernel's scale is told in.
+        features: D. level, ticks: in units of the mean feature 1/D, and so are the summands.
     """
-    points, rows = torch.from_numpy(np.asarray(ticks))[:, None], torch.tensor([[level]], dtype=torch.float64)
-    return kernel_of(kernel, scale, features).values(points, rows)[:, 0].numpy()
+    unit = 1 if kernel == "rbf" else features
+    points = torch.from_numpy(np.append(ticks, level) / features)[:, None]
+    values = kernel_of(kernel, scale, features).values(points, points[-1:])[:, 0].numpy() * unit
+    return values[:-1], values[-1] * ticks / max(level, 1e-12)
