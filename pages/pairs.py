@@ -13,7 +13,7 @@ from pages.parts.choosing import chosen_run, in_address, into_address, listed, n
 from pages.parts.gallery import gallery_of_pairs
 from pages.parts.giving import ask_about, explore_giving
 from pages.parts.hinge import Hinge, hinge_sliders, spread_pictures, usual_hinge
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.prototypes import explore_prototypes
 from pages.parts.records import chosen_epoch, has_record, record_of
 from pages.parts.sharing import Download, share, table_file
@@ -45,11 +45,11 @@ class Seen:
     @cached_property
     def contradictory(self) -> Array:
         """Places of those that contradict the classes, or others of them."""
-        places = [one.place for one in views.contradictions(self.pairs, self.record.same)]
-        if self.dataset.labels is not None:
-            against = views.against_classes(self.pairs, self.record.same, self.dataset.labels)
-            places += np.flatnonzero(against).tolist()
-        return np.unique(np.array(places, dtype=np.int64))
+        places = views.contradicting(self.pairs, self.record.same)
+        if self.dataset.labels is None:
+            return places
+        against = views.against_classes(self.pairs, self.record.same, self.dataset.labels)
+        return np.union1d(places, np.flatnonzero(against))
 
     def word(self, place: int) -> str:
         return "the same" if self.record.same[place] else "different"
@@ -62,7 +62,7 @@ def explore(run_id: str, epoch: int) -> None:
     run = find_run(run_id, runs_folder())
     record = record_of(run, epoch, Pairs)
     assert record is not None
-    seen = Seen(run, opened_dataset(run.spec().dataset), record)
+    seen = Seen(run, dataset_of(run), record)
     hinge = hinge_sliders(run, "pairs")
     lacking = hinge.arguments(record.after, record.same)
     numbers(seen, hinge, lacking, epoch)

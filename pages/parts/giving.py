@@ -13,7 +13,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import in_address, into_address, listed, numbers_in_address
 from pages.parts.gallery import gallery_of_pairs
 from pages.parts.hinge import Hinge, hinge_sliders
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.runs import UNSEEN
 from pages.parts.sharing import Download, share
 from pages.parts.two_images import two_images
@@ -61,7 +61,8 @@ def sitting(dataset: Dataset) -> Sitting:
 
 def ask_about(dataset: Dataset, pair: Pair) -> None:
     """Make a pair the one that is asked."""
-    sitting(dataset).asked = pair
+    now = sitting(dataset)
+    now.asked, now.said = pair, ""
 
 
 def answer(dataset: Dataset, pair: Pair, same: bool) -> None:
@@ -105,7 +106,7 @@ def word(same: bool) -> str:
 def explore_giving(run_id: str) -> None:
     """The question, the progress, and what was given so far."""
     run = find_run(run_id, runs_folder())
-    dataset = opened_dataset(run.spec().dataset)
+    dataset = dataset_of(run)
     given = GivenPairs(dataset).read()
     question_place = st.container()
     progress(run, given)
@@ -197,18 +198,18 @@ def lead_to_training(run: Run, given: PairSet) -> None:
 def list_of_given(dataset: Dataset, given: PairSet) -> None:
     """What was given, the newest first, and what of it contradicts; one that is picked is asked again."""
     st.subheader(f"{len(given):,} given pairs")
-    chains = views.contradictions(given.pairs, given.same)
+    crossed = views.contradicting(given.pairs, given.same)
     against = np.zeros(0, dtype=np.int64)
     if dataset.labels is not None:
         against = np.flatnonzero(views.against_classes(given.pairs, given.same, dataset.labels))
-    counts = {"all": len(given), "classes": len(against), "others": len(chains)}
+    counts = {"all": len(given), "classes": len(against), "others": len(crossed)}
     choices = [name for name in LISTS if name != "classes" or dataset.labels is not None]
     shown = st.segmented_control("Show", choices, default=in_address("given", choices, "all"), required=True,
                                  key="giving-list", format_func=lambda one: f"{LISTS[one]}: {counts[one]:,}") or "all"
     into_address("given", shown, "all")
     if shown == "others":
-        for number, one in enumerate(chains[:CHAINS]):
-            chain_of(dataset, given, one, number)
+        for place in crossed[:CHAINS].tolist():
+            chain_of(dataset, given, place)
     else:
         places = (np.arange(len(given)) if shown == "all" else against)[::-1][:SHOWN]
         st.caption(f"The newest {len(places)}; click one to answer it again.")
@@ -217,13 +218,13 @@ def list_of_given(dataset: Dataset, given: PairSet) -> None:
         st.info("None of these.", icon=":material/check:")
 
 
-def chain_of(dataset: Dataset, given: PairSet, found: views.Contradiction, number: int) -> None:
+def chain_of(dataset: Dataset, given: PairSet, place: int) -> None:
     """A pair that is different and the chain by which it is the same: one of these answers must be wrong."""
-    links = [views.place_of(given.pairs, link) for link in pairwise(found.chain)]
-    st.markdown(f"**{number + 1}. One of these {len(links) + 1} answers is wrong**: image " +
-                " = ".join(map(str, found.chain)) + f", yet {found.chain[0]} ≠ {found.chain[-1]}. Click one to answer "
-                "it again.")
-    again(dataset, given, np.array([*links, found.place]), f"giving-chain-{number}")
+    chain = views.chain(given.pairs, given.same, place)
+    links = [views.place_of(given.pairs, link) for link in pairwise(chain)]
+    st.markdown(f"**One of these {len(links) + 1} answers is wrong**: image {' = '.join(map(str, chain))}, yet "
+                f"{chain[0]} ≠ {chain[-1]}. Click one to answer it again.")
+    again(dataset, given, np.array([*links, place]), f"giving-chain-{place}")
 
 
 def again(dataset: Dataset, given: PairSet, places: Array, key: str) -> None:

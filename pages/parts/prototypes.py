@@ -12,7 +12,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.figures import COLORS, GRAY, draw, table_behind
 from pages.parts.gallery import gallery, tile_of
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.records import record_of
 from pages.parts.sharing import Download, share, table_file
 from pages.parts.slider import live_slider
@@ -32,7 +32,7 @@ KERNELS = {"chi2": "χ²", "intersection": "Smoothed intersection", "hellinger":
 def explore_prototypes(run_id: str) -> None:
     """All prototypes, the chosen one, and the kernel."""
     run = find_run(run_id, runs_folder())
-    record, dataset = record_of(run, run.kept_epoch(), Prototypes), opened_dataset(run.spec().dataset)
+    record, dataset = record_of(run, run.kept_epoch(), Prototypes), dataset_of(run)
     assert record is not None
     values = run.embeddings("final")
     chosen = int(number_in_address("prototype", 1, 1, values.shape[1])) - 1

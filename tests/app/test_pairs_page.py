@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,6 +141,16 @@ def test_a_run_without_pairs_says_what_has_some_and_lets_pairs_be_given(places: 
         test = opened("pairs", run=other.id)
     assert not test.exception
     assert "Are these two the same?" in texts(test)
+
+
+@pytest.mark.parametrize("show", ["learnt", "prototypes", "give"])
+def test_images_that_changed_since_are_not_taken_for_those_of_the_run(
+        show: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))
+    spec = copy.spec().model_copy(update={"fingerprint": "0" * 24})
+    (copy.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    assert "has changed since this run was started" in opened("pairs", run=copy.id, show=show).error[0].value
 
 
 def test_pairs_are_given_skipped_and_taken_back(run: Run, given: GivenPairs) -> None:

@@ -83,19 +83,19 @@ def test_contradictions_are_the_different_pairs_within_a_group_of_the_same(given
     same = np.array([one[2] for one in given_], dtype=bool)
     group = naive_groups(8, [(one, other) for one, other, alike in given_ if alike])
     expected = [place for place, (one, other, alike) in enumerate(given_) if not alike and group[one] == group[other]]
-    found = views.contradictions(pairs, same)
-    assert [one.place for one in found] == expected
+    assert views.contradicting(pairs, same).tolist() == expected
     alike = {frozenset(pair) for pair in pairs[same].tolist()}
-    for one in found:
-        assert [one.chain[0], one.chain[-1]] == pairs[one.place].tolist()
-        assert all(frozenset(link) in alike for link in pairwise(one.chain))
-        assert len(set(one.chain)) == len(one.chain)
+    for place in expected:
+        found = views.chain(pairs, same, place)
+        assert [found[0], found[-1]] == pairs[place].tolist()
+        assert all(frozenset(link) in alike for link in pairwise(found))
+        assert len(set(found)) == len(found)
 
 
 def test_the_chain_of_a_contradiction_is_the_shortest() -> None:
-    pairs = np.array([[1, 2], [2, 3], [3, 4], [1, 9], [9, 4], [4, 1]])
-    (found,) = views.contradictions(pairs, np.array([True] * 5 + [False]))
-    assert found == views.Contradiction(5, (4, 9, 1))
+    pairs, same = np.array([[1, 2], [2, 3], [3, 4], [1, 9], [9, 4], [4, 1]]), np.array([True] * 5 + [False])
+    assert views.contradicting(pairs, same).tolist() == [5]
+    assert views.chain(pairs, same, 5) == (4, 9, 1)
 
 
 def test_pairs_against_the_classes() -> None:

@@ -54,31 +54,32 @@ def against_classes(pairs: Array, same: Array, labels: Array) -> Array:
     return (labels[pairs[:, 0]] == labels[pairs[:, 1]]) != same
 
 
-@dataclass(frozen=True)
-class Contradiction:
-    """A pair that is different, by its place, and the shortest chain of images from its one end to the other of which
-    each is the same as the next."""
+def contradicting(pairs: Array, same: Array) -> Array:
+    """Places of pairs (p, 2) that are different, though a chain of pairs that are the same joins their images: a = b
+    and b = c, yet a ≠ c."""
+    _, ends, links = _linked(pairs, same)
+    group = connected_components(links, directed=False)[1]
+    return np.flatnonzero(~same & (group[ends[:, 0]] == group[ends[:, 1]]))
 
-    place: int
-    chain: tuple[int, ...]
+
+def chain(pairs: Array, same: Array, place: int) -> tuple[int, ...]:
+    """The shortest chain of images from one end of a contradicting pair to the other, each the same as the next."""
+    images, ends, links = _linked(pairs, same)
+    first, last = ends[place]
+    parents = breadth_first_order(links, last, directed=False)[1]
+    found = [first]
+    while found[-1] != last:
+        found.append(parents[found[-1]])
+    return tuple(images[found].tolist())
 
 
-def contradictions(pairs: Array, same: Array) -> list[Contradiction]:
-    """Where pairs (p, 2) contradict each other: a = b and b = c, yet a ≠ c. In the order of the pairs."""
+def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
+    """The images (i,) of pairs, both ends of each as places among them (p, 2), and a graph of those that are the same.
+    """
     images, ends = np.unique(pairs, return_inverse=True)
     ends = ends.reshape(pairs.shape)
     kept = ends[same]
-    links = csr_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(len(images), len(images)))
-    group = connected_components(links, directed=False)[1]
-    found = []
-    for place in np.flatnonzero(~same & (group[ends[:, 0]] == group[ends[:, 1]])):
-        first, last = ends[place]
-        parents = breadth_first_order(links, last, directed=False)[1]
-        chain = [first]
-        while chain[-1] != last:
-            chain.append(parents[chain[-1]])
-        found.append(Contradiction(int(place), tuple(images[chain].tolist())))
-    return found
+    return images, ends, csr_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(len(images), len(images)))
 
 
 def place_of(pairs: Array, pair: tuple[int, ...]) -> int | None:
