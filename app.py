@@ -25,6 +25,7 @@ st.navigation({
         st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:"),
         st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
         st.Page("pages/affinity.py", title="Labels & affinity", icon=":material/share:"),
+        st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
     ],
     "Lessons": [

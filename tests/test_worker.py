@@ -87,6 +87,7 @@ def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
     assert seen == [len(train) - len(worker.load(run, quiet).split.validation)]
     assert 0.13 < 1 - seen[0] / len(train) < 0.17
     scores = [row["validation map@r"] for row in run.metrics()[0]][1:]
+    assert run.kept_epoch() == 1 + int(np.argmax(scores))
     best = Embedder.load(run.best_embedder_path)
     loaded = worker.load(run, quiet)
     held_out = best.embed_features(loaded.features[loaded.split.validation])

@@ -139,12 +139,16 @@ class Run(Task):
         Raises:
             UserError: it is gone, or has changed since.
         """
-        spec = self.spec()
-        dataset = catalog.load(spec.dataset, report)
-        if dataset.fingerprint != spec.fingerprint:
-            raise UserError(f"The data set '{spec.dataset}' has changed since this run was started, so its images and "
-                            "their order are not the same. Restore it, or start a new run.")
+        dataset = catalog.load(self.spec().dataset, report)
+        self.check_dataset(dataset)
         return dataset
+
+    def check_dataset(self, dataset: Dataset) -> None:
+        """Raises:
+        UserError: it is not the one that the run began with."""
+        if dataset.fingerprint != self.spec().fingerprint:
+            raise UserError(f"The data set '{dataset.name}' has changed since this run was started, so its images and "
+                            "their order are not the same. Restore it, or start a new run.")
 
     def pairs(self) -> PairSet:
         """The pairs that the run was given, by position in the data set.

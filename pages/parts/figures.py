@@ -15,8 +15,8 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 CURVE_WORDS = {
-    "loss": "Loss, mean over triplets", "mean weight": "Mean weight of a triplet",
-    "violating": "Triplets that violate their angle", "sample map@r": "MAP@R on a sample of the test half",
+    "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
+    "violating": "Share of triplets or pairs that violate", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
     "effective rank": "Effective rank", "neighbor stability": "Neighbors kept since last epoch",
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",

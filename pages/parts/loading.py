@@ -24,6 +24,17 @@ def opened_dataset(name: str) -> Dataset:
     return _dataset(*_present(name))
 
 
+def dataset_of(run: Run) -> Dataset:
+    """The data set that a run began with.
+
+    Raises:
+        UserError: it is not there, or has changed since.
+    """
+    dataset = opened_dataset(run.spec().dataset)
+    run.check_dataset(dataset)
+    return dataset
+
+
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
 def _present(name: str) -> tuple[str, str]:
     """A data set's own name and the state of its files; looking through a large folder takes a while."""
