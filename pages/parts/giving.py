@@ -26,7 +26,7 @@ from udml_core.views import pairs as views
 Pair = tuple[int, int]
 AHEAD = 200
 """Pairs that are looked for at a time."""
-MOST_LOOKED = 10_000
+MOST_LOOKED = 5_000
 """Images among which they are looked for."""
 SHOWN, CHAINS = 60, 6
 LISTS = {"all": "All", "classes": "Against the classes", "others": "Against each other"}

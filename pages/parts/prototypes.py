@@ -24,7 +24,9 @@ from udml_core.views import prototypes as views
 SHOWN = 24
 PICTURE = 168
 TICKS = 201
-KERNELS = {"chi2": "χ²", "intersection": "Smoothed intersection", "hellinger": "Hellinger", "rbf": "Gaussian"}
+KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersection", "stops at l"),
+           "hellinger": ("Hellinger", "rises ever slower"), "rbf": ("Gaussian", "falls again behind l")}
+"""What a kernel is called, and what its response to one feature does."""
 
 
 @st.fragment
@@ -81,8 +83,9 @@ def answers(run: Run, dataset: Dataset, record: Prototypes, values: Array, chose
 
 def response(run: Run, record: Prototypes, chosen: int) -> None:
     """What one feature adds to the kernel, as it grows, beside what it would add to a product."""
-    st.subheader("One feature: the kernel saturates, a product does not")
     method, width = run.spec().build_method().model_dump(), record.rows.shape[1]
+    name, does = KERNELS[method["kernel"]]
+    st.subheader(f"One feature: the {name} kernel {does}, a product does not")
     entries = width * record.rows[chosen]
     usual, high = round(float(entries.max()), 2), float(np.ceil(width * record.rows.max()))
     level = live_slider(f"l, the row's entry, in units of the mean feature 1/{width}", 0.0, high,
@@ -91,7 +94,6 @@ def response(run: Run, record: Prototypes, chosen: int) -> None:
     into_address("level", f"{level:g}", f"{usual:g}")
     ticks = np.linspace(0, 2 * high, TICKS)
     found, line = views.response(method["kernel"], method["scale"], width, level, ticks)
-    name = KERNELS[method["kernel"]]
     figure = go.Figure()
     figure.add_scatter(x=ticks, y=found, name=f"{name} kernel", line={"color": COLORS[0]})
     figure.add_scatter(x=ticks, y=line, name="linear, scaled to meet at x = l",

@@ -132,6 +132,17 @@ def test_prototypes_are_shown_by_who_answers(query: dict[str, str], run: Run) ->
     assert len(test.get("image")) == 1, "pixels are a picture"
 
 
+@pytest.mark.parametrize(("kernel", "words"), [("rbf", "Gaussian kernel falls"), ("hellinger", "rises ever slower"),
+                                               ("intersection", "stops at l")])
+def test_each_kernel_s_response_is_said_for_what_it_is(kernel: str, words: str, places: Path) -> None:
+    own = worked(places / kernel, method="nml", fields={"dimension": 4, "epochs": 1, "kernel": kernel}, most_pairs=500)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_RUNS", str(places / kernel))
+        test = opened("pairs", run=own.id, show="prototypes", level="0")
+    assert not test.exception
+    assert words in texts(test)
+
+
 def test_a_run_without_pairs_says_what_has_some_and_lets_pairs_be_given(places: Path) -> None:
     other = worked(places / "others", method="frozen")
     with pytest.MonkeyPatch.context() as patch:
