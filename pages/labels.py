@@ -152,7 +152,8 @@ def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
                                           for one in images[:LISTED]], "Images to be named", "labels-chosen",
                           selection(board.dataset), 84, 240)
         return
-    st.markdown(f"**To be named: the suggested one** · keys 1–{KEYS} give a class.")
+    how = f"keys 1–{KEYS} give a class" if board.names else "type its class; from then on keys give it"
+    st.markdown(f"**To be named: the suggested one** · {how}.")
     st.image(board.dataset.images[images[0]], width=140,
              alt=f"The image that is suggested: {board.dataset.names[images[0]]}")
     st.caption(reason(board.next[0], len(board.images), bool((board.codes >= 0).any())))
@@ -161,8 +162,9 @@ def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
 def reason(found: views.Suggestion, count: int, labeled: bool) -> str:
     """Why an image is worth a label, in words."""
     until = "before they end or meet a label" if labeled else "before they end"
-    return (f"Why this one: of {count:,} walks, one from each image, most come by here {until}, {found.visits:,.0f} "
-            f"times{', so it is typical of those that no label reaches' if labeled else ''}.")
+    so = "It is typical of those that no label reaches yet." if labeled else "It is typical of many."
+    return (f"Why this one: of {count:,} walks, one from each image, no other image is come by as often {until}: "
+            f"{found.visits:,.0f} times in all, by some walks again and again. {so}")
 
 
 def spreading(board: Board) -> None:
