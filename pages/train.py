@@ -14,6 +14,7 @@ from udml_core import jobs
 from udml_core.backbones import BACKBONES, Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.data.labels import LabelSource
 from udml_core.data.splits import SPLITS, Select, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
@@ -70,9 +71,9 @@ def choose_backbone() -> str:
                          help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
 
 
-def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pairs: PairChoice) -> Spec | None:
-    """The labels of a method that needs few, and everything else that a run needs, under one fold."""
-    labels, per_class = few_labels(method, dataset)
+def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pairs: PairChoice, labels: LabelSource,
+         per_class: int | None) -> Spec | None:
+    """Everything else that a run needs, under one fold."""
     with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         left, right = st.columns(2, gap="large")
         with left:
@@ -123,12 +124,13 @@ try:
         chosen = choose_method()
     if data is not None:
         explain(chosen)
+        told_labels = few_labels(chosen, data)
         with st.container(border=True):
             values = method_form(chosen, f"train-{chosen.name}")
         pairs: PairChoice | None = PairChoice()
         if chosen.supervision == "pairs":
             pairs = chosen_pairs(data)
-        planned = plan(data, chosen, values, pairs) if pairs is not None else None
+        planned = plan(data, chosen, values, pairs, *told_labels) if pairs is not None else None
         if pairs is not None and planned is not None:
             start(planned, data, pairs)
 except UserError as error:
