@@ -53,7 +53,7 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
     figure.add_scatter3d(x=[0], y=[0], z=[0], mode="markers", name="the image itself", hoverinfo="name",
                          marker={"color": COLORS[2], "symbol": "diamond", "size": 9})
     axes = ("1", "2", "3" if directions else "off")
-    figure.update_layout(height=430, margin={"l": 0, "r": 0, "t": 0, "b": 0}, uirevision="kept",
+    figure.update_layout(height=430, margin={"l": 24, "r": 8, "t": 0, "b": 0}, uirevision="kept",
                          legend={"orientation": "h", "y": 0},
                          scene={"aspectmode": "data", "camera": EYE} | {
                              f"{axis}axis": {"title": {"text": word}, "nticks": 5}
