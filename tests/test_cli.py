@@ -93,8 +93,8 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
 
 def test_methods_tell_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     methods = answer(capsys, monkeypatch, "methods")["methods"]
-    assert [one["name"] for one in methods] == ["rpml", "srpml", "plm", "nml", "ml", "kml", "nca", "lmnn", "whiten",
-                                                   "pca", "frozen"]
+    assert [one["name"] for one in methods] == ["rpml", "srpml", "plm", "nml", "ml", "kml", "nca", "lmnn", "pslr",
+                                                   "isif", "nce", "whiten", "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 

@@ -110,13 +110,23 @@ class Prototypes:
     rows: Any
 
 
-Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Pairs | Prototypes
+@dataclass(frozen=True)
+class Uncertainty:
+    """How widely a variational method lets each training image's latent representation vary (PSLR eq. 6).
+
+    sigma (n,): the mean of σ over the dimensions, of the image without augmentation, after a pass.
+    """
+
+    sigma: Any
+
+
+Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Pairs | Prototypes | Uncertainty
 """What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
 
 KINDS: dict[str, type[Clusters] | type[Triplets] | type[LinearNeighborhoods] | type[Proxies] | type[Pairs]
-            | type[Prototypes]] = {
+            | type[Prototypes] | type[Uncertainty]] = {
     "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
-    "pairs": Pairs, "prototypes": Prototypes}
+    "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty}
 
 
 def name_of(record: Explanation) -> str:
@@ -138,5 +148,5 @@ def thinned(record: Explanation, limit: int) -> Explanation:
         case Triplets() | Pairs():
             step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
-        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes():  # a row a point: none can be left out
+        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Uncertainty():  # all rows are needed
             return record

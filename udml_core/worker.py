@@ -13,7 +13,6 @@ import torch
 from udml_core import analyst
 from udml_core.analyses import plan_analysis
 from udml_core.backbones import Encoder
-from udml_core.data.augmentation import Augmentation
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.pairs import PairSet
@@ -141,7 +140,7 @@ class _Work:
             pixels = pixels_of(loaded.dataset, loaded.encoder, self.reporter.share)
         if self.method.views_needed:
             views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
-                             Augmentation(), self.spec.seed, self.reporter.share)
+                             self.method.augmentation, self.spec.seed, self.reporter.share)
         pairs = self._pairs(loaded) if self.method.supervision == "pairs" else None
         return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
                              pixels, views, pairs)

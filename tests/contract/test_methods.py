@@ -17,7 +17,6 @@ import torch
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.augmentation import Augmentation
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.pairs import PairSet
 from udml_core.data.splits import make_split
@@ -38,11 +37,17 @@ SMALL: dict[str, dict[str, Any]] = {
     "kml": {"dimension": 16, "epochs": 3, "beginning": "random"},
     "nca": {"dimension": 16, "iterations": 5},
     "lmnn": {"dimension": 16, "iterations": 5},
+    "pslr": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
+    "isif": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
+    "nce": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "noise": 200},
     "pca": {"dimension": 32},
 }
 END_TO_END: dict[str, dict[str, Any]] = {
     "srpml": {"dimension": 16, "epochs": 2, "batch": 240, "steps": 1, "learning_rate": 0.05},
     "plm": {"dimension": 16, "epochs": 2, "trains": "encoder", "proxies": 10, "learning_rate": 0.001},
+    "pslr": {"dimension": 16, "epochs": 2, "trains": "encoder", "batch_norm": "batch", "learning_rate": 0.01},
+    "isif": {"dimension": 16, "epochs": 2, "trains": "encoder", "parts": 3, "colors": True, "learning_rate": 0.01},
+    "nce": {"dimension": 16, "epochs": 2, "trains": "encoder", "softmax": "full", "learning_rate": 0.01},
 }
 
 
@@ -64,7 +69,7 @@ def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
     wanted = pixels if method.trains_encoder and encoder.trainable else None
     views = None
     if method.views_needed:
-        views = views_of(dataset, encoder, split.train, method.views_needed, Augmentation(), 0)
+        views = views_of(dataset, encoder, split.train, method.views_needed, method.augmentation, 0)
     pairs = None
     if method.supervision == "pairs":
         drawn = label_pairs(torch.from_numpy(dataset.labels[split.train]), 2000, generator(0, 0))

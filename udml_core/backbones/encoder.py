@@ -64,6 +64,9 @@ BACKBONES: dict[str, Backbone] = {
     "cnn": Backbone("Small CNN from scratch, 128-d", 128,
                     lambda: Body(small.small_cnn(), _HALF, _HALF, False, 128), seeded=True,
                     seconds_per_megapixel=0.1),
+    "resnet18-small": Backbone("ResNet-18 for small images from scratch, 512-d", 512,
+                               lambda: Body(small.small_resnet18(), _HALF, _HALF, False, 512), seeded=True,
+                               seconds_per_megapixel=12.0),
 }
 
 
@@ -145,7 +148,7 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
     if size is None:
         if backbone == "pixels":
             size = min(native_size, 32)
-        elif backbone == "cnn":
+        elif _is_seeded(backbone):
             size = min(native_size, 64)
         elif pooling == "rmac":
             size = 512 if photograph else 192

@@ -4,12 +4,16 @@ from udml_core.errors import UserError
 from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
 from udml_core.methods.baselines import PCA, Frozen, Whiten
 from udml_core.methods.embedder import Embedder, Head, is_normalized
+from udml_core.methods.isif import ISIF
+from udml_core.methods.nce import NCE
 from udml_core.methods.neighborhood import LMNN, NCA
 from udml_core.methods.nml import KML, ML, NML, PairMethod
 from udml_core.methods.plm import PLM
+from udml_core.methods.pslr import PSLR
 from udml_core.methods.rpml import RPML, SRPML
 
-METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, NML, ML, KML, NCA, LMNN, Whiten, PCA, Frozen)
+METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Whiten, PCA,
+                                    Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -24,6 +28,6 @@ def find_method(name: str) -> type[Method]:
     raise UserError(f"The method must be one of {', '.join(method.name for method in METHODS)}, got '{name}'.")
 
 
-__all__ = ["KML", "LMNN", "METHODS", "ML", "NCA", "NML", "PCA", "PLM", "RPML", "SRPML", "Described", "Embedder",
-           "Epoch", "Frozen", "Head", "Method", "PairMethod", "Setting", "Shown", "State", "Whiten", "describe",
-           "find_method", "is_normalized"]
+__all__ = ["ISIF", "KML", "LMNN", "METHODS", "ML", "NCA", "NCE", "NML", "PCA", "PLM", "PSLR", "RPML", "SRPML",
+           "Described", "Embedder", "Epoch", "Frozen", "Head", "Method", "PairMethod", "Setting", "Shown", "State",
+           "Whiten", "describe", "find_method", "is_normalized"]
