@@ -32,7 +32,7 @@ def own_part(batch: Tensor) -> tuple[Tensor, int]:
 
 def replicated(network: nn.Module) -> nn.Module:
     """The network with its gradients averaged over the processes."""
-    return network if processes() == 1 else DistributedDataParallel(network, broadcast_buffers=False)
+    return network if processes() == 1 else DistributedDataParallel(network, forward_sync_buffers=False)
 
 
 def without_averaging(network: nn.Module) -> AbstractContextManager[Any]:
