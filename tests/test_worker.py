@@ -19,7 +19,7 @@ from udml_core.data.splits import make_split
 from udml_core.data.thumbnails import sheets_ready
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets
+from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, create
@@ -233,3 +233,19 @@ def test_unlabeled_images_learn_from_given_pairs_and_refuse_methods_of_labels(tm
             spec(method=method, dataset=folder, split=None, fields={"dimension": 4}, pairs=pairs)
     with pytest.raises(UserError, match="between 2 and 500,000, got 1"):
         spec(method="nml", fields={"dimension": 4}, most_pairs=1)
+
+
+def test_seen_classes_are_judged_by_the_training_half_and_pslr_by_both_representations(tmp_path: Path) -> None:
+    fields = {"dimension": 8, "epochs": 1}
+    run = worked(tmp_path, method="pslr", fields=fields)
+    found = run.evaluation()
+    assert found is not None
+    assert set(found) == {"initial", "frozen", "pca", "final", "latent"}
+    for row in found.values():
+        assert 50 < row["knn@200"] <= 100
+        assert 50 < row["linear probe"] <= 100
+    assert any(isinstance(one, Uncertainty) for one in run.explanations(1))
+    unseen = worked(tmp_path, method="pslr", fields=fields | {"embeds": "latent"}, split="zero-shot").evaluation()
+    assert unseen is not None
+    assert set(unseen) == {"initial", "frozen", "pca", "final"}
+    assert "knn@200" not in unseen["final"]

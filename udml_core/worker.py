@@ -20,11 +20,19 @@ from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_of
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
-from udml_core.evaluation import effective_rank, evaluate, map_at_r, neighbor_stability, recall_at_k
+from udml_core.evaluation import (
+    effective_rank,
+    evaluate,
+    knn_accuracy,
+    linear_accuracy,
+    map_at_r,
+    neighbor_stability,
+    recall_at_k,
+)
 from udml_core.execution import Reporter, execute
 from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place, resolve_device
-from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
+from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, Setting
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import Run
 from udml_core.sampling import generator, label_pairs
@@ -37,6 +45,8 @@ JUDGED = 1000
 """Of the sample, how many the curves are computed from."""
 TRIPLETS_KEPT = 2000
 GRAPH_NEIGHBORS = 50
+KNN, VOTING = 200, 5000
+"""Training images that vote on a test image's class; for the curves, among how many they are found."""
 log = logging.getLogger("udml")
 
 
@@ -181,6 +191,10 @@ class _Work:
             of_judged = labels[loaded.sample[loaded.judged]]
             row["sample recall@1"] = recall_at_k(judged, of_judged, (1,))[1]
             row["sample map@r"] = map_at_r(judged, of_judged)[0]
+            if loaded.split.name == "seen":
+                train = fixed_sample(loaded.split.train, VOTING)
+                voters = embed(embedder, loaded, train)
+                row[f"sample knn@{KNN}"] = knn_accuracy(voters, labels[train], judged, of_judged, KNN)
             validation = loaded.split.validation
             if len(validation):
                 row["validation map@r"] = map_at_r(embed(embedder, loaded, validation), labels[validation])[0]
@@ -241,25 +255,39 @@ def embed(embedder: Embedder, loaded: Loaded, positions: Array,
 
 
 def evaluate_run(run: Run, loaded: Loaded, tell: Report) -> dict[str, dict[str, float]]:
-    """Initial, frozen, PCA at the final width, and final, on the test half, by one protocol."""
-    test = loaded.split.test
-    features = loaded.features[test]
-    labels = loaded.dataset.labels[test] if loaded.dataset.labels is not None else None
-    space = Embedder(loaded.encoder).embed_features(features)
-    final = np.asarray(run.embeddings("final")[test])
-    candidates = {"initial": np.asarray(run.embeddings("initial")[test]), "frozen": space,
-                  "pca": _pca(loaded, final.shape[1], features), "final": final}
+    """Initial, frozen, PCA at the final width, and final, on the test half, by one protocol; of PSLR also its latent
+    representation. In the split `seen` with labels, also what the training half's labels tell of the test half."""
+    train, test, labels = loaded.split.train, loaded.split.test, loaded.dataset.labels
+    candidates = _candidates(run, loaded, test)
+    of_train = _candidates(run, loaded, train) if loaded.split.name == "seen" and labels is not None else {}
+    space = candidates["frozen"]
     result = {}
     for position, (name, embeddings) in enumerate(candidates.items()):
         def report(share: float, done: int = position) -> None:
             tell((done + share) / len(candidates), "evaluation")
 
-        result[name] = evaluate(embeddings, labels, space, report)
+        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report)
+        if labels is not None and name in of_train:
+            seen = (of_train[name], labels[train], embeddings, labels[test])
+            result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
+                             "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
             result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
         log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in result[name].items()))
     run.write_evaluation(result)
     return result
+
+
+def _candidates(run: Run, loaded: Loaded, positions: Array) -> dict[str, Array]:
+    """What is compared, (b, l) each, of images by position."""
+    features, final = loaded.features[positions], np.asarray(run.embeddings("final")[positions])
+    found = {"initial": np.asarray(run.embeddings("initial")[positions]),
+             "frozen": Embedder(loaded.encoder).embed_features(features),
+             "pca": _pca(loaded, final.shape[1], features), "final": final}
+    head = Embedder.load(run.embedder_path).head
+    if isinstance(head, LatentHead) and head.shown == "instance":
+        found["latent"] = head.latent_of(torch.from_numpy(final)).numpy()
+    return found
 
 
 def _pca(loaded: Loaded, width: int, features: Array) -> Array:

@@ -3,7 +3,7 @@
 from udml_core.errors import UserError
 from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
 from udml_core.methods.baselines import PCA, Frozen, Whiten
-from udml_core.methods.embedder import Embedder, Head, is_normalized
+from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
 from udml_core.methods.isif import ISIF
 from udml_core.methods.nce import NCE
 from udml_core.methods.neighborhood import LMNN, NCA
@@ -29,5 +29,5 @@ def find_method(name: str) -> type[Method]:
 
 
 __all__ = ["ISIF", "KML", "LMNN", "METHODS", "ML", "NCA", "NCE", "NML", "PCA", "PLM", "PSLR", "RPML", "SRPML",
-           "Described", "Embedder", "Epoch", "Frozen", "Head", "Method", "PairMethod", "Setting", "Shown", "State",
-           "Whiten", "describe", "find_method", "is_normalized"]
+           "Described", "Embedder", "Epoch", "Frozen", "Head", "LatentHead", "Method", "PairMethod", "Setting", "Shown",
+           "State", "Whiten", "describe", "find_method", "is_normalized"]

@@ -124,11 +124,11 @@ class LatentHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         rows = unit(unit(features) @ self.weight)
-        return rows if self.shown == "instance" else unit((rows @ self.latent).relu())
+        return rows if self.shown == "instance" else self.latent_of(rows)
 
-    def other(self) -> LatentHead:
-        """The same with the other representation as the embedding."""
-        return LatentHead(self.weight, self.latent, "latent" if self.shown == "instance" else "instance")
+    def latent_of(self, instance: Tensor) -> Tensor:
+        """z (b, l) of x (b, l)."""
+        return unit((instance @ self.latent).relu())
 
     def described(self) -> dict[str, Any]:
         """What a file tells besides the tensors."""

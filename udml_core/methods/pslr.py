@@ -97,7 +97,7 @@ class PSLR(InstanceMethod):
     the curve of log σ."""
 
     embeds: Representation = "instance"
-    """What the embedding is: x, as in the paper, or z. The evaluation shows both."""
+    """What the embedding is: x, as in the paper, or z. The evaluation of x shows z beside it."""
 
     def check(self, images: int, width: int | None) -> None:
         super().check(images, width)
