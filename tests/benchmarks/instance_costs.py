@@ -1,5 +1,5 @@
-"""What a step of PSLR, ISIF and NCE costs beside the encoder's bare forward and backward pass on the same images, and how
-many images the input delivers against what the step takes.
+"""What a step of PSLR, ISIF and NCE costs beside the encoder's bare forward and backward pass on the same images, and
+how many images the input delivers against what the step takes.
 
     python -m tests.benchmarks.instance_costs --backbone resnet18-small --size 32 --batch 128
 

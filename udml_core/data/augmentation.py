@@ -125,7 +125,8 @@ def hue_shifted(images: Tensor, shift: Tensor) -> Tensor:
     hue = torch.where(most == red, (green - blue) / divisor, torch.where(
         most == green, 2 + (blue - red) / divisor, 4 + (red - green) / divisor)) + 6 * shift
     offsets = torch.tensor([5.0, 3.0, 1.0], device=images.device).view(1, 3, 1, 1)
-    step = (offsets + hue).remainder(6)
+    step = offsets + hue.remainder(6)
+    step = torch.where(step >= 6, step - 6, step)
     return most - spread * torch.minimum(step, 4 - step).clamp(0, 1)
 
 
