@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -249,3 +250,26 @@ def test_seen_classes_are_judged_by_the_training_half_and_pslr_by_both_represent
     assert unseen is not None
     assert set(unseen) == {"initial", "frozen", "pca", "final"}
     assert "knn@200" not in unseen["final"]
+
+
+def by_torchrun(run: Run) -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "udml_core",
+             "work", str(run.folder))
+    return subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+                          check=False)
+
+
+def test_a_run_by_two_processes_learns_what_it_learns_by_one(tmp_path: Path) -> None:
+    fields = {"dimension": 8, "epochs": 2, "batch": 200}
+    alone = worked(tmp_path, method="isif", fields=fields)
+    shared = create(spec(method="isif", fields=fields), tmp_path)
+    done = by_torchrun(shared)
+    assert shared.status().state == "done", done.stderr
+    for one, other in zip(alone.metrics()[0], shared.metrics()[0], strict=True):
+        assert one.get("loss", 0.0) == pytest.approx(other.get("loss", 0.0), rel=1e-4)
+    np.testing.assert_allclose(shared.embeddings("final"), alone.embeddings("final"), atol=1e-3)
+
+
+def test_a_method_of_one_process_refuses_to_help(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="RPML trains in one process, and several were started"):
+        worker.assist(create(spec(), tmp_path), "cpu")

@@ -55,6 +55,25 @@ def work(run: Run) -> Status:
     return execute(run, lambda reporter: _in_turn(run, reporter))
 
 
+def assist(run: Run, device: str) -> None:
+    """Train beside the process that works on a run, on a device of its own, and write nothing.
+
+    Raises:
+        UserError: the run's method trains in one process.
+    """
+    method = run.spec().build_method()
+    if not method.shares_batches:
+        raise UserError(f"{method.title} trains in one process, and several were started. Start it without torchrun.")
+    loaded = load(run, _untold, device)
+    checkpoint = run.read_checkpoint()
+    setting = Setting(run.spec().seed, torch.device(device), loaded.encoder)
+    for _ in method.fit(_training_data(run, loaded, _untold), setting, checkpoint[1] if checkpoint else None):
+        pass
+
+
+def _untold(_share: float, _what: str) -> None: ...
+
+
 def _in_turn(run: Run, reporter: Reporter) -> None:
     """Wait for the device, first come first served, and work."""
     device = device_lock(run.spec().device)
@@ -110,7 +129,7 @@ class _Work:
         self._analyse(len(loaded.split.train))
 
     def _train(self, loaded: Loaded) -> Embedder:
-        data = self._training_data(loaded)
+        data = _training_data(self.run, loaded, self.reporter.share)
         report = self.reporter.share
         setting = Setting(self.spec.seed, self.device, loaded.encoder, lambda share: report(share, "training"))
         known, _ = self.run.metrics()
@@ -143,30 +162,6 @@ class _Work:
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
         assert embedder is not None, "fit yields at least once"
         return embedder
-
-    def _training_data(self, loaded: Loaded) -> TrainingData:
-        pixels = views = None
-        if self.method.trains_encoder and loaded.encoder.trainable:
-            pixels = pixels_of(loaded.dataset, loaded.encoder, self.reporter.share)
-        if self.method.views_needed:
-            views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
-                             self.method.augmentation, self.spec.seed, self.reporter.share)
-        pairs = self._pairs(loaded) if self.method.supervision == "pairs" else None
-        return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
-                             pixels, views, pairs)
-
-    def _pairs(self, loaded: Loaded) -> PairSet:
-        """Those that were given, of the images that train; else as many as are wanted, drawn from the labels."""
-        train, labels = loaded.split.train, loaded.dataset.labels
-        if self.spec.pairs == "given":
-            found = self.run.pairs().within(train)
-        else:
-            assert labels is not None, "a plan without labels or pairs is refused"
-            drawn = label_pairs(torch.from_numpy(labels[train]), self.spec.most_pairs, generator(self.spec.seed, 0))
-            found = PairSet(*(one.numpy() for one in drawn))
-        found.check()
-        log.info("%d pairs, of which %d are the same", len(found), found.same.sum())
-        return found
 
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""
@@ -219,6 +214,35 @@ class _Work:
                 analyst.keep(self.run, plan_analysis(kind=kind, **given), self.reporter.share)
             except UserError as error:
                 log.info("no %s: %s", kind, error)
+
+
+def _training_data(run: Run, loaded: Loaded, report: Report) -> TrainingData:
+    """What the run's method may see of the training half."""
+    spec = run.spec()
+    method = spec.build_method()
+    pixels = views = None
+    if method.trains_encoder and loaded.encoder.trainable:
+        pixels = pixels_of(loaded.dataset, loaded.encoder, report)
+    if method.views_needed:
+        views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, method.views_needed,
+                         method.augmentation, spec.seed, report)
+    pairs = _pairs(run, loaded) if method.supervision == "pairs" else None
+    return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, method.supervision,
+                         pixels, views, pairs)
+
+
+def _pairs(run: Run, loaded: Loaded) -> PairSet:
+    """Those that were given, of the images that train; else as many as are wanted, drawn from the labels."""
+    spec, train, labels = run.spec(), loaded.split.train, loaded.dataset.labels
+    if spec.pairs == "given":
+        found = run.pairs().within(train)
+    else:
+        assert labels is not None, "a plan without labels or pairs is refused"
+        drawn = label_pairs(torch.from_numpy(labels[train]), spec.most_pairs, generator(spec.seed, 0))
+        found = PairSet(*(one.numpy() for one in drawn))
+    found.check()
+    log.info("%d pairs, of which %d are the same", len(found), found.same.sum())
+    return found
 
 
 def load(run: Run, report: Report, device: str = "auto") -> Loaded:

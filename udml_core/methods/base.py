@@ -91,6 +91,11 @@ class Method(BaseModel, ABC):
         return 0
 
     @property
+    def shares_batches(self) -> bool:
+        """Whether several processes can work on a batch together."""
+        return False
+
+    @property
     def augmentation(self) -> Augmentation:
         """How these views are made."""
         return CROPS

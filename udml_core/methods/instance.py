@@ -136,6 +136,10 @@ class InstanceMethod(Method, ABC):
         return self.kept_views if self.trains == "head" else 0
 
     @property
+    def shares_batches(self) -> bool:
+        return True
+
+    @property
     def augmentation(self) -> Augmentation:
         return COLORS if self.colors else CROPS
 

@@ -1,19 +1,49 @@
 """One batch on several processes: each encodes a part, all see the whole batch's embeddings.
 
-Started by `torchrun`; without a process group there is one process, and nothing here does anything.
+Started by `torchrun --nproc-per-node N -m udml_core work RUN`; without a process group there is one process, and
+nothing here does anything.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
+
+PATIENCE = timedelta(hours=2)
+"""For the first process, which measures and writes between epochs while the others wait."""
+
+
+@contextmanager
+def together(device: str) -> Iterator[str | None]:
+    """Work in the processes that `torchrun` started, if it did.
+
+    Args:
+        device: what the first process works on, `cpu` or `cuda:N`.
+
+    Yields:
+        None in the first process, which alone writes; in the others, the device that they help on.
+    """
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+        yield None
+        return
+    on_gpu, rank = device.startswith("cuda"), int(os.environ["RANK"])
+    own = f"cuda:{os.environ['LOCAL_RANK']}" if on_gpu and rank else device
+    if on_gpu:
+        torch.cuda.set_device(torch.device(own))
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    try:
+        yield own if rank else None
+    finally:
+        distributed.destroy_process_group()
 
 
 def processes() -> int:
