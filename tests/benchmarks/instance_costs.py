@@ -69,7 +69,7 @@ def costs(name: str, backbone: str, size: int, batch: int, device: str, repetiti
 
 
 def views(training: _Training, read: Tensor, random: torch.Generator) -> Tensor:
-    return random_views(read, training.objective.views, random, training.method.augmentation)
+    return random_views(read, training.method.views, random, training.method.augmentation)
 
 
 def main() -> None:

@@ -44,8 +44,6 @@ Curves = dict[str, Tensor]
 class Objective(nn.Module):
     """The loss of a batch's instance features, and what is learnt or remembered beside the network."""
 
-    views: ClassVar[int] = 2
-
     def begin(self, network: Network, data: TrainingData) -> None:
         """Before a pass."""
 
@@ -84,6 +82,7 @@ class InstanceMethod(Method, ABC):
 
     supervision: ClassVar[Supervision] = "none"
     views: ClassVar[int] = 2
+    """Of each image, in a batch."""
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
     """Width of the embedding."""
@@ -236,7 +235,7 @@ class _Training:
 
     def _step(self, batch: Tensor, read: Tensor, random: torch.Generator) -> Curves:
         """One step of SGD on the whole batch's loss."""
-        given = random_views(read, self.objective.views, random,
+        given = random_views(read, self.method.views, random,
                              self.method.augmentation if self.method.trains_encoder else None, len(batch),
                              own_part(batch)[1])
         self._sgd.zero_grad(set_to_none=True)
@@ -247,7 +246,7 @@ class _Training:
             with torch.no_grad():
                 instance = torch.cat([self.network(part) for part in parts])
             instance.requires_grad_()
-        rows = gathered(instance, self.objective.views)
+        rows = gathered(instance, self.method.views)
         loss, curves = self.objective.loss(rows, batch, random)
         loss.backward()
         if len(parts) > 1:

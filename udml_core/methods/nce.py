@@ -55,7 +55,6 @@ class NCE(InstanceMethod):
 class _Memory(Objective):
     """bank (n, l): unit rows, one an image. log_z (): log Z, infinite before the first batch."""
 
-    views: ClassVar[int] = 1
     bank: Tensor
     log_z: Tensor
 
