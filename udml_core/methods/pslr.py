@@ -93,8 +93,8 @@ class PSLR(InstanceMethod):
     """Whether the noise is drawn towards that of a standard normal distribution (eq. 12)."""
 
     weight: Annotated[float, Field(ge=0, le=100), Shown(symbol="λ", step=0.01, high=1)] = 0.1
-    """Weight of structure and divergence (eq. 13). z has length 1 and so the divergence draws every σ towards 1: watch
-    the curve of log σ."""
+    """Weight of structure and divergence (eq. 13). z has length 1 and so the divergence draws every σ towards 1, where
+    noise drowns z: watch the curve of log σ, and lower the weight or leave the divergence out where it rises."""
 
     embeds: Representation = "instance"
     """What the embedding is: x, as in the paper, or z. The evaluation of x shows z beside it."""
