@@ -14,6 +14,7 @@ st.navigation({
     "": [
         st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
         st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),
+        st.Page("pages/labels.py", title="Labels", icon=":material/new_label:"),
         st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
         st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
     ],
@@ -23,6 +24,8 @@ st.navigation({
         st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
         st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:"),
         st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
+        st.Page("pages/affinity.py", title="Labels & affinity", icon=":material/share:"),
+        st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
     ],
     "Lessons": [

@@ -58,6 +58,9 @@ function tell(kind, group, detail) {
   if (group) window.dispatchEvent(new CustomEvent(`udml-${kind}`, { detail: { group, ...detail } }));
 }
 
+// Streamlit binds these keys on the document, so they must not leave a component; a page's own keys, as of its buttons, may.
+const isStreamlits = (key) => ["c", "r"].includes(key.toLowerCase());
+
 const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Where image `id` lies: its sheet, its cell there, and how many rows that sheet has (the last one may be short).

@@ -1,9 +1,10 @@
 // Images as labelled buttons in a grid, cut out of sprite sheets; thousands of them, drawn where they are in sight.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
-//          columns, perSheet}, byPlace, selection: {mask, revision}}; a tile is {id, caption, mark, badge}
+//          columns, perSheet}, byPlace, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
+//          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot be asked with
 // answers: triggers "picked" id and "asked" id (right-click, long press or Q: the image becomes the query); with `multiple` state "selection" {mask over the tiles, revision}.
-const MARKS = { hit: "✓", miss: "✕", query: "★" };
-const WORDS = { hit: "same class", miss: "other class", query: "query" };
+const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠" };
+const WORDS = { hit: "same class", miss: "other class", query: "query", same: "the same", different: "different" };
 
 const asLink = async (answer) => URL.createObjectURL(await answer.blob());
 
@@ -44,6 +45,7 @@ class Gallery {
     this.grid.style.setProperty("--side", `${header.side}px`);
     this.grid.style.maxHeight = header.height ? `${header.height}px` : "";
     this.grid.classList.toggle("scrolls", Boolean(header.height));
+    this.grid.classList.toggle("pairs", Boolean(header.pairs));
     if (content !== this.content) this.build(tiles);
     this.content = content;
     if (header.multiple && header.selection.revision > this.revision) {
@@ -61,7 +63,7 @@ class Gallery {
     this.tiles = tiles;
     this.chosen = new Uint8Array(tiles.length);
     this.revision = -1;
-    this.grid.replaceChildren(...tiles.map((tile) => tileButton(tile)));
+    this.grid.replaceChildren(...tiles.map((tile) => tileButton(tile, !this.header.pairs)));
     [...this.grid.children].forEach((button, place) => { button.place = place; this.seen.observe(button); });
     const again = focused === null ? -1 : tiles.findIndex((tile) => String(tile.id) === focused);
     this.rove(again >= 0 ? again : 0);
@@ -116,7 +118,7 @@ class Gallery {
   }
 
   query(event, button) {
-    if (!button) return;
+    if (!button || this.header.pairs) return;
     event.preventDefault();
     this.answers.setTriggerValue("asked", Number(button.dataset.id));
   }
@@ -157,8 +159,8 @@ class Gallery {
     } else if (event.key === "Escape") {
       if (this.header.multiple) { this.chosen.fill(0); this.announce(); } else button.blur();
     } else if (event.key.toLowerCase() === "q" && !event.ctrlKey && !event.metaKey) this.query(event, button);
-    else if (event.key.length > 1) return;
-    event.stopPropagation(); // Streamlit binds single keys on the document
+    else if (!isStreamlits(event.key)) return;
+    event.stopPropagation();
   }
 
   end() {
@@ -167,7 +169,7 @@ class Gallery {
   }
 }
 
-function tileButton(tile) {
+function tileButton(tile, searchable) {
   const button = document.createElement("button");
   button.type = "button";
   button.tabIndex = -1;
@@ -176,7 +178,7 @@ function tileButton(tile) {
   const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
   const words = [tile.caption, WORDS[tile.mark], badge].filter(Boolean).join(", ");
   button.setAttribute("aria-label", words);
-  button.title = `${words} — right-click or Q: search with it`;
+  button.title = words + (searchable ? " — right-click or Q: search with it" : "");
   const image = document.createElement("span");
   image.className = "image";
   image.setAttribute("role", "presentation");

@@ -573,8 +573,8 @@ class Chart {
     } else if (onMap && event.key.toLowerCase() === "q" && !event.ctrlKey && !event.metaKey) {
       this.query(this.hovered === NONE ? this.nearest(width / 2, height / 2, Math.max(width, height)) : this.hovered);
     } else if (event.key in tools && !event.ctrlKey && !event.metaKey) this.use(tools[event.key]);
-    else if (event.key.length > 1 || event.ctrlKey || event.metaKey) return;
-    event.stopPropagation(); // Streamlit binds single keys on the document
+    else if (!isStreamlits(event.key) || event.ctrlKey || event.metaKey) return;
+    event.stopPropagation();
     if (event.key !== " ") event.preventDefault();
   }
 

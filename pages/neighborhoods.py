@@ -10,12 +10,12 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.asking import LOOKED_AT, Brought, brought_now, embedded
+from pages.parts.asking import LOOKED_AT, Brought, brought_now, embedded, look_at
 from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
 from pages.parts.figures import table_behind
 from pages.parts.flat import because, contours, direction_images, flat_picture, heat_picture, quality_bars, show_split
-from pages.parts.form import label_of, slider_range
+from pages.parts.form import slider_range
 from pages.parts.gallery import Mark, gallery, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_retrieval, opened_split, told
 from pages.parts.maps import UNITS, colorings, covering_map, distortion
@@ -31,11 +31,14 @@ from udml_core.retrieval import Which
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import neighborhoods as views
 
-NEAREST, MOST, SHOWN, SIDES = 200, 50, 48, 5
-SET, LARGEST_SET = 60, 150
+NEAREST, MOST_CANDIDATES, SHOWN, SIDES = 200, 20, 48, 5
+SET, LARGEST_SET, USUAL_SECOND = 60, 150, 9
 COUNTED = (10, 50, 200)
 EMBEDDINGS: dict[Which, str] = {"final": "after training", "initial": "before training"}
-SLIDERS = ("candidates", "flat", "threshold", "n_alpha", "n_beta")
+SLIDERS = {"candidates": "k, nearest that may enter", "flat": "m, dimensions of a flat",
+           "threshold": "T, least share a flat must hold", "n_alpha": "Nα, how fast s falls across a flat",
+           "n_beta": "Nβ, how fast s falls along it"}
+CLICKS = {"second": "compares with it", "first": "looks at it"}
 
 
 @dataclass(frozen=True)
@@ -74,15 +77,16 @@ def surroundings(folder: str, which: Which, image: int | str, count: int, _place
     candidates."""
     embedding = find_run(folder, runs_folder()).embeddings(which)
     if isinstance(image, int):
-        return views.surroundings(embedding, np.append(image, views.nearest_rows(embedding, image, count)), MOST)
+        rows = np.append(image, views.nearest_rows(embedding, image, count))
+        return views.surroundings(embedding, rows, MOST_CANDIDATES)
     assert _place is not None
-    return views.surroundings(embedding, views.nearest_rows(embedding, _place, count), MOST, _place)
+    return views.surroundings(embedding, views.nearest_rows(embedding, _place, count), MOST_CANDIDATES, _place)
 
 
 @st.cache_resource(max_entries=16, show_spinner="Searching the candidates …")
 def surroundings_of(folder: str, which: Which, rows: tuple[int, ...]) -> views.Surroundings:
     """Images of the data set with the candidates of each."""
-    return views.surroundings(find_run(folder, runs_folder()).embeddings(which), np.array(rows), MOST)
+    return views.surroundings(find_run(folder, runs_folder()).embeddings(which), np.array(rows), MOST_CANDIDATES)
 
 
 def first_image(run: Run, dataset: Dataset, which: Which) -> Looked:
@@ -99,47 +103,49 @@ def first_image(run: Run, dataset: Dataset, which: Which) -> Looked:
     return Looked(run, dataset, which, index, dataset.caption(index), dataset.images[index], around)
 
 
-def look_at(index: int = -1, second: int = -1) -> None:
-    """Make an image of the data set the first one, in place of one from outside; and another the second."""
-    st.session_state.pop(LOOKED_AT, None)
-    for name, value in (("picked", index), ("second", second)):
-        if value >= 0:
-            into_address(name, str(value))
-
-
 def sliders(run: Run) -> views.Geometry:
     """The geometry, as the run has it where it is PLM's, else as PLM has it by default; kept in the address."""
     fields = {field.name: field for field in describe(PLM)}
     given = run.spec().build_method().model_dump()
     values = {}
-    for row in (SLIDERS[:3], SLIDERS[3:]):
+    for row in (tuple(SLIDERS)[:3], tuple(SLIDERS)[3:]):
         for column, name in zip(st.columns(len(row)), row, strict=True):
-            field = fields[name]
-            low, high, step = slider_range(field)
-            usual = float(given.get(name, field.default))
+            low, high, step = slider_range(fields[name])
+            high = min(high, MOST_CANDIDATES) if name == "candidates" else high
+            usual = float(given.get(name, fields[name].default))
             with column:
-                values[name] = live_slider(label_of(field), low, high, number_in_address(name, usual, low, high), step,
+                values[name] = live_slider(SLIDERS[name], low, high, number_in_address(name, usual, low, high), step,
                                            f"geometry-{name}", marks={usual: "this run" if name in given
                                                                           else "PLM's default"})
             into_address(name, f"{values[name]:g}", f"{usual:g}")
+    usual_admission = bool(given.get("admission", True))
+    kept = in_address("admission", ["yes", "no"], "yes" if usual_admission else "no") == "yes"
+    admission = st.toggle("Refuse candidates that do not fit", kept, key="geometry-admission",
+                          help="Without it all k candidates are members, as in the paper's first ablation.")
+    into_address("admission", "yes" if admission else "no", "yes" if usual_admission else "no")
+    if given.get("similarity") == "binary":
+        st.caption("This run was trained with similarities of 0 and 1, by membership alone. The s shown here is "
+                   "eq. 5's, which it did not use.")
     return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
-                          values["n_beta"])
+                          values["n_beta"], admission)
 
 
-def on_the_map(looked: Looked, hoods: LinearNeighborhoods) -> int | None:
-    """The image, its members and those that were refused, among all images."""
+def on_the_map(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | None:
+    """The image, its members and those that were refused, and the second image, among all images."""
     shown = covering_map(looked.run, np.arange(len(looked.dataset)))
     if shown is None:
         st.page_link("pages/map.py", label="Compute a map of all images, and this image is shown on it",
                      icon=":material/scatter_plot:", query_params={"run": looked.run.id})
         return None
-    members = hoods.neighbors[0][hoods.members[0]].tolist()
-    marks = [{"row": int(index), "word": "", "lines": []} for index in hoods.neighbors[0][~hoods.members[0]]]
+    near, members = hoods.neighbors[0], hoods.members[0]
+    marks = [{"row": int(index), "word": "", "lines": []} for index in near[~members]]
+    marks.append({"row": second, "word": "second", "lines": []})
     if looked.index >= 0:
-        marks.append({"row": looked.index, "word": "the image", "lines": members})
+        marks.append({"row": looked.index, "word": "first", "lines": near[members].tolist()})
     picked = scatter(looked.dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(looked.dataset),
                      f"Map of all images, with {looked.name} joined to its members", "neighborhood-map", marks=marks,
                      height=430)
+    st.caption("Lines lead to the members, bare rings are refused candidates. Click a point to look at its image.")
     distortion(shown)
     st.caption(UNITS)
     return picked
@@ -156,61 +162,59 @@ def flat_view(looked: Looked, hoods: LinearNeighborhoods) -> None:
     flat_picture(inside, across, hoods, [looked.dataset.caption(int(one)) for one in hoods.neighbors[0]], directions)
 
 
-def candidates(looked: Looked, hoods: LinearNeighborhoods) -> int | None:
+def candidates(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | None:
     """Members and refused as images, with their quality; the one that was just picked."""
-    members, images = hoods.members[0], hoods.neighbors[0]
-    across = views.coordinates(looked.around, hoods)[1]
+    members, images, untested = hoods.members[0], hoods.neighbors[0], hoods.basis.shape[2]
+    quality, worst = views.floored(hoods.quality[0]), views.floored(hoods.worst[0])
+    st.caption(f"A flat of m dimensions holds any m points, so the {untested} nearest are members without a test. Each "
+               "further one must leave all in the set with at least T.")
     clicks = []
     for column, among, word, values, label in zip(
-            st.columns(2), (members, ~members), ("Members", "Refused"), (hoods.quality[0], hoods.worst[0]),
+            st.columns(2), (members, ~members), ("Members", "Refused"), (quality, worst),
             ("quality in the final flat", "worst quality in the set at its test, below T"), strict=True):
         with column:
             st.markdown(f"**{word}: {among.sum()}** · the badge is the rank by distance and the {label}")
             if among.any():
                 tiles = [tile_of(looked.dataset, images[rank], looked.mark(images[rank]),
-                                 f"{rank + 1}. {100 * values[rank]:.0f} %") for rank in np.flatnonzero(among)]
-                clicks.append(gallery(looked.dataset, tiles, word, f"neighborhood-{word.lower()}", 76))
+                                 f"{rank + 1}. " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
+                         for rank in np.flatnonzero(among)]
+                clicks.append(gallery(looked.dataset, tiles, word, f"neighborhood-{word.lower()}", 84, second))
     table_behind("The candidates as a table", pd.DataFrame({
         "Rank": np.arange(1, len(members) + 1), "Image": [looked.dataset.caption(int(one)) for one in images],
-        "Member": members, "Worst quality at its test, %": (100 * hoods.worst[0]).round(1),
-        "Its quality in the final flat, %": (100 * hoods.quality[0]).round(1), "Off the flat": across.round(4)}))
+        "Member": members, "Worst quality at its test, %": worst, "Its quality in the final flat, %": quality,
+        "Off the flat": views.coordinates(looked.around, hoods)[1].round(4)}))
     return next((one for one in clicks if one is not None), None)
 
 
-def meanings(looked: Looked, hoods: LinearNeighborhoods) -> int | None:
+def meanings(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | None:
     """The images that each direction of the flat leads to; the one that was just picked."""
-    st.subheader("What each direction means")
+    st.header("What each direction means")
     st.caption(f"Of the {len(looked.near)} nearest, the {SIDES} on either side that lie most purely in a direction, "
-               "from one end through the image to the other. The badge is the share of the squared distance that lies "
-               "in it: near 100 % the direction alone leads there, at a few percent it means little.")
+               "from one end through the image to the other. The badge is the side, and the share of the squared "
+               "distance that lies in this direction: near 100 % it alone leads there. Shares under 5 % are left out.")
     clicks = []
     for number, along in enumerate(views.along_directions(looked.around.centers[1:], looked.around.centers[0],
                                                           hoods.basis[0], SIDES), 1):
         clicks.append(direction_images(looked.dataset, looked.near[along.places], along, number, "neighborhood",
-                                       looked.index))
+                                       looked.index, second))
     return next((one for one in clicks if one is not None), None)
 
 
-def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geometry) -> None:
-    """Two images: v split by both flats, to scale, and why they are similar."""
-    st.subheader("Why these two are similar")
-    usual = int(np.append(hoods.neighbors[0][~hoods.members[0]], looked.near[0])[0])
-    index = int(number_in_address("second", usual, 0, len(looked.dataset) - 1))
-    index = usual if index == looked.index else index
-    alone = surroundings_of(str(looked.run.folder), looked.which, (index,))
-    theirs = alone.neighborhoods(geometry)
-    if theirs.basis.shape != hoods.basis[:1].shape:  # an image from outside has one candidate more in a tiny data set
-        st.caption("Too few images for this neighborhood.")
-        return
+def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geometry, second: int,
+                 similar: Array) -> None:
+    """Two images: v split by both flats, to scale, and why they are as similar as they are."""
+    st.header("How similar two are, and why")
+    alone = surroundings_of(str(looked.run.folder), looked.which, (second,))
     found = views.pair(np.concatenate([looked.around.centers[:1], alone.centers]),
-                       np.concatenate([hoods.basis[:1], theirs.basis]), geometry)
-    st.markdown(f"**{looked.name}** and **{looked.dataset.caption(index)}** · click any image on this page to make it "
-                "the second one.")
-    pictures = (looked.image, looked.dataset.images[index])
+                       np.concatenate([hoods.basis[:1], alone.neighborhoods(geometry).basis]), geometry)
+    st.markdown(f"First **{looked.name}**, second **{looked.dataset.caption(second)}**"
+                + (f": rank {1 + int((similar > found.similarity + 1e-6).sum())} by s and "
+                   f"{1 + int(np.flatnonzero(looked.near == second)[0])} by cosine among the {len(similar)} nearest."
+                   if second in looked.near else "."))
     for column, first in zip(st.columns(2), (True, False), strict=True):
         with column:
-            show_split(found, pictures, first)
-    st.markdown(because(found))
+            show_split(found, (looked.image, looked.dataset.images[second]), first)
+    st.markdown(because(found, float(np.median(similar))))
     st.caption("Both drawings are to scale and have the same scale. Blue: the flat, and p, the way along it. Orange: "
                "o, the way across. Dashed: the whole way.")
     rows = [(part.along, part.across, part.alpha, part.beta, part.similarity) for part in (found.first, found.other)]
@@ -219,14 +223,14 @@ def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geo
         columns=["In the flat of the", "Along, p", "Across, o", "α", "β", "s′"]))
     with st.container(horizontal=True):
         st.button("Look at the second one", icon=":material/swap_horiz:", key="neighborhood-swap", on_click=look_at,
-                  args=(index, looked.index))
+                  args=(second, looked.index))
         if st.button("Search with it", icon=":material/image_search:", key="neighborhood-search"):
-            search_with(looked.dataset, index)
+            search_with(looked.dataset, second)
 
 
-def rankings(looked: Looked, similar: Array) -> int | None:
+def rankings(looked: Looked, similar: Array, second: int) -> int | None:
     """The nearest by s beside the nearest by cosine, and what each gets right."""
-    st.subheader(f"The {len(looked.near)} nearest, by s and by cosine")
+    st.header(f"The {len(looked.near)} nearest, by s and by cosine")
     by_s = np.argsort(-similar, kind="stable")
     clicks = []
     for column, words, order, values in zip(st.columns(2), ("By s, along the flats", "By cosine"),
@@ -247,7 +251,7 @@ def rankings(looked: Looked, similar: Array) -> int | None:
                 index = int(looked.near[place])
                 tiles.append(tile_of(looked.dataset, index, looked.mark(index), badge))
             clicks.append(gallery(looked.dataset, tiles, words, f"ranking-{'cosine' if values is None else 's'}", 88,
-                                  height=360))
+                                  second, 360))
     st.caption("Arrows: how many places an image rises or falls against the cosine's order."
                + (" ✓ it is of the image's class, ✕ it is not." if looked.same is not None else ""))
     return next((one for one in clicks if one is not None), None)
@@ -255,23 +259,26 @@ def rankings(looked: Looked, similar: Array) -> int | None:
 
 def heat_map(looked: Looked, geometry: views.Geometry) -> None:
     """s among a set against the true classes."""
-    st.subheader("s against the true classes")
+    st.header("s against the true classes")
     labels = looked.dataset.labels
     if labels is None:
         st.caption("These images have no classes to hold similarities against.")
         return
     held = selection(looked.dataset).ids
-    chosen = held if 1 < len(held) <= LARGEST_SET else np.unique(np.append(
-        looked.near[:SET], [looked.index] if looked.index >= 0 else []).astype(np.int64))
+    nearest = np.unique(np.append(looked.near[:SET], [looked.index] if looked.index >= 0 else []).astype(np.int64))
+    chosen = held if 1 < len(held) <= LARGEST_SET else nearest
     found = views.heat(surroundings_of(str(looked.run.folder), looked.which, tuple(chosen.tolist())), geometry,
                        labels[chosen])
-    which = "The selected images" if chosen is held else (
-        f"The image's {SET} nearest; select 2 to {LARGEST_SET} images on a map to see those")
-    st.caption(f"{which}. Blocks on the diagonal are the classes.")
+    words = f"The {len(chosen)} selected images" if chosen is held else (
+        f"The image and its {min(SET, len(looked.near))} nearest; select 2 to {LARGEST_SET} on a map to see those"
+        + (f" ({len(held):,} are selected, too many to draw)" if len(held) > LARGEST_SET else ""))
+    st.caption(f"{words}. Blocks on the diagonal are the classes.")
     heat_picture(found, [looked.dataset.class_names[one] for one in np.unique(labels[chosen])])
     if np.isfinite(found.correlation):
         st.markdown(f"Mean s within a class **{found.within:.3f}**, between classes **{found.between:.3f}**; "
                     f"correlation with the true similarity **{found.correlation:.2f}** (1 would be perfect).")
+    else:
+        st.caption("All are of one class, or each of its own: nothing to hold s against.")
 
 
 @st.fragment
@@ -286,39 +293,45 @@ def explore(run_id: str, which: Which) -> None:
     looked = first_image(run, dataset, which)
     with st.container(horizontal=True, vertical_alignment="center"):
         st.image(looked.image, width=96, alt=f"The image that is looked at: {looked.name}")
-        st.markdown(f"**{looked.name}**  \nClick a point on the map to look at another image.")
+        st.markdown(f"**{looked.name}**  \nClick a point on the map to look at another image, or bring one.")
         if looked.index < 0:
             st.button("Take it away", icon=":material/close:", key="neighborhood-away", on_click=look_at)
-    geometry = sliders(run)
-    usable = geometry.within(looked.around.candidates.shape[1], looked.around.points.shape[1])
-    if usable != geometry:
-        st.caption(f"Used: k = {usable.candidates}, m = {usable.flat}; more than k candidates or dimensions there are "
-                   "not.")
-    hoods = looked.around.neighborhoods(usable)
-    similar = views.similarities(looked.around, hoods, usable)[1:]
+    geometry = sliders(run).within(looked.around.candidates.shape[1], looked.around.points.shape[1])
+    if geometry.flat < number_in_address("flat", geometry.flat):
+        st.caption(f"Used is m = {geometry.flat}: a flat has no more dimensions than candidates or the embedding.")
+    hoods = looked.around.neighborhoods(geometry)
+    similar = views.similarities(looked.around, hoods, geometry)[1:]
+    usual = int(looked.near[min(USUAL_SECOND, len(looked.near) - 1)])
+    second = int(number_in_address("second", usual, 0, len(dataset) - 1))
+    second = usual if second == looked.index else second
     left, right = st.columns(2, gap="medium")
     with left:
-        picked = on_the_map(looked, hoods)
+        picked = on_the_map(looked, hoods, second)
     with right:
         flat_view(looked, hoods)
-        quality_bars(hoods, usable.threshold, usable.flat)
-    clicks = [candidates(looked, hoods)]
-    second_image(looked, hoods, usable)
-    clicks += [meanings(looked, hoods), rankings(looked, similar)]
-    heat_map(looked, usable)
+        quality_bars(hoods, geometry.threshold)
+    click = st.segmented_control("A click on an image below", list(CLICKS), default="second", required=True,
+                                 key="neighborhood-click", format_func=CLICKS.__getitem__)
+    clicks = [candidates(looked, hoods, second)]
+    second_image(looked, hoods, geometry, second, similar)
+    clicks += [meanings(looked, hoods, second), rankings(looked, similar, second)]
+    heat_map(looked, geometry)
     with st.expander("Lines of equal similarity in a plane", icon=":material/lens_blur:"):
         st.caption("A point in the middle whose flat is the horizontal axis, at the Nα and Nβ above. From Nα = 2Nβ on "
-                   "similarity falls faster across the flat than along it at every distance; below that, not far away.")
-        contours(usable.n_alpha, usable.n_beta)
+                   "similarity falls faster across the flat than along it at every distance; below that, not close to "
+                   "the point.")
+        contours(geometry.n_alpha, geometry.n_beta)
     share([Download("The nearest as a table", "neighborhood.csv", "text/csv", lambda: table_file(
         dataset, looked.near, {"similarity": similar, "cosine rank": np.arange(1, len(similar) + 1)}))],
           "neighborhood")
-    second = next((one for one in clicks if one is not None), None)
-    if picked is not None:
-        look_at(picked)
-    if second is not None:
-        into_address("second", str(second))
-    if picked is not None or second is not None:
+    clicked = next((one for one in clicks if one is not None), None)
+    first = clicked if picked is None and click == "first" else picked
+    if first is not None:
+        look_at(first)
+        st.rerun(scope="fragment")
+    if clicked is not None:
+        into_address("second", str(clicked))
+        st.toast(f"The second image is now {dataset.caption(clicked)}.", icon=":material/compare_arrows:")
         st.rerun(scope="fragment")
 
 

@@ -130,6 +130,9 @@ def search(opened: Retrieval) -> None:
         st.caption(f"The number is the {number}. ✓ with a solid frame: same class as what was added to the "
                    "query. ✕ with a dashed frame: another class. Click any image to ask with it.")
         if query.alone is not None:
+            st.page_link("pages/neighborhoods.py", label="Why the first hit is similar", icon=":material/hub:",
+                         query_params={"run": opened.run.id, "picked": str(query.alone),
+                                       "second": str(found[MOMENTS["final"]][0].index)})
             if where == "test":
                 absent_class(opened, query.alone)
             clicks.append(through_training(opened, query.alone))

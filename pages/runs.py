@@ -1,15 +1,12 @@
 """Live curves, queue, stop and resume; two ticked runs side by side; a failure's reason."""
 
-from typing import Any
-
 import pandas as pd
 import streamlit as st
 
 from pages.parts.figures import curve, curve_names, evaluation_table, table_behind
 from pages.parts.loading import told
-from pages.parts.runs import ICONS, live_panel, row_of, since, state_line, title_of
+from pages.parts.runs import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
 from udml_core import jobs
-from udml_core.errors import UserError
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
@@ -91,14 +88,6 @@ def details(run: Run) -> None:
                              query_params={"run": run.id})
     with st.expander("Log", icon=":material/terminal:"):
         st.code(run.log_tail(200) or "Nothing yet.", language=None)
-
-
-def hyperparameters(run: Run) -> dict[str, Any]:
-    """All of them; only those that were set where the method is not known here, or has other fields by now."""
-    try:
-        return run.spec().build_method().model_dump()
-    except UserError:
-        return run.spec().fields
 
 
 def comparison(chosen: list[Run]) -> None:

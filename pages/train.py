@@ -4,14 +4,18 @@ from typing import get_args
 
 import streamlit as st
 
+from pages.parts.choosing import in_address, into_address
 from pages.parts.form import method_form
+from pages.parts.labels import few_labels
 from pages.parts.loading import opened_dataset, told
+from pages.parts.pair_source import PairChoice, chosen_pairs
 from pages.parts.runs import duration
 from udml_core import jobs
 from udml_core.backbones import BACKBONES, Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import SPLITS, Select, default_split
+from udml_core.data.labels import LabelSource
+from udml_core.data.splits import SPLITS, Select, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
 from udml_core.runs import Spec, list_runs, runs_folder
@@ -55,16 +59,20 @@ def explain(method: type[Method]) -> None:
 
 def choose_backbone() -> str:
     """A backbone's name."""
-    name = st.selectbox("Backbone", [*BACKBONES, OTHER],
+    names, usual = [*BACKBONES, OTHER], next(iter(BACKBONES))
+    wanted = in_address("backbone", names, usual)
+    name = st.selectbox("Backbone", names, names.index(wanted),
                         format_func=lambda one: BACKBONES[one].title if one in BACKBONES else one,
                         help="The network whose features the method starts from.")
+    into_address("backbone", name, usual)
     if name != OTHER:
         return name
     return st.text_input("Name of the model", "timm:vit_small_patch14_dinov2.lvd142m",
                          help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
 
 
-def plan(dataset: Dataset, method: type[Method], fields: dict[str, object]) -> Spec | None:
+def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pairs: PairChoice, labels: LabelSource,
+         per_class: int | None) -> Spec | None:
     """Everything else that a run needs, under one fold."""
     with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
         left, right = st.columns(2, gap="large")
@@ -74,18 +82,20 @@ def plan(dataset: Dataset, method: type[Method], fields: dict[str, object]) -> S
                                            help="R-MAC reads the image at three scales, as RPML and SSDML do: slower.")
             size = st.number_input("Image size in pixels", 16, 1024, None, 16, placeholder="chosen by the data set")
         with right:
-            split = st.selectbox("Split", SPLITS, SPLITS.index(default_split(dataset)))
+            usual = default_split(dataset)
+            split = st.selectbox("Split", SPLITS, SPLITS.index(in_address("split", SPLITS, usual)))
+            into_address("split", split, usual)
             seed = st.number_input("Seed", 0, 2**31 - 1, 0)
             device = st.text_input("Device", "auto", help="auto, cpu or cuda:N")
             select = st.selectbox("Keep the epoch", SELECTS,
                                   help="Validation needs labels: 15 % of the training half, never seen by the method.")
     with told():
         return jobs.plan(dataset, method.name, fields, backbone, pooling or POOLINGS[0], size, split, int(seed),
-                         device.strip() or "auto", select)
+                         device.strip() or "auto", select, labels, per_class, pairs.most, pairs.given)
     return None
 
 
-def start(spec: Spec, dataset: Dataset) -> None:
+def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     """What it will take, and the press."""
     expected = jobs.expect(spec, dataset)
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
@@ -95,9 +105,13 @@ def start(spec: Spec, dataset: Dataset) -> None:
     columns[2].metric("Memory, about", f"{expected.memory / 1e9:.1f} GB")
     st.caption("A rough guess for two CPU cores; a GPU is faster."
                + (f" {waiting} runs are waiting or running; one runs at a time on a device." if waiting else ""))
+    if pairs.given is not None:
+        train = make_split(dataset, spec.split, spec.select, spec.seed).train
+        st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs train: both their images lie "
+                   "in the training half.")
     if st.button("Start training", type="primary", icon=":material/play_arrow:"):
         with told():
-            run = jobs.submit(spec, runs_folder())
+            run = jobs.submit(spec, runs_folder(), pairs.given)
             st.switch_page("pages/runs.py", query_params={"run": run.id})
 
 
@@ -110,10 +124,14 @@ try:
         chosen = choose_method()
     if data is not None:
         explain(chosen)
+        told_labels = few_labels(chosen, data)
         with st.container(border=True):
             values = method_form(chosen, f"train-{chosen.name}")
-        planned = plan(data, chosen, values)
-        if planned is not None:
-            start(planned, data)
+        pairs: PairChoice | None = PairChoice()
+        if chosen.supervision == "pairs":
+            pairs = chosen_pairs(data)
+        planned = plan(data, chosen, values, pairs, *told_labels) if pairs is not None else None
+        if pairs is not None and planned is not None:
+            start(planned, data, pairs)
 except UserError as error:
     st.error(str(error), icon=":material/error:")

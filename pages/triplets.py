@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import get_args
 
 import numpy as np
@@ -18,6 +17,7 @@ from pages.parts.figures import histogram, table_behind
 from pages.parts.gallery import Mark, gallery, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.maps import UNITS, colorings, covering_map, distortion
+from pages.parts.records import chosen_epoch, has_record, record_of
 from pages.parts.scatter import scatter
 from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
@@ -29,7 +29,6 @@ from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.views import triplets as views
 
 SHOWN = 150
-EVERY = 1_000_000
 ORDERS: tuple[views.Order, ...] = get_args(views.Order)
 NAMES = ("anchor", "positive", "negative")
 
@@ -66,28 +65,12 @@ class Seen:
         return "hit" if all(part[place] for part in self.truth) else "miss"
 
 
-def record_of(run: Run, epoch: int) -> Triplets | None:
-    """The triplets that were kept of an epoch."""
-    return next((one for one in run.explanations(epoch) if isinstance(one, Triplets)), None)
-
-
-@st.cache_data(max_entries=512, show_spinner=False)
-def epochs_of(folder: str, most: int) -> list[int]:
-    """Those of a finished run's first epochs that kept triplets."""
-    run = Run(Path(folder))
-    return [number for number in run.epoch_numbers()[:most] if record_of(run, number) is not None]
-
-
-def has_triplets(run: Run) -> bool:
-    return bool(epochs_of(str(run.folder), 2))
-
-
 @st.fragment
 @told()
 def explore(run_id: str, epoch: int) -> None:
     """The slider, the list, and the chosen triplet."""
     run = find_run(run_id, runs_folder())
-    record = record_of(run, epoch)
+    record = record_of(run, epoch, Triplets)
     assert record is not None
     seen = Seen(run, opened_dataset(run.spec().dataset), record)
     usual = float(run.spec().build_method().model_dump().get("alpha", 45.0))
@@ -246,14 +229,11 @@ def measures(seen: Seen, place: int, alpha: float) -> None:
 st.title("Triplets")
 with told():
     asked = st.query_params.get("run", "")
-    if asked and not any(one.id == asked and one.stored_status().state == "done" and has_triplets(one)
+    if asked and not any(one.id == asked and one.stored_status().state == "done" and has_record(one, Triplets)
                          for one in list_runs(runs_folder())):
         st.info(f"The run {asked[:60]} has no triplets that can be shown.", icon=":material/link_off:")
-    run = chosen_run(fits=has_triplets, missing="No finished run has triplets: RPML and sRPML make them.")
+    run = chosen_run(fits=lambda one: has_record(one, Triplets),
+                     missing="No finished run has triplets: RPML and sRPML make them.")
     if run is not None:
-        epochs = epochs_of(str(run.folder), EVERY)
-        wanted = int(number_in_address("epoch", epochs[-1]))
-        epoch = st.selectbox("Epoch", epochs, epochs.index(wanted) if wanted in epochs else len(epochs) - 1,
-                             key="triplets-epoch", on_change=lambda: into_address("triplet", ""))
-        into_address("epoch", str(epoch), str(epochs[-1]))
+        epoch = chosen_epoch(run, Triplets, "triplets-epoch", lambda: into_address("triplet", ""))
         explore(run.id, epoch)

@@ -5,8 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import udml_core  # noqa: F401  (before anything that loads OpenMP)
+
+settings.register_profile("ours", deadline=None)  # a slow machine is no fault
+settings.load_profile("ours")
 
 
 @pytest.fixture(scope="session")

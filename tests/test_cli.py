@@ -93,8 +93,9 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
 
 def test_methods_tell_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     methods = answer(capsys, monkeypatch, "methods")["methods"]
-    assert [one["name"] for one in methods] == ["rpml", "srpml", "plm", "nml", "ml", "kml", "nca", "lmnn", "pslr",
-                                                   "isif", "nce", "whiten", "pca", "frozen"]
+    assert [one["name"] for one in methods] == [
+        "rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "nml",
+        "ml", "kml", "nca", "lmnn", "pslr", "isif", "nce", "whiten", "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 
@@ -172,6 +173,10 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "rpml", "--set", "weight=heavy"], "got 'heavy'"),
     (["train", "--dataset", "digits", "--method", "rpml", "--backbone", "nothing"], "The backbone must be one of"),
     (["train", "--dataset", "digits", "--method", "rpml", "--split", "half"], "half"),
+    (["train", "--dataset", "digits", "--method", "whiten", "--labels-per-class", "5"], "and whiten is none of them"),
+    (["train", "--dataset", "digits", "--method", "ssdml", "--backbone", "pixels", "--labels-per-class", "0"],
+     "must be at least 1, got 0"),
+    (["train", "--dataset", "digits", "--method", "ssdml", "--labels", "invented"], "invented"),
     (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu or cuda:N"),
     (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 32 and 1024 pixels, got 3000"),
     (["train", "--dataset", "digits"], "--method"),
@@ -193,7 +198,7 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "nothing"], "There is no run 'nothing'"),
     (["evaluate", "~nobody-of-that-name"], "There is no run '~nobody-of-that-name'"),
     (["resume", "RUN"], "is done; there is nothing to resume"),
-    (["query", "RUN", "FILE"], "must be an image, and could not be read"),
+    (["query", "RUN", "FILE"], "must be an image, and is none of a known kind"),
     (["query", "RUN", "nothing.png"], "there is no 'nothing.png'"),
     (["query", "RUN", "²"], "there is no '²'"),
     (["query", "RUN", "9" * 5000], "there is no '9999"),

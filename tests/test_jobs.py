@@ -82,6 +82,23 @@ def test_validation_needs_a_class_with_two_images_held_out(per_class: int, works
         spec(**given)
 
 
+def test_few_labels_are_counted_and_refused_where_they_do_not_fit(tmp_path: Path) -> None:
+    assert spec("lrml").labels_per_class == 10
+    assert spec("lrml", labels_per_class=3).labels_per_class == 3
+    assert spec("frozen").labels_per_class is None
+    for given, message in (
+            ({"method": "frozen", "labels_per_class": 5}, "and frozen is none of them"),
+            ({"method": "frozen", "labels": "given"}, "and frozen is none of them"),
+            ({"method": "lrml", "labels_per_class": 0}, "labels per class must be at least 1, got 0"),
+            ({"method": "lrml", "labels_per_class": 1}, "one of them with at least 2 labels; got 10 labels in 10 cl"),
+            ({"method": "lrml", "labels": "given", "labels_per_class": 5}, "labels_per_class=5 asks to draw some")):
+        with pytest.raises(UserError, match=message):
+            spec(**given)  # type: ignore[arg-type]
+    folder = str(write_digits(tmp_path / "flat", by_class=False))
+    with pytest.raises(UserError, match="Give labels yourself"):
+        spec("lrml", dataset=folder, split=None)
+
+
 def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:
     dataset = catalog.load("digits")
     planned = spec(backbone="cnn", seed=91)

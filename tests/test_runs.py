@@ -36,6 +36,16 @@ def test_a_spec_comes_back_as_it_was_written(run: Run) -> None:
     assert run.spec().versions["torch"]
 
 
+def test_a_spec_of_before_there_were_few_labels_can_still_be_read(run: Run) -> None:
+    path = run.folder / "spec.json"
+    old = json.loads(path.read_text())
+    for name in ("labels", "labels_per_class", "given_labels"):
+        del old[name]
+    path.write_text(json.dumps(old))
+    assert run.spec().labels_per_class is None
+    assert run.spec().holds_out == run.spec().select
+
+
 def test_half_a_line_of_curves_is_left_for_later_and_does_not_spoil_the_next(run: Run) -> None:
     run.append_metrics({"epoch": 0, "loss": float("nan")})
     with (run.folder / "metrics.jsonl").open("a") as file:
@@ -153,3 +163,13 @@ def test_time_left_follows_the_epochs_so_far() -> None:
     assert features.seconds_left == pytest.approx(30.0)
     assert features.model_copy(update={"state": "stopped"}).seconds_left is None
     assert json.loads(status.model_dump_json())["epoch"] == 2
+
+
+@pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2)])
+def test_the_kept_epoch_is_the_last_or_the_one_that_validation_chose(run: Run, select: str, kept: int) -> None:
+    spec = run.spec().model_copy(update={"select": select})
+    (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
+    for number, quality in enumerate((0.9, 0.1, 0.5, 0.4)):
+        run.append_metrics({"epoch": number, "validation map@r": quality})
+        run.write_epoch(number, [], np.zeros((2, 2)))
+    assert run.kept_epoch() == kept

@@ -14,7 +14,7 @@ import pytest
 
 from tests.running import spec, worked, write_digits
 from udml_core import worker
-from udml_core.data import catalog
+from udml_core.data import annotations, catalog
 from udml_core.data.pairs import PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.thumbnails import sheets_ready
@@ -23,7 +23,7 @@ from udml_core.evaluation import map_at_r, recall_at_k
 from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run, create
+from udml_core.runs import Run, best_epoch, create
 
 
 def quiet(_share: float, _what: str) -> None: ...
@@ -88,6 +88,7 @@ def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
     assert seen == [len(train) - len(worker.load(run, quiet).split.validation)]
     assert 0.13 < 1 - seen[0] / len(train) < 0.17
     scores = [row["validation map@r"] for row in run.metrics()[0]][1:]
+    assert run.kept_epoch() == 1 + int(np.argmax(scores))
     best = Embedder.load(run.best_embedder_path)
     loaded = worker.load(run, quiet)
     held_out = best.embed_features(loaded.features[loaded.split.validation])
@@ -109,6 +110,41 @@ def test_a_flat_folder_trains_with_every_method_and_is_judged_without_labels(met
     assert {"trustworthiness", "continuity", "effective rank", "neighbors kept from frozen"} <= set(evaluation["final"])
     assert not {"recall@1", "nmi", "map@r"} & set(evaluation["final"])
     assert [hit.correct for hit in Retrieval(run).search_item(3, 5)] == [None] * 5
+
+
+def test_labels_that_a_person_gave_are_frozen_with_the_run_and_choose_its_epoch(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    folder = str(write_digits(tmp_path / "flat", 80, by_class=False))
+    dataset = catalog.load(folder)
+    small = {"dimension": 8, "n_neighbors": 4, "epochs": 3, "partition": 0, "steps": 2}
+    given = {"method": "ssdml", "dataset": folder, "split": None, "labels": "given", "fields": small}
+    with pytest.raises(UserError, match="got 0 labels in 0 classes"):
+        spec(**given)
+    for start in range(0, 10):
+        annotations.give(dataset, range(start, 40, 10), f"digit {start}")
+    run = create(spec(select="validation", **given), tmp_path / "runs")
+    annotations.give(dataset, range(40), "something else")  # too late for this run
+    assert worker.work(run).state == "done", run.status().message
+    rows = run.metrics()[0]
+    assert [row["epoch"] for row in rows] == [0, 1, 2, 3]
+    best = Embedder.load(run.best_embedder_path)
+    loaded = worker.load(run, quiet)
+    assert loaded.few is not None
+    known = np.flatnonzero(loaded.few >= 0)
+    assert known.tolist() == list(range(40))
+    assert len(loaded.split.validation) == 0
+    score = recall_at_k(best.embed_features(loaded.features[known]), loaded.few[known], (1,))[1]
+    assert score == pytest.approx(max(row["given recall@1"] for row in rows[1:]))
+
+
+def test_an_epoch_that_lost_half_its_rank_is_not_chosen_by_given_labels() -> None:
+    start = {"epoch": 0, "effective rank": 10.0}
+    lost = {"epoch": 1, "given recall@1": 0.9, "effective rank": 4.9}
+    first, second = ({"epoch": number, "given recall@1": 0.8, "effective rank": 9.8} for number in (2, 3))
+    assert best_epoch([start, lost, first, second]) == 3, "the last of equals"
+    assert best_epoch([start, lost]) is None
+    assert best_epoch([start, {"epoch": 1, "effective rank": 9.0}]) is None
 
 
 def test_a_data_set_that_vanished_or_changed_ends_a_run_with_a_message(tmp_path: Path) -> None:

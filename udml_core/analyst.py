@@ -89,7 +89,7 @@ class Material:
                 found = self.run.sample_indices()
             case "test" | "train":
                 given = self.spec
-                split = make_split(self.dataset, given.split, given.select, given.seed)
+                split = make_split(self.dataset, given.split, given.holds_out, given.seed)
                 found = split.test if spec.scope == "test" else split.train
         if len(found) < LEAST:
             raise UserError(f"Neighborhoods need at least {LEAST} images, and the scope '{spec.scope}' has "

@@ -17,6 +17,7 @@ from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, li
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import read_given_image
+from udml_core.data.labels import LabelSource
 from udml_core.data.pairs import MOST_PAIRS, GivenPairs, read_pairs
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
@@ -86,6 +87,10 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
           device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
           seed: Annotated[int, typer.Option()] = 0,
           select: Annotated[Select, typer.Option(help="Which epoch is kept.")] = "last",
+          labels: Annotated[LabelSource, typer.Option(help="For methods that learn from few labels: drawn from "
+                                                           "the data set's, or given in the app.")] = "drawn",
+          labels_per_class: Annotated[int | None, typer.Option(help="How many are drawn. Default: 10; 5 where classes "
+                                                                    "are small.")] = None,
           pairs: Annotated[int, typer.Option(help="Most pairs to draw from the labels, of methods that learn from "
                                                   "pairs.")] = MOST_PAIRS,
           pairs_file: Annotated[Path | None, typer.Option(metavar="CSV", help="Learn from these pairs: columns first, "
@@ -102,7 +107,7 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
         typer.echo(f"{len(data.skipped)} files skipped, {len(data)} images read", err=True)
     given = read_pairs(pairs_file, data) if pairs_file else GivenPairs(data).read() if given_pairs else None
     spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
-                     device, select, pairs, given)
+                     device, select, labels, labels_per_class, pairs, given)
     run = jobs.submit(spec, _root(root), given)
     typer.echo(f"run {run.id} in {run.folder}", err=True)
     if wait:

@@ -33,12 +33,12 @@ class Triplets:
 
     anchor, positive, negative (t,) int: indices into the training images.
     argument (t,): z of RPML eq. 8; a triplet violates its angle exactly when z > 0.
-    weight (t,): w of eq. 10 or 25, in (0, 1).
+    weight (t,): w of eq. 10 or 25, in (0, 1); 1 where the method weighs none.
     near, far, side (t,): the squared distances that z is made of, as the loss saw them: anchor to positive, negative to
     their midpoint, and anchor to negative. z = near − 4tan²α·far.
-    similar, dissimilar (t,): the parts whose mean the bilinear weight is, σ(aᵀRRᵀp) and 1 − σ(mᵀRRᵀn); NaN for the
-    concatenated weight, which has no parts.
-    loss (t,): softplus(w·softplus(z)) (eq. 12).
+    similar, dissimilar (t,): the parts whose mean the bilinear weight is, σ(aᵀRRᵀp) and 1 − σ(mᵀRRᵀn); NaN for a
+    weight without parts.
+    loss (t,): softplus(w·softplus(z)) (eq. 12); softplus(z) without weights (SSDML eq. 3).
     """
 
     anchor: Any
@@ -85,6 +85,26 @@ class Proxies:
 
 
 @dataclass(frozen=True)
+class Affinities:
+    """What few labels say about a neighbor graph of some of the training images (SSDML, affinity propagation).
+
+    points (p,) int: indices into the training images; everything else is by row of these.
+    neighbors (p, k) int: the nearest of each, as indices into the training images, nearest first.
+    before, after (p, k): the affinity to each neighbor, as labels alone say it (W0), and propagated (W).
+    labels (p,) int: −1 where there is none.
+    reach (p, c): the probability that a walk from the point ends at a label of each class; classes (c,) int.
+    """
+
+    points: Any
+    neighbors: Any
+    before: Any
+    after: Any
+    labels: Any
+    reach: Any
+    classes: Any
+
+
+@dataclass(frozen=True)
 class Pairs:
     """Pairs that a method learnt from, as they are after a pass.
 
@@ -104,7 +124,8 @@ class Pairs:
 class Prototypes:
     """Learnt rows l_t in the space of the features, which embed an image as [k(l_1, x), …, k(l_d, x)].
 
-    rows (d, D): what a row answers to most is what has the largest value in its column of the embedding.
+    rows (d, D), or (d, 2D) where features x are taken as [x⁺, x⁻]. What a row answers to most is what has the largest
+    value in its column of the embedding.
     """
 
     rows: Any
@@ -120,13 +141,12 @@ class Uncertainty:
     sigma: Any
 
 
-Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Pairs | Prototypes | Uncertainty
+Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes | Uncertainty
 """What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
 
-KINDS: dict[str, type[Clusters] | type[Triplets] | type[LinearNeighborhoods] | type[Proxies] | type[Pairs]
-            | type[Prototypes] | type[Uncertainty]] = {
+KINDS: dict[str, type[Explanation]] = {
     "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
-    "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty}
+    "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty}
 
 
 def name_of(record: Explanation) -> str:
@@ -148,5 +168,6 @@ def thinned(record: Explanation, limit: int) -> Explanation:
         case Triplets() | Pairs():
             step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
-        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Uncertainty():  # all rows are needed
+        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Affinities() | Uncertainty():
+            # a row a point: none can be left out
             return record

@@ -27,8 +27,10 @@ from filelock import FileLock
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds
 from udml_core.backbones.pooling import Pooling
+from udml_core.data.annotations import given
 from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
+from udml_core.data.labels import LabelSource, check_labels, default_per_class
 from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
@@ -48,11 +50,13 @@ MOST_PLACED = 200
 
 def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str = "efficientnet-lite0",
          pooling: Pooling = "mean", size: int | None = None, split: SplitName | None = None, seed: int = 0,
-         device: str = "auto", select: Select = "last", most_pairs: int = MOST_PAIRS,
-         pairs: PairSet | None = None) -> Spec:
+         device: str = "auto", select: Select = "last", labels: LabelSource = "drawn",
+         labels_per_class: int | None = None, most_pairs: int = MOST_PAIRS, pairs: PairSet | None = None) -> Spec:
     """A run's spec, with everything checked that can be checked before training.
 
     Args:
+        labels, labels_per_class: for methods that learn from few labels: drawn from the data set's by the seed, or
+            those that a person has given so far.
         most_pairs: how many a method that learns from pairs draws from the labels, at most.
         pairs: what it learns from in their place, to be handed to `submit` as well.
 
@@ -64,18 +68,43 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     if not 0 <= seed < 2**31:
         raise UserError(f"The seed must be between 0 and {2**31 - 1}, got {seed}.")
     name = split or default_split(dataset)
-    parts = make_split(dataset, name, select, seed)
+    parts = make_split(dataset, name, select if labels == "drawn" else "last", seed)
     if len(parts.train) < 2 or len(parts.test) < 2:
         raise UserError(f"The split '{name}' needs at least 2 images in each half, got {len(parts.train)} to train and "
                         f"{len(parts.test)} to test. Add images or choose the split 'all'.")
-    if select == "validation":
+    if select == "validation" and labels == "drawn":
         _check_validation(dataset, parts)
     _check_supervision(built, dataset, parts, most_pairs, pairs)
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
     built.check(len(parts.train), feature_width(encoder))
-    return Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
+    spec = Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
-                select=select, pairs="labels" if pairs is None else "given", most_pairs=most_pairs)
+                select=select, labels=labels, labels_per_class=labels_per_class,
+                given_labels=given(dataset) if labels == "given" else {},
+                pairs="labels" if pairs is None else "given", most_pairs=most_pairs)
+    if built.supervision == "few":
+        spec = spec.model_copy(update={"labels_per_class": _labels_a_class(spec, dataset, parts)})
+        few = spec.few_labels(dataset, parts.train)
+        assert few is not None
+        check_labels(few)
+    elif labels != "drawn" or labels_per_class is not None:
+        raise UserError("Only methods that learn from few labels are told how many or which, and "
+                        f"{built.name} is none of them. Leave labels and the number of labels per class out, or choose "
+                        "another method.")
+    return spec
+
+
+def _labels_a_class(spec: Spec, dataset: Dataset, parts: Split) -> int | None:
+    """How many labels of each class are drawn; None where they are given."""
+    if spec.labels == "given":
+        if spec.labels_per_class is not None:
+            raise UserError(f"Labels that were given are all used, and labels_per_class={spec.labels_per_class} asks "
+                            "to draw some. Leave it out, or train with the labels 'drawn'.")
+        return None
+    count = default_per_class(dataset, parts.train) if spec.labels_per_class is None else spec.labels_per_class
+    if count < 1:
+        raise UserError(f"The number of labels per class must be at least 1, got {count}.")
+    return count
 
 
 def _check_supervision(method: Method, dataset: Dataset, parts: Split, most_pairs: int, pairs: PairSet | None) -> None:

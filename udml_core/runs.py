@@ -25,6 +25,7 @@ from torch import Tensor
 from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.labels import LabelSource, default_per_class, drawn_labels, given_labels
 from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import existing_path
 from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
@@ -40,7 +41,11 @@ PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
 class Spec(BaseModel):
-    """What a run is asked to do; with the same versions it gives the same result on a CPU."""
+    """What a run is asked to do; with the same versions it gives the same result on a CPU.
+
+    labels, labels_per_class, given_labels: what a method that learns from few labels is told. Given labels, image name
+    to class, are kept here as they were at the start, so that a resumed run sees the same.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -54,6 +59,9 @@ class Spec(BaseModel):
     seed: int
     device: str
     select: Select = "last"
+    labels: LabelSource = "drawn"
+    labels_per_class: int | None = None
+    given_labels: dict[str, str] = Field(default_factory=dict)
     pairs: PairSource = "labels"
     """Where a method that learns from pairs has them from; given ones lie in the run's folder."""
     most_pairs: int = MOST_PAIRS
@@ -64,6 +72,36 @@ class Spec(BaseModel):
     def build_method(self) -> Method:
         """The method with its hyper-parameters."""
         return find_method(self.method).make(self.fields)
+
+    @property
+    def holds_out(self) -> Select:
+        """How images of the training half are held out for choosing an epoch: none where labels were given, as those
+        choose it themselves."""
+        return self.select if self.labels == "drawn" else "last"
+
+    def few_labels(self, dataset: Dataset, train: Array) -> Array | None:
+        """The labels that the method is told, (n,) int64, −1 elsewhere; None where it learns from all or none."""
+        if find_method(self.method).supervision != "few":
+            return None
+        if self.labels == "given":
+            return given_labels(dataset, train, self.given_labels)
+        return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
+
+
+def best_epoch(rows: Iterable[Mapping[str, Any]]) -> int | None:
+    """The epoch that selection keeps, by an epoch's row of curves each; None where no row tells.
+
+    The first of the highest MAP@R of the held-out images. Where labels were given, the last of the highest recall@1
+    among these, of epochs whose embedding keeps half the effective rank that it started with.
+    """
+    by_epoch = {int(row["epoch"]): row for row in rows}
+    trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
+    held_out = {epoch: row["validation map@r"] for epoch, row in trained.items() if "validation map@r" in row}
+    if held_out:
+        return max(held_out, key=lambda epoch: (held_out[epoch], -epoch))
+    given = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row
+             and 2 * row["effective rank"] >= by_epoch[0]["effective rank"]}
+    return max(given, key=lambda epoch: (given[epoch], epoch), default=None)
 
 
 def installed_versions() -> dict[str, str]:
@@ -101,12 +139,16 @@ class Run(Task):
         Raises:
             UserError: it is gone, or has changed since.
         """
-        spec = self.spec()
-        dataset = catalog.load(spec.dataset, report)
-        if dataset.fingerprint != spec.fingerprint:
-            raise UserError(f"The data set '{spec.dataset}' has changed since this run was started, so its images and "
-                            "their order are not the same. Restore it, or start a new run.")
+        dataset = catalog.load(self.spec().dataset, report)
+        self.check_dataset(dataset)
         return dataset
+
+    def check_dataset(self, dataset: Dataset) -> None:
+        """Raises:
+        UserError: it is not the one that the run began with."""
+        if dataset.fingerprint != self.spec().fingerprint:
+            raise UserError(f"The data set '{dataset.name}' has changed since this run was started, so its images and "
+                            "their order are not the same. Restore it, or start a new run.")
 
     def pairs(self) -> PairSet:
         """The pairs that the run was given, by position in the data set.
@@ -161,6 +203,11 @@ class Run(Task):
         for record in records:
             np.savez(aside / f"{name_of(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
         aside.rename(final)
+
+    def kept_epoch(self) -> int:
+        """The epoch whose embedder is the final one: the last, or the one that was selected."""
+        best = best_epoch(self.metrics()[0]) if self.spec().select == "validation" else None
+        return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:
         """Epochs that can be read, ascending."""

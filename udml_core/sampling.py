@@ -1,4 +1,7 @@
-"""Triplets, pairs and batches from labels and pseudo-labels. Every draw is from a generator that the caller seeds."""
+"""Triplets, pairs and batches from labels, pseudo-labels and affinities.
+
+Every draw derives from a generator that the caller seeds.
+"""
 
 from __future__ import annotations
 
@@ -106,6 +109,19 @@ def neighbor_batches(neighbors: Tensor, size: int, random: torch.Generator) -> I
     for start in range(max(1, count // size)):
         seed = order[start * seeds:(start + 1) * seeds]
         yield torch.cat([seed[:, None], neighbors[seed]], dim=1).flatten()
+
+
+def affinity_triplets(neighbors: Tensor, affinities: Tensor, anchors: Tensor) -> Tensor:
+    """Triplets of each anchor with its neighbors, sorted by falling affinity: the j-th of the upper half is the
+    positive, the j-th of the lower half the negative (SSDML), (a·k/2, 3) int64. Of an odd k the last is left out.
+
+    Args:
+        neighbors, affinities: (a, k). anchors: (a,).
+    """
+    half = neighbors.shape[1] // 2
+    ordered = neighbors.gather(1, affinities.argsort(dim=1, descending=True, stable=True))
+    rows = anchors[:, None].expand(-1, half)
+    return torch.stack([rows, ordered[:, :half], ordered[:, half:2 * half]], dim=2).reshape(-1, 3)
 
 
 def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:

@@ -34,7 +34,7 @@ from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place, resolve_device
 from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, Setting
 from udml_core.neighbors import build_index, write_index
-from udml_core.runs import Run
+from udml_core.runs import Run, best_epoch
 from udml_core.sampling import generator, label_pairs
 from udml_core.tasks import Status
 
@@ -98,7 +98,7 @@ class Loaded:
     """What training and evaluation start from.
 
     features (n, d) of all images. sample (s,): data set positions of the fixed sample. judged: rows of the sample that
-    the curves are computed from.
+    the curves are computed from. few (n,): the labels of a method that learns from few, −1 elsewhere.
     """
 
     dataset: Dataset
@@ -107,6 +107,7 @@ class Loaded:
     split: Split
     sample: Array
     judged: Array
+    few: Array | None
 
 
 class _Work:
@@ -138,8 +139,7 @@ class _Work:
         done = checkpoint[0] if checkpoint else 0
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         if 0 not in recorded:
-            self._before_the_first(loaded, self.method.initial(data, setting))
-        best = max((row.get("validation map@r", -1.0) for row in known if row["epoch"]), default=-1.0)
+            recorded[0] = self._before_the_first(loaded, self.method.initial(data, setting))
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         began = time.monotonic()
         for epoch in self.method.fit(data, setting, checkpoint[1] if checkpoint else None):
@@ -147,10 +147,10 @@ class _Work:
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate, then train "
                                 "again.")
             row = self._measured(loaded, epoch)
-            if row.get("validation map@r", -1.0) > best:
-                best = row["validation map@r"]
+            if best_epoch([*recorded.values(), row]) == epoch.number:
                 self.run.write_best(epoch.embedder)
             if epoch.number not in recorded:
+                recorded[epoch.number] = row
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
             self.run.write_checkpoint(epoch.number, epoch.state, epoch.embedder)
             done, embedder = epoch.number, epoch.embedder
@@ -163,12 +163,13 @@ class _Work:
         assert embedder is not None, "fit yields at least once"
         return embedder
 
-    def _before_the_first(self, loaded: Loaded, initial: Embedder) -> None:
-        """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does."""
+    def _before_the_first(self, loaded: Loaded, initial: Embedder) -> dict[str, Any]:
+        """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does; its row."""
         initial.save(self.run.initial_embedder_path)
         self.run.write_sample_indices(loaded.sample)
         row = self._measured(loaded, Epoch(0, {}, initial, (), {}))
         self.run.append_metrics(row)
+        return row
 
     def _measured(self, loaded: Loaded, epoch: Epoch) -> dict[str, Any]:
         """An epoch's row of curves; its explanations and the sample's embedding are kept on the way."""
@@ -182,6 +183,9 @@ class _Work:
             earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
             row["neighbor stability"] = neighbor_stability(earlier, judged)
         labels = loaded.dataset.labels
+        if self.spec.labels == "given" and loaded.few is not None:
+            known = np.flatnonzero(loaded.few >= 0)
+            row["given recall@1"] = recall_at_k(embed(embedder, loaded, known), loaded.few[known], (1,))[1]
         if labels is not None:
             of_judged = labels[loaded.sample[loaded.judged]]
             row["sample recall@1"] = recall_at_k(judged, of_judged, (1,))[1]
@@ -228,7 +232,7 @@ def _training_data(run: Run, loaded: Loaded, report: Report) -> TrainingData:
                          method.augmentation, spec.seed, report)
     pairs = _pairs(run, loaded) if method.supervision == "pairs" else None
     return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, method.supervision,
-                         pixels, views, pairs)
+                         pixels, views, loaded.few, pairs)
 
 
 def _pairs(run: Run, loaded: Loaded) -> PairSet:
@@ -255,14 +259,17 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     dataset = run.dataset(report)
     encoder = Encoder(spec.encoder).to(resolve_device(device))
     features = features_of(dataset, encoder, report)
-    split = make_split(dataset, spec.split, spec.select, spec.seed)
+    split = make_split(dataset, spec.split, spec.holds_out, spec.seed)
+    few = spec.few_labels(dataset, split.train)
+    if few is not None:
+        log.info("fit sees %d labels", (few >= 0).sum())
     if len(split.validation):
         log.info("selection uses %d labelled images of the training half that fit never sees; fit sees %d images and "
                  "no labels beyond those its method declares", len(split.validation), len(split.train))
     size = TRAINED_SAMPLE if spec.build_method().trains_encoder else SAMPLE
     sample = run.sample_indices() if run.epoch_numbers() else fixed_sample(split.test, size)
     judged = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
-    return Loaded(dataset, encoder, features, split, sample, judged)
+    return Loaded(dataset, encoder, features, split, sample, judged, few)
 
 
 def embed(embedder: Embedder, loaded: Loaded, positions: Array,

@@ -1,4 +1,7 @@
-"""The query of the page Retrieval: images of the data set in the address, images from outside in this session."""
+"""What is asked about: images of the data set in the address, images from outside in this session.
+
+The page Retrieval has a query of several, the page Neighborhoods a first and a second image.
+"""
 
 from __future__ import annotations
 
@@ -97,6 +100,15 @@ def ask(query: Asked) -> None:
     into_address("add", listed(query.add[-MOST:]))
     into_address("subtract", listed(query.subtract[-MOST:]))
     st.session_state["brought"] = query.brought[-MOST:]
+
+
+def look_at(index: int = -1, second: int = -1) -> None:
+    """On the page Neighborhoods make an image of the data set the first one, in place of one from outside; and another
+    the second."""
+    st.session_state.pop(LOOKED_AT, None)
+    for name, value in (("picked", index), ("second", second)):
+        if value >= 0:
+            into_address(name, str(value))
 
 
 def chosen_mode() -> Mode:

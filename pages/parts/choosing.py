@@ -15,7 +15,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 EVERY_RUN = "Train one, then come back."
 LONGEST_NUMBER = 10
 ABOUT_IMAGES = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
-                "second")
+                "second", "label", "asked")
 """What in the address names images or classes, and so means nothing on another data set."""
 Choice = TypeVar("Choice", bound=str)
 

@@ -15,8 +15,8 @@ DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 CURVE_WORDS = {
-    "loss": "Loss, mean over triplets", "mean weight": "Mean weight of a triplet",
-    "violating": "Triplets that violate their angle", "sample map@r": "MAP@R on a sample of the test half",
+    "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
+    "violating": "Share of triplets or pairs that violate", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
     "effective rank": "Effective rank", "neighbor stability": "Neighbors kept since last epoch",
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",
@@ -52,7 +52,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}")
     title = CURVE_WORDS.get(name, name.capitalize())
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=230, showlegend=len(runs) > 1,
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.3},
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
                          hovermode="x unified")
     figure.update_yaxes(tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,10 +13,10 @@ import streamlit as st
 from pages.parts.browser import Array, Message, component, packed_mask, unpacked
 from pages.parts.choosing import search_with
 from pages.parts.selection import Selection, select
-from pages.parts.thumbnails import OWN_SHEET, all_sheets, own_sheet
+from pages.parts.thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
 from udml_core.data.dataset import Dataset
 
-Mark = Literal["", "hit", "miss", "query"]
+Mark = Literal["", "hit", "miss", "query", "same", "different"]
 HTML = '<div class="grid" role="group"></div>\n'
 LISTED_INSIDE = 200
 """More tiles than this are fetched once instead of travelling with every message."""
@@ -23,7 +24,8 @@ LISTED_INSIDE = 200
 
 @dataclass(frozen=True)
 class Tile:
-    """One image: its position in the data set, what to call it, how to mark it, and a short badge in its place."""
+    """One image, by its position in the data set, or one pair of images, by its place among those that are shown: what
+    to call it, how to mark it, and a short badge in its place."""
 
     id: int
     caption: str
@@ -61,6 +63,21 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     result = component("gallery", HTML)(data=message.packed(header), key=key, on_picked_change=lambda: None,
                                         on_asked_change=lambda: None)
     return _answer(dataset, result)
+
+
+def gallery_of_pairs(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[str], label: str, key: str,
+                     side: int = 150, chosen: int | None = None, height: int | None = None) -> int | None:
+    """Draw pairs (p, 2) of a data set's images, each as one tile that says whether they are the same (p,); the place of
+    the one that was just picked, or None. The rest is as in `gallery`."""
+    tiles = [Tile(place, " and ".join(map(dataset.caption, pair)), "same" if alike else "different", badge)
+             for place, (pair, alike, badge) in enumerate(zip(pairs.tolist(), same, badges, strict=True))]
+    message = Message()
+    header = {"label": label, "side": side, "height": height, "tiles": {"list": [vars(tile) for tile in tiles]},
+              "sheets": pair_sheet(message, dataset, pairs, side // 2), "byPlace": True, "pairs": True,
+              "multiple": False, "chosen": chosen}
+    result = component("gallery", HTML)(data=message.packed(header), key=key, on_picked_change=lambda: None,
+                                        on_asked_change=lambda: None)
+    return None if result.picked is None else int(result.picked)
 
 
 def gallery_selection(dataset: Dataset, tiles: list[Tile], label: str, key: str, held: Selection, side: int = 72,

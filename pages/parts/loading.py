@@ -24,6 +24,17 @@ def opened_dataset(name: str) -> Dataset:
     return _dataset(*_present(name))
 
 
+def dataset_of(run: Run) -> Dataset:
+    """The data set that a run began with.
+
+    Raises:
+        UserError: it is not there, or has changed since.
+    """
+    dataset = opened_dataset(run.spec().dataset)
+    run.check_dataset(dataset)
+    return dataset
+
+
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
 def _present(name: str) -> tuple[str, str]:
     """A data set's own name and the state of its files; looking through a large folder takes a while."""
@@ -80,4 +91,4 @@ def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: 
 def opened_split(run: Run) -> Split:
     """The halves of a run's data set as the run used them."""
     spec = run.spec()
-    return _split(spec.dataset, spec.fingerprint, spec.split, spec.select, spec.seed)
+    return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed)

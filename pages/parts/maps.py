@@ -263,6 +263,8 @@ def nearest_images(shown: Shown, picked: int, where: str, key: str) -> int | Non
     clicked = gallery(data, tiles, f"The picked image and its nearest in the embedding, {where}", key, 84)
     st.page_link("pages/retrieval.py", label="Search with it among all images", icon=":material/image_search:",
                  query_params={"run": shown.run.id, "add": str(picked)})
+    st.page_link("pages/neighborhoods.py", label="Its linear neighborhood", icon=":material/hub:",
+                 query_params={"run": shown.run.id, "picked": str(picked)})
     return clicked
 
 

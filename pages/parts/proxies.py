@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from pages.parts.asking import look_at
 from pages.parts.browser import Array
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.flat import direction_images
@@ -22,9 +23,8 @@ MET = 0.3
 
 
 def proxies_of(run: Run) -> Proxies | None:
-    """The proxies that training ended with; None of a method without."""
-    last = max(run.epoch_numbers(), default=0)
-    return next((one for one in run.explanations(last) if isinstance(one, Proxies)), None)
+    """The proxies of the epoch that was kept; None of a method without."""
+    return next((one for one in run.explanations(run.kept_epoch()) if isinstance(one, Proxies)), None)
 
 
 @st.cache_data(max_entries=8, show_spinner=False)
@@ -44,7 +44,8 @@ def explore_proxies(run_id: str) -> None:
     dataset, proxies, near = opened_dataset(run.spec().dataset), proxies_of(run), stood_for(str(run.folder))
     assert proxies is not None
     st.header("Proxies")
-    st.markdown(f"{len(near)} learnt points stand for what a batch does not see, each with a flat of its own.")
+    st.markdown(f"Learnt points, {len(near)} of them, stand for what a batch does not see, each with a flat of its "
+                "own. They are of the embedding after training.")
     spread = views.spread(proxies)
     if len(near) > 1 and spread < MET:
         st.warning(f"The proxies have met: two of them are {spread:.2f} apart on average, so they stand for the same, "
@@ -70,7 +71,7 @@ def explore_proxies(run_id: str) -> None:
     st.session_state["proxies-chosen"] = chosen
     st.selectbox("Proxy", range(len(near)), key="proxies-chosen", format_func=lambda one: f"ρ{one + 1}", width=160,
                  on_change=lambda: into_address("proxy", str(st.session_state["proxies-chosen"])))
-    st.markdown(f"**The images nearest to ρ{chosen + 1}**")
+    st.markdown(f"**The images nearest to ρ{chosen + 1}** · click one to look at its neighborhood, above")
     clicks = [gallery(dataset, [tile_of(dataset, image) for image in near[chosen, :SHOWN].tolist()],
                       "Images nearest to the proxy", "proxies-near", 72)]
     embedding = run.embeddings("final")
@@ -79,5 +80,5 @@ def explore_proxies(run_id: str) -> None:
         clicks.append(direction_images(dataset, near[chosen][along.places], along, number, "proxy"))
     wanted = next((one for one in clicks if one is not None), None)
     if wanted is not None:
-        into_address("picked", str(wanted))
+        look_at(wanted)
         st.rerun(scope="app")

@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from udml_core import jobs
+from udml_core.errors import UserError
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, runs_folder
 from udml_core.tasks import ADVICE, Status
@@ -19,6 +20,14 @@ ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorene
 
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Read out by screen readers, not drawn."""
+
+
+def hyperparameters(run: Run) -> dict[str, Any]:
+    """All of them; only those that were set where the method is not known here, or has other fields by now."""
+    try:
+        return run.spec().build_method().model_dump()
+    except UserError:
+        return run.spec().fields
 
 
 def title_of(spec: Spec) -> str:

@@ -9,12 +9,13 @@ from typing import Any
 import streamlit as st
 from PIL import Image, ImageOps
 
-from pages.parts.browser import Message
+from pages.parts.browser import Array, Message
 from pages.parts.loading import opened_dataset
 from udml_core.data.dataset import Dataset
 from udml_core.data.thumbnails import sheets_of, sheets_ready
 
 COLUMNS = 12
+"""Even, so that the two images of a pair come to lie in one row."""
 OWN_SHEET = 150
 """Up to so many images are drawn from a sheet of their own, as large as they are shown."""
 
@@ -46,6 +47,12 @@ def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side
     columns = min(COLUMNS, max(1, len(indices)))
     return {"urls": [message.url(content, "image/webp")], "count": len(indices), "columns": columns,
             "perSheet": max(1, len(indices)), "cell": max(side, 64)}
+
+
+def pair_sheet(message: Message, dataset: Dataset, pairs: Array, side: int) -> dict[str, Any]:
+    """The same for pairs (p, 2) of images: the two of a pair lie beside each other, and a cell is as wide as both."""
+    sheet = own_sheet(message, dataset, tuple(pairs.ravel().tolist()), side)
+    return sheet | {"count": len(pairs), "columns": max(1, sheet["columns"] // 2), "perSheet": max(1, len(pairs))}
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import newest, settle
+from tests.app.test_browser import complaints, newest, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -158,6 +158,35 @@ def test_a_neighborhood_re_forms_and_a_click_makes_the_second_image(page: Page, 
     settle(page)
     page.get_by_role("button", name="Look at the second one").click()
     page.wait_for_url(re.compile("picked="))
+    settle(page)
+
+
+@pytest.fixture(scope="module")
+def with_proxies(app: App) -> Run:
+    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "plm", "--set",
+                          "dimension=16", "--set", "epochs=2", "--set", "views=2", "--split", "seen", "--json")
+    assert trained.returncode == 0, trained.stderr
+    return newest(app)
+
+
+@pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
+                                  for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
+                         ids=["light-1400", "dark-390"])
+def test_neighborhoods_and_proxies_fit_their_window_and_pass_axe(page: Page, with_proxies: Run) -> None:
+    page.goto(f"/neighborhoods?run={with_proxies.id}")
+    drawn(page, 1)
+    page.get_by_text("Lines of equal similarity").click()
+    expect(page.get_by_text("Similarity along and across as a table")).to_be_visible()
+    settle(page)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 2")
+    assert not complaints(page)
+
+
+def test_a_click_on_a_proxy_s_image_looks_at_it(page: Page, with_proxies: Run) -> None:
+    page.goto(f"/neighborhoods?run={with_proxies.id}&picked=5")
+    drawn(page, 1)
+    page.get_by_role("group", name="Images nearest to the proxy").get_by_role("button").nth(3).click()
+    page.wait_for_url(re.compile(r"picked=(?!5\b)"))
     settle(page)
 
 

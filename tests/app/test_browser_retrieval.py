@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
 from playwright.sync_api import Locator, Page, TimeoutError, expect
 from pyarrow import parquet
 from sklearn.datasets import load_digits
 
-from tests.app.test_browser import ours, settle
+from tests.app.test_browser import complaints, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -231,7 +230,4 @@ def test_both_views_fit_their_window_and_pass_axe(page: Page, finished: Run, vie
     settle(page)
     page.wait_for_timeout(800)
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth + 2")
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    serious = [(one["id"], [node["html"][:160] for node in one["nodes"] if ours(node["html"])]) for one in found
-               if one["impact"] in ("serious", "critical")]
-    assert not [one for one in serious if one[1]], serious
+    assert not complaints(page)

@@ -16,7 +16,7 @@ from udml_core.jobs import plan
 from udml_core.runs import Run, create
 
 PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
-         "retrieval", "lesson_epsilon")
+         "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
 
 
 @pytest.fixture(scope="module")

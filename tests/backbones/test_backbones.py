@@ -45,6 +45,8 @@ def photograph(side: int = 64, seed: int = 0) -> Image.Image:
     ("squeezenet", "rmac", 96, True, 512),
     ("cnn", "mean", 8, True, 128),
     ("resnet18-small", "mean", 32, False, 512),
+    ("lenet", "mean", 28, True, 128),
+    ("cifar-quick", "mean", 32, False, 64),
     ("pixels", "mean", 8, True, 64),
     ("pixels", "mean", 8, False, 192),
 ])
@@ -72,7 +74,7 @@ def test_pixels_are_the_pixels_and_gray_ones_their_mean() -> None:
     np.testing.assert_allclose(embed_pixels(gray, pixels), pixels.mean(1).reshape(1, -1) / 255, rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["efficientnet-lite0", "squeezenet", "cnn", "pixels"])
+@pytest.mark.parametrize("name", ["efficientnet-lite0", "squeezenet", "cnn", "lenet", "cifar-quick", "pixels"])
 def test_one_channel_counts_as_three_equal_ones(name: str) -> None:
     encoder = Encoder(EncoderSpec(backbone=name, size=32, gray=True))
     gray = np.random.default_rng(0).integers(0, 256, (2, 1, 32, 32), dtype=np.uint8)
@@ -175,7 +177,8 @@ def test_random_weights_derive_from_their_seed_and_leave_the_global_stream_alone
 @pytest.mark.parametrize(("backbone", "native", "pooling", "size"), [
     ("efficientnet-lite0", 500, "mean", 224), ("efficientnet-lite0", 28, "mean", 96),
     ("squeezenet", 500, "rmac", 512), ("squeezenet", 28, "rmac", 192),
-    ("pixels", 500, "mean", 32), ("pixels", 8, "mean", 8), ("cnn", 500, "mean", 64), ("cnn", 28, "mean", 28)])
+    ("pixels", 500, "mean", 32), ("pixels", 8, "mean", 8), ("cnn", 500, "mean", 64), ("cnn", 28, "mean", 28),
+    ("lenet", 500, "mean", 28), ("cifar-quick", 28, "mean", 32)])
 def test_an_image_size_is_chosen_by_backbone_pooling_and_the_images(
         backbone: str, native: int, pooling: Pooling, size: int) -> None:
     assert choose_spec(backbone, native, True, pooling).size == size
@@ -259,3 +262,14 @@ def test_networks_from_scratch_start_at_their_seed_and_read_small_images_as_they
     weights = [next(Encoder(spec).network.parameters()) for spec in specs]
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
+
+
+def test_the_small_networks_of_the_semi_supervised_paper_have_its_layers_and_end_in_one_pixel() -> None:
+    for name, size, layers in (("lenet", 28, [(20, 1, 5), (50, 20, 5), (500, 50, 4), (128, 500, 1)]),
+                               ("cifar-quick", 32, [(32, 3, 5), (32, 32, 5), (64, 32, 5), (64, 64, 4)])):
+        network = Encoder(EncoderSpec(backbone=name, size=size)).network
+        assert network(torch.zeros(1, 3, size, size)).shape[2:] == (1, 1)
+        kernels = [tuple(weight.shape[:3]) for weight in network.parameters() if weight.ndim == 4]
+        assert kernels == layers
+        with pytest.raises(UserError, match=f"must be between {size} and 1024 pixels, got {size - 1}"):
+            choose_spec(name, 28, True, size=size - 1)

@@ -21,7 +21,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.zero_shot import TABLES, finished, made_by, planned, spread
+from tests.benchmarks.zero_shot import TABLES, finished, made_by, planned, summary
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.places import data_folder
@@ -57,7 +57,7 @@ def main() -> None:
             row = f"{words} {SCRATCH.format(epochs=given.epochs)} {given.common}".strip()
             runs = [begun(dataset, row, seed, given.backbone, given.runs) for seed in range(given.seeds)]
             found = [finished(run, name) for run in runs]
-            results[name] = {"row": row, "runs": found, "summary": summary(found)}
+            results[name] = {"row": row, "runs": found, "summary": summary(found, MEASURES)}
             given.out.write_text(json.dumps(jsonable(record(dataset, given.backbone, results)), indent=1) + "\n")
             print(name, results[name]["summary"]["final"], flush=True)
 
@@ -85,12 +85,6 @@ def shrunk(dataset: str, per_class: int, folder: Path) -> Path:
             for file in sorted(source.iterdir())[: round(share * per_class)]:
                 (target / file.name).symlink_to(file)
     return folder
-
-
-def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
-    """Mean and standard deviation over the seeds, of every candidate and measure."""
-    return {candidate: {measure: spread([one["evaluation"][candidate][measure] for one in found])
-                        for measure in MEASURES} for candidate in found[0]["evaluation"]}
 
 
 def record(dataset: Dataset, backbone: str, results: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +96,10 @@ def finished(run: Run, name: str) -> dict[str, Any]:
             "curves": run.metrics()[0]}
 
 
-def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
+def summary(found: list[dict[str, Any]], measures: Iterable[str] = MEASURES) -> dict[str, dict[str, list[float]]]:
     """Mean and standard deviation over the seeds, of every candidate and measure."""
     return {candidate: {measure: spread([one["evaluation"][candidate][measure] for one in found])
-                        for measure in MEASURES} for candidate in ("initial", "frozen", "pca", "final")}
+                        for measure in measures} for candidate in found[0]["evaluation"]}
 
 
 def record(title: str, results: dict[str, Any]) -> dict[str, Any]:

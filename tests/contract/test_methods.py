@@ -18,6 +18,7 @@ import torch
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.labels import drawn_labels
 from udml_core.data.pairs import PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
@@ -32,6 +33,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 3},
     "srpml": {"dimension": 32, "epochs": 3, "steps": 3},
     "plm": {"dimension": 32, "epochs": 3, "proxies": 20, "learning_rate": 0.001},
+    "ssdml": {"dimension": 32, "epochs": 3, "partition": 300, "partition_epochs": 2, "batch": 200, "steps": 2},
+    "lrml": {}, "isdml": {}, "apllr": {}, "apit": {}, "seraph": {"steps": 10},
+    "triplet": {"dimension": 32, "epochs": 3, "learning_rate": 0.1},
+    "angular": {"dimension": 32, "epochs": 3, "learning_rate": 0.1},
     "nml": {"dimension": 16, "epochs": 3},
     "ml": {"dimension": 16, "epochs": 3},
     "kml": {"dimension": 16, "epochs": 3, "beginning": "random"},
@@ -45,10 +50,15 @@ SMALL: dict[str, dict[str, Any]] = {
 END_TO_END: dict[str, dict[str, Any]] = {
     "srpml": {"dimension": 16, "epochs": 2, "batch": 240, "steps": 1, "learning_rate": 0.05},
     "plm": {"dimension": 16, "epochs": 2, "trains": "encoder", "proxies": 10, "learning_rate": 0.001},
+    "ssdml": {"dimension": 16, "epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "steps": 1,
+              "learning_rate": 0.01},
+    "triplet": {"dimension": 16, "epochs": 2, "trains": "encoder", "learning_rate": 0.01, "per_anchor": 4},
     "pslr": {"dimension": 16, "epochs": 2, "trains": "encoder", "batch_norm": "batch", "learning_rate": 0.01},
     "isif": {"dimension": 16, "epochs": 2, "trains": "encoder", "parts": 3, "colors": True, "learning_rate": 0.01},
     "nce": {"dimension": 16, "epochs": 2, "trains": "encoder", "softmax": "full", "learning_rate": 0.01},
 }
+DEEP_BASELINE = {"epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "learning_rate": 0.01}
+END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_BASELINE | {"steps": 5}}
 
 
 def small(method: type[Method]) -> Method:
@@ -70,11 +80,12 @@ def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
     views = None
     if method.views_needed:
         views = views_of(dataset, encoder, split.train, method.views_needed, method.augmentation, 0)
+    few = drawn_labels(dataset, split.train, 6, 0)
     pairs = None
     if method.supervision == "pairs":
         drawn = label_pairs(torch.from_numpy(dataset.labels[split.train]), 2000, generator(0, 0))
         pairs = PairSet(*(one.numpy() for one in drawn))
-    return training_data(features, dataset.labels, split.train, method.supervision, wanted, views, pairs)
+    return training_data(features, dataset.labels, split.train, method.supervision, wanted, views, few, pairs)
 
 
 def setting(seed: int = 0, backbone: str = "pixels") -> Setting:
@@ -229,7 +240,8 @@ def reachable_arrays(root: object) -> Iterator[np.ndarray[Any, Any]]:
 def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method: type[Method]) -> None:
     dataset, features, split, _, pixels = given("cnn")
     data = training_data(features, dataset.labels, split.train, method.supervision,
-                         pixels if method.name in END_TO_END else None)
+                         pixels if method.name in END_TO_END else None,
+                         few=drawn_labels(dataset, split.train, 6, 0))
     if method.supervision == "none":
         with pytest.raises(UndeclaredLabelsError, match="declares supervision"):
             data.labels  # noqa: B018

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from udml_core.data import catalog
-from udml_core.data.pairs import GivenPairs, PairSet, read_pairs
+from udml_core.data.pairs import GivenPairs, PairSet, pairs_file, parse_pairs, read_pairs
 from udml_core.errors import UserError
 
 
@@ -69,6 +69,16 @@ def test_a_file_names_images_by_number_or_name(given: GivenPairs, tmp_path: Path
     found = read_pairs(path, given.dataset)
     assert found.pairs.tolist() == [[3, 4], [9, 7], [2, 1]]
     assert found.same.tolist() == [True, False, True]
+
+
+def test_a_file_that_was_written_is_read_as_it_was(given: GivenPairs) -> None:
+    given.give(3, 17, True)
+    given.give(9, 2, False)
+    found = parse_pairs(pairs_file(given.read(), given.dataset), "mine.csv", given.dataset)
+    assert found.pairs.tolist() == [[3, 17], [2, 9]]
+    assert found.same.tolist() == [True, False]
+    with pytest.raises(UserError, match=r"pairs in mine\.csv could not be read"):
+        parse_pairs(b"\xff\xfe", "mine.csv", given.dataset)
 
 
 @pytest.mark.parametrize(("content", "message"), [

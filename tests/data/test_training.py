@@ -82,3 +82,12 @@ def test_views_are_those_of_positions_in_the_training_half_and_only_for_who_need
     assert not (views == 7).all()
     with pytest.raises(AttributeError, match="does not declare views_needed"):
         TrainingData(data.features).view_features(order)
+
+
+def test_few_labels_come_only_to_who_declares_few(mapped: Mapped) -> None:
+    features, _, labels, train = mapped
+    few = np.where(np.arange(len(labels)) % 9 == 0, labels, -1)
+    assert training_data(features, labels, train, "few", few=few).labels.tolist() == few[train].tolist()
+    assert training_data(features, labels, train, "all", few=few).labels.tolist() == labels[train].tolist()
+    for supervision in ("none", "pairs"):
+        assert training_data(features, labels, train, supervision, few=few).given_labels is None  # type: ignore[arg-type]

@@ -43,3 +43,15 @@ def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: b
         basis = np.linalg.svd(offsets[chosen], full_matrices=full)[2][:m].T
         found.append(Naive(neighbors, np.isin(np.arange(k), chosen), worst, basis))
     return found
+
+
+def propagated(neighbors: Array, labels: Array, gamma: float) -> Array:
+    """Semi-supervised affinities by the dense closed form: the symmetrized (1−γ)(I − γQ)⁻¹W0, (n, n)."""
+    count, k = neighbors.shape
+    walk = np.zeros((count, count))
+    walk[np.arange(count)[:, None], neighbors] = 1 / k
+    known = np.flatnonzero(labels >= 0)
+    start = np.eye(count)
+    start[np.ix_(known, known)] = np.where(labels[known][:, None] == labels[known], 1.0, -1.0)
+    spread = (1 - gamma) * np.linalg.solve(np.eye(count) - gamma * walk, start)
+    return (spread + spread.T) / 2

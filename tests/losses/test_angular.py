@@ -15,11 +15,14 @@ from torch import Tensor
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
 from udml_core.graph import AuthorityShift
 from udml_core.losses.angular import (
+    Scale,
+    SmoothAngular,
     Weight,
     WeightedAngular,
     angle,
     angular_argument,
     angular_loss,
+    smooth_angular_loss,
     triplet_loss,
     weighted_angular_loss,
 )
@@ -213,3 +216,33 @@ def test_the_bilinear_weight_does_not_collapse(digits: tuple[Tensor, Tensor], se
     weight, loss = trained(digits, "bilinear", seed, 100)
     assert weight > 0.4
     assert loss > math.log(2) + 0.02
+
+
+@pytest.mark.parametrize("scale", ["mean", "sum", "relative"])
+def test_the_smooth_loss_and_its_gradient_are_those_of_autograd(scale: Scale) -> None:
+    random = torch.Generator().manual_seed(0)
+    points = torch.nn.functional.normalize(torch.randn(12, 6, generator=random, dtype=torch.float64))
+    triplets = torch.stack([torch.randperm(12, generator=random)[:3] for _ in range(20)])
+    projection = torch.randn(6, 3, generator=random, dtype=torch.float64).requires_grad_()
+    evaluation = SmoothAngular(points, triplets, 40.0, scale)((projection.detach(),))
+    rows = (points[part] for part in triplets.unbind(1))
+    loss = smooth_angular_loss(*rows, projection, 40.0, scale)
+    (expected,) = torch.autograd.grad(loss, projection)
+    assert evaluation.value == pytest.approx(loss.item(), rel=1e-12)
+    torch.testing.assert_close(evaluation.gradient()[0], expected, rtol=1e-10, atol=1e-12)
+    assert evaluation.measures()["loss"].shape == (20,)
+
+
+@pytest.mark.parametrize(("alpha", "grows"), [(25.0, False), (30.0, None), (40.0, True)])
+def test_triplets_that_say_nothing_want_to_grow_above_30_degrees(alpha: float, grows: bool | None) -> None:
+    """An equilateral triplet: the loss falls as it grows above 30°, rises below; the relative form never cares."""
+    corners = torch.eye(3, dtype=torch.float64)
+    small, large = (float(smooth_angular_loss(*(size * corners).split(1), torch.eye(3, dtype=torch.float64), alpha))
+                    for size in (0.1, 0.2))
+    if grows is None:
+        assert small == pytest.approx(large, rel=1e-12)
+    else:
+        assert (large < small) == grows
+    values = [float(smooth_angular_loss(*(size * corners).split(1), torch.eye(3, dtype=torch.float64), alpha,
+                                        "relative")) for size in (0.1, 0.2)]
+    assert values[0] == pytest.approx(values[1], rel=1e-12)

@@ -143,3 +143,14 @@ def test_kernels_are_found_by_name_with_a_scale_that_suits_any_width() -> None:
         assert type(kernel_of(kernel.name, 2.0, 50)) is type(kernel)
     assert kernel_of("intersection", 2.0, 50) == Intersection(0.04)
     assert kernel_of("rbf", 2.0, 25) == Gaussian(0.4)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+@each
+def test_an_accelerator_gives_what_the_cpu_gives(kernel: Kernel) -> None:
+    points, rows = histograms(300, 700).float(), histograms(40, 700, 1).float()
+    weights = torch.randn(300, 40, generator=torch.Generator().manual_seed(2))
+    there = [one.cuda() for one in (points, rows, weights)]
+    torch.testing.assert_close(kernel.values(*there[:2]).cpu(), kernel.values(points, rows), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(kernel.pullback(*there).cpu(), kernel.pullback(points, rows, weights), rtol=1e-3,
+                               atol=2e-3)

@@ -85,8 +85,9 @@ def test_single_pairs_are_the_papers_algorithm() -> None:
 
 
 @pytest.mark.parametrize("method", [
-    NML(dimension=16, epochs=5), NML(dimension=16, epochs=5, kernel="hellinger"), ML(dimension=16, epochs=5),
-    NML(dimension=16, epochs=2, kernel="intersection"), NML(dimension=16, epochs=5, kernel="rbf", learning_rate=3.0),
+    NML(dimension=16, epochs=5), ML(dimension=16, epochs=5),
+    NML(dimension=16, epochs=5, kernel="hellinger", learning_rate=0.03),
+    NML(dimension=16, epochs=2, kernel="intersection"), NML(dimension=16, epochs=5, kernel="rbf", learning_rate=0.03),
     KML(dimension=16, epochs=5)], ids=lambda one: f"{one.name}-{getattr(one, 'kernel', '')}")
 def test_training_raises_mean_precision_over_the_start_for_classes_that_were_seen(method: Method) -> None:
     data, features, labels, _ = given()

@@ -117,3 +117,11 @@ def test_without_a_rate_of_their_own_proxies_stay_where_they_began() -> None:
 def test_what_cannot_work_is_refused_with_the_field_to_change(fields: dict[str, Any], words: str) -> None:
     with pytest.raises(UserError, match=words):
         fitted(**fields)
+
+
+def test_no_two_proxies_begin_at_the_same_image_while_there_are_enough() -> None:
+    points = unit(torch.randn(30, 8, generator=torch.Generator().manual_seed(0)))
+    for count, distinct in ((30, 30), (12, 12), (70, 30)):
+        places, directions = PLM(proxies=count, dimension=8)._first_proxies(points, 0)
+        assert len(places) == len(directions) == count
+        assert len(places.unique(dim=0)) == distinct

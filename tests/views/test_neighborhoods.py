@@ -118,6 +118,12 @@ def test_planted_directions_lead_to_what_lies_in_them() -> None:
     assert second.places.tolist() == [4, 3]
     (only,) = views.along_directions(center + steps, center, np.eye(4)[:, :1], 1)
     assert only.places.tolist() == [0, 2], "the purest on either side"
+    (none,) = views.along_directions(center + steps[:3], center, np.eye(4)[:, 3:])
+    assert not len(none.places)
+
+
+def test_a_refused_share_never_reads_as_the_threshold() -> None:
+    assert views.floored(np.array([0.8999, 0.9, 1.0])).tolist() == [89.9, 90.0, 100.0]
 
 
 def test_hits_count_what_is_right_among_the_first() -> None:
@@ -139,6 +145,12 @@ def test_the_heat_map_is_sorted_by_class_and_counts_each_pair_once(embedding: np
     assert found.within == pytest.approx(np.mean(within))
     assert found.between == pytest.approx(np.mean(between))
     assert -1 <= found.correlation <= 1
+    for one in range(3):
+        for other in range(3):
+            block = [found.values[i, j] for i in range(6) for j in range(6)
+                     if i != j and (ordered[i], ordered[j]) == (one, other)]
+            assert np.isnan(found.by_class[one, other]) if not block else (
+                found.by_class[one, other] == pytest.approx(np.mean(block), abs=1e-6))
     alone = views.heat(views.surroundings(embedding, rows, 15), Geometry(15), np.zeros(6, dtype=int))
     assert np.isnan(alone.between)
     assert np.isnan(alone.correlation)

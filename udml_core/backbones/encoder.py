@@ -39,18 +39,19 @@ class Body:
 @dataclass(frozen=True)
 class Backbone:
     """An entry of the list that a person chooses from. `seeded` bodies start from random weights; `width` is d,
-    0 where it depends on the image size; `smallest` images in pixels leave something of the feature maps; the time of a
-    forward pass was measured on two CPU cores."""
+    0 where it depends on the image size; `smallest` images in pixels leave something of the feature maps; `made_for`
+    images of that size, 0 where any will do; the time of a forward pass was measured on two CPU cores."""
 
     title: str
     width: int
     build: Callable[[], Body]
     seeded: bool = False
     smallest: int = SMALLEST
+    made_for: int = 0
     seconds_per_megapixel: float = 0.3
 
 
-_HALF = (128.0, 128.0, 128.0)
+_NONE, _HALF, _WHITE = (0.0, 0.0, 0.0), (128.0, 128.0, 128.0), (255.0, 255.0, 255.0)
 
 BACKBONES: dict[str, Backbone] = {
     "efficientnet-lite0": Backbone(
@@ -59,11 +60,17 @@ BACKBONES: dict[str, Backbone] = {
     "squeezenet": Backbone(
         "SqueezeNet 1.1, ImageNet, 512-d", 512,
         lambda: Body(pretrained.squeezenet(), (104.0, 116.7, 122.7), (1.0, 1.0, 1.0), True, 512), smallest=15),
-    "pixels": Backbone("Raw pixels", 0, lambda: Body(nn.Identity(), (0.0, 0.0, 0.0), (255.0, 255.0, 255.0), False, 0),
+    "pixels": Backbone("Raw pixels", 0, lambda: Body(nn.Identity(), _NONE, _WHITE, False, 0),
                        seconds_per_megapixel=0.0),
     "cnn": Backbone("Small CNN from scratch, 128-d", 128,
                     lambda: Body(small.small_cnn(), _HALF, _HALF, False, 128), seeded=True,
                     seconds_per_megapixel=0.1),
+    "lenet": Backbone("LeNet from scratch, 28×28 gray, 128-d", 128,
+                      lambda: Body(small.lenet(), _NONE, _WHITE, False, 128), seeded=True, smallest=28, made_for=28,
+                      seconds_per_megapixel=0.2),
+    "cifar-quick": Backbone("CIFAR-10's quick network from scratch, 32×32, 64-d", 64,
+                            lambda: Body(small.cifar_quick(), _HALF, _HALF, False, 64), seeded=True, smallest=32,
+                            made_for=32, seconds_per_megapixel=0.2),
     "resnet18-small": Backbone("ResNet-18 for small images from scratch, 512-d", 512,
                                lambda: Body(small.small_resnet18(), _HALF, _HALF, False, 512), seeded=True,
                                seconds_per_megapixel=12.0),
@@ -141,12 +148,14 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
     """The spec for a data set whose images measure `native_size` pixels on their shorter side.
 
     Photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 and 192, as the papers' scales do;
-    raw pixels and small networks keep small images as they are.
+    raw pixels and small networks keep small images as they are, and networks made for one size get that.
     """
     check_backbone(backbone)
     photograph = native_size >= PHOTOGRAPH
     if size is None:
-        if backbone == "pixels":
+        if backbone in BACKBONES and BACKBONES[backbone].made_for:
+            size = BACKBONES[backbone].made_for
+        elif backbone == "pixels":
             size = min(native_size, 32)
         elif _is_seeded(backbone):
             size = min(native_size, 64)

@@ -18,6 +18,35 @@ def small_cnn() -> nn.Module:
     return nn.Sequential(*layers)
 
 
+def lenet() -> nn.Module:
+    """SSDML's network for MNIST and Fashion-MNIST, after MatConvNet's: 28×28 gray pixels to 128 maps of 1×1.
+
+    Conv 5×5, 20 → max-pool → conv 5×5, 50 → max-pool → conv 4×4, 500 → ReLU → fully connected, 128; no padding.
+    """
+    return nn.Sequential(_Gray(), nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2),
+                         nn.Conv2d(50, 500, 4), nn.ReLU(), nn.Conv2d(500, 128, 1))
+
+
+def cifar_quick() -> nn.Module:
+    """SSDML's network for CIFAR-10, after MatConvNet's: 32×32 pixels to 64 maps of 1×1.
+
+    Conv 5×5, 32 → max-pool → ReLU → conv 5×5, 32 → ReLU → mean-pool → conv 5×5, 64 → ReLU → mean-pool → conv 4×4, 64 →
+    ReLU. The paper prints no paddings; 2 pixels, and 3×3 pools of stride 2 that may end outside, give 32 → 16 → 8 → 4
+    → 1.
+    """
+    return nn.Sequential(nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2, ceil_mode=True), nn.ReLU(),
+                         nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True),
+                         nn.Conv2d(32, 64, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True),
+                         nn.Conv2d(64, 64, 4), nn.ReLU())
+
+
+class _Gray(nn.Module):
+    """Maps (b, c, h, w) to their mean (b, 1, h, w)."""
+
+    def forward(self, maps: Tensor) -> Tensor:
+        return maps.mean(1, keepdim=True)
+
+
 class _Residual(nn.Module):
     """Two 3×3 convolutions beside the identity, or beside a 1×1 one where the shape changes."""
 

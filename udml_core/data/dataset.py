@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 from udml_core.errors import UserError
 
@@ -68,6 +68,8 @@ def read_given_image(source: Any, name: str) -> Image.Image:
     """
     try:
         return read_image(source)
+    except UnidentifiedImageError as error:
+        raise UserError(f"{name} must be an image, and is none of a known kind. Save it as JPEG or PNG.") from error
     except UNREADABLE as error:
         raise UserError(f"{name} must be an image, and could not be read: {error}") from error
 

@@ -7,6 +7,7 @@ takes back the last answer that still stands. A line that cannot be read, such a
 from __future__ import annotations
 
 import csv
+import io
 import json
 import os
 import time
@@ -25,6 +26,7 @@ Array = np.ndarray[Any, Any]
 MOST_PAIRS = 500_000
 """Drawn from labels, as many as NML's paper samples."""
 COLUMNS = ("first", "second", "same")
+UNREADABLE = "It must be a CSV file in UTF-8."
 WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "different": False}
 
 
@@ -133,24 +135,42 @@ def read_pairs(path: Path, dataset: Dataset) -> PairSet:
         UserError: the file cannot be read, or a line of it names no pair of this data set's images.
     """
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"The pairs in {path} could not be read: {error}. It must be a CSV file in UTF-8.") from error
+        content = path.read_bytes()
+    except OSError as error:
+        raise UserError(f"The pairs in {path} could not be read: {error}. {UNREADABLE}") from error
+    return parse_pairs(content, str(path), dataset)
+
+
+def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
+    """The same from the file's content; `name` is what messages call it."""
+    try:
+        rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"The pairs in {name} could not be read: {error}. {UNREADABLE}") from error
     if not rows or not set(COLUMNS) <= set(rows[0]):
-        raise UserError(f"{path} must have the columns first, second and same in its first line, and at least one "
+        raise UserError(f"{name} must have the columns first, second and same in its first line, and at least one "
                         "pair below.")
-    places = {name: index for index, name in enumerate(dataset.names)}
+    places = {image: index for index, image in enumerate(dataset.names)}
     found = []
     for line, row in enumerate(rows, 2):
-        images = [_position(row[name], places) for name in COLUMNS[:2]]
+        images = [_position(row[column], places) for column in COLUMNS[:2]]
         same = WORDS.get((row["same"] or "").strip().lower())
         if None in images or images[0] == images[1] or same is None:
-            raise UserError(f"{path}, line {line}: needs two different images of {dataset.title}, by name or by number "
+            raise UserError(f"{name}, line {line}: needs two different images of {dataset.title}, by name or by number "
                             f"from 0 to {len(dataset) - 1}, and 'same' or 'different'; got "
-                            f"{', '.join(repr(row[name]) for name in COLUMNS)}.")
+                            f"{', '.join(repr(row[column]) for column in COLUMNS)}.")
         found.append((images[0], images[1], same))
     return _pair_set(found)
+
+
+def pairs_file(found: PairSet, dataset: Dataset) -> bytes:
+    """Pairs as the CSV file that `read_pairs` reads, images by name."""
+    table = io.StringIO()
+    writer = csv.writer(table)
+    writer.writerow(COLUMNS)
+    for (first, second), same in zip(found.pairs.tolist(), found.same.tolist(), strict=True):
+        writer.writerow([dataset.names[first], dataset.names[second], "same" if same else "different"])
+    return table.getvalue().encode()
 
 
 def _position(text: str | None, places: dict[str, int]) -> int | None:

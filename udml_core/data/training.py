@@ -81,17 +81,17 @@ class TrainingData:
 
 
 def training_data(features: Array, labels: Array | None, train: Array, supervision: Supervision,
-                  pixels: Array | None = None, views: Array | None = None,
+                  pixels: Array | None = None, views: Array | None = None, few: Array | None = None,
                   pairs: PairSet | None = None) -> TrainingData:
     """Copy out the training half of arrays over the whole data set.
 
     Args:
         features: (n, d). labels: (n,) or None. train: positions. pixels: (n, c, s, s) or None.
-        supervision: only "all" passes labels on. views: (n_train, v, d), of the training half alone, or None.
+        supervision: "all" passes labels on, "few" passes `few` on, others nothing.
+        views: (n_train, v, d), of the training half alone, or None. few: (n,) labels, −1 for all that stay unknown.
     """
-    given = None
-    if supervision == "all" and labels is not None:
-        given = torch.from_numpy(np.array(labels[train], dtype=np.int64))
+    passed = {"all": labels, "few": few}.get(supervision)
+    given = None if passed is None else torch.from_numpy(np.array(passed[train], dtype=np.int64))
     rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
     return TrainingData(rows, None if pixels is None else _Selected(pixels, train), views, given,
                         pairs if supervision == "pairs" else None)

@@ -1,22 +1,27 @@
-"""Triplet and angular losses, and RPML's weighted form with closed-form gradients.
+"""Triplet and angular losses, and the smooth forms of SSDML and RPML with closed-form gradients.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
-equation numbers are that paper's. Rows are triplets: anchor, positive, negative (t, d) or projected (t, l).
+equation numbers are that paper's where no other is named. Rows are triplets: anchor, positive, negative (t, d) or
+projected (t, l).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from udml_core.explanations import Triplets
 from udml_core.geometry import Evaluation, Point
 from udml_core.geometry.conjugate_gradient import Objective
 
 Weight = Literal["bilinear", "concatenated"]
+Scale = Literal["mean", "sum", "relative"]
+TINY = 1e-12
 
 
 def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 0.2) -> Tensor:
@@ -74,8 +79,8 @@ def weighted_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, pa
     return _softplus(w * _softplus(z)).sum()
 
 
-class WeightedAngular(Objective):
-    """J of eq. 12 on R^{d×l} × Grassmann (bilinear) or R^{2d} × Grassmann (concatenated), for fixed triplets.
+class _Triplets(Objective):
+    """Points and fixed triplets of them.
 
     Points are projected once and triplets gather their rows, so a value costs O(n·d·l + t·l), a gradient the same
     again, and no d×d matrix appears.
@@ -84,34 +89,141 @@ class WeightedAngular(Objective):
         points: X (n, d), unit rows.
         triplets: (t, 3) int64, rows of anchor, positive, negative.
         alpha: α in degrees.
-        weight: the form of w.
     """
 
-    def __init__(self, points: Tensor, triplets: Tensor, alpha: float, weight: Weight) -> None:
+    def __init__(self, points: Tensor, triplets: Tensor, alpha: float) -> None:
         used, compact = torch.unique(triplets, return_inverse=True)
         self.points = points if len(used) == len(points) else points[used]
         self.anchor, self.positive, self.negative = compact.unbind(1)
         self.kappa = tightness(alpha)
+
+
+class _Projected(Evaluation):
+    """Triplets' points multiplied by L, and the argument z (t,) of eq. 8."""
+
+    def __init__(self, objective: _Triplets, projection: Tensor) -> None:
+        self.objective = objective
+        self.projection = projection
+        anchor, positive, negative = self._rows(objective.points @ projection)
+        self.near = anchor - positive
+        self.far = negative - (anchor + positive) / 2
+        self.argument = _squared(self.near) - objective.kappa * _squared(self.far)
+
+    def distances(self) -> dict[str, Tensor]:
+        """What each triplet's argument is made of, (t,) each, under the names of `udml_core.explanations.Triplets`."""
+        return {"argument": self.argument, "near": _squared(self.near), "far": _squared(self.far),
+                "side": _squared(self.far - self.near / 2)}
+
+    def _projection_gradient(self, to_near: Tensor, to_far: Tensor) -> Tensor:
+        """2(A−P)ᵀdiag(u)(A−P)L + 2(N−M)ᵀdiag(v)(N−M)L, gathered on the points; u, v (t,) the derivatives of J with
+        respect to the two squared distances."""
+        near = 2 * to_near[:, None] * self.near
+        far = to_far[:, None] * self.far
+        return self._scatter(near - far, -near - far, 2 * far)
+
+    def _rows(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        objective = self.objective
+        return values[objective.anchor], values[objective.positive], values[objective.negative]
+
+    def _scatter(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
+        """Xᵀ times the rows' contributions (t, l) added up on their points (n, l): (d, l)."""
+        objective = self.objective
+        sums = anchor.new_zeros(len(objective.points), anchor.shape[1])
+        sums.index_add_(0, objective.anchor, anchor)
+        sums.index_add_(0, objective.positive, positive)
+        sums.index_add_(0, objective.negative, negative)
+        return objective.points.mT @ sums
+
+
+class SmoothAngular(_Triplets):
+    """J = Σ softplus(z), its mean, or its relative form, as a function of L (SSDML eq. 3); see `smooth_angular_loss`.
+
+    Args:
+        points, triplets, alpha: as everywhere here. scale: which form.
+    """
+
+    def __init__(self, points: Tensor, triplets: Tensor, alpha: float, scale: Scale = "mean") -> None:
+        super().__init__(points, triplets, alpha)
+        self.scale = scale
+
+    def __call__(self, point: Point) -> SmoothAngularEvaluation:
+        return SmoothAngularEvaluation(self, *point)
+
+
+class SmoothAngularEvaluation(_Projected):
+    """J at L. unit: what distances are measured in, 1 but in the relative form. loss (t,): softplus(z/unit)."""
+
+    objective: SmoothAngular
+
+    def __init__(self, objective: SmoothAngular, projection: Tensor) -> None:
+        super().__init__(objective, projection)
+        self.unit = 1.0
+        if objective.scale == "relative":
+            self.unit = max(float((_squared(self.near) + _squared(self.far)).mean()), TINY)
+        self.loss = _softplus(self.argument / self.unit)
+        self.value = self._share() * float(self.loss.sum(dtype=torch.float64))
+
+    def measures(self) -> dict[str, Tensor]:
+        """What each triplet is to the loss, (t,) each, under the names of `udml_core.explanations.Triplets`."""
+        unknown = torch.full_like(self.loss, torch.nan)
+        return self.distances() | {"weight": torch.ones_like(self.loss), "similar": unknown, "dissimilar": unknown,
+                                   "loss": self.loss}
+
+    def gradient(self) -> Point:
+        """∇J with respect to L: RPML's eq. 22 with σ(z) in place of the weights, and the unit's own part."""
+        u = self._share() * torch.sigmoid(self.argument / self.unit) / self.unit
+        growth = torch.zeros_like(u)
+        if self.objective.scale == "relative":
+            growth += (u * self.argument).sum() / self.unit / len(u)
+        return (self._projection_gradient(u - growth, -self.objective.kappa * u - growth),)
+
+    def _share(self) -> float:
+        return 1.0 if self.objective.scale == "sum" else 1 / len(self.argument)
+
+
+def smooth_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, projection: Tensor, alpha: float,
+                        scale: Scale = "mean") -> Tensor:
+    """J = Σ softplus(z) (SSDML eq. 3), or its mean, by autograd: for the network's step, and as the test of the closed
+    form.
+
+    relative: the mean of softplus(z/u), u = mean(δ²(a,p) + δ²(n,m)). Unlike eq. 3 it does not change when all
+    embeddings grow alike, so that nothing is won by it.
+    """
+    anchor, positive, negative = anchor @ projection, positive @ projection, negative @ projection
+    z = angular_argument(anchor, positive, negative, alpha)
+    if scale == "relative":
+        far = negative - (anchor + positive) / 2
+        z = z / (_squared(anchor - positive) + _squared(far)).mean().clamp_min(TINY)
+    losses = _softplus(z)
+    return losses.sum() if scale == "sum" else losses.mean()
+
+
+class WeightedAngular(_Triplets):
+    """J of eq. 12 on R^{d×l} × Grassmann (bilinear) or R^{2d} × Grassmann (concatenated), for fixed triplets.
+
+    Args:
+        points, triplets, alpha: as everywhere here. weight: the form of w.
+    """
+
+    def __init__(self, points: Tensor, triplets: Tensor, alpha: float, weight: Weight) -> None:
+        super().__init__(points, triplets, alpha)
         self.weight = weight
 
     def __call__(self, point: Point) -> WeightedAngularEvaluation:
         return WeightedAngularEvaluation(self, *point)
 
 
-class WeightedAngularEvaluation(Evaluation):
+class WeightedAngularEvaluation(_Projected):
     """J at (R or r, L).
 
     argument z (t,), weight w (t,) and value J: the quantities of eq. 8, 10 or 25, and 12.
     """
 
+    objective: WeightedAngular
+
     def __init__(self, objective: WeightedAngular, parameter: Tensor, projection: Tensor) -> None:
-        self.objective = objective
+        super().__init__(objective, projection)
         self.parameter = parameter
-        self.projection = projection
-        anchor, positive, negative = self._rows(objective.points @ projection)
-        self.near = anchor - positive
-        self.far = negative - (anchor + positive) / 2
-        self.argument = _squared(self.near) - objective.kappa * _squared(self.far)
         self.weight = self._bilinear() if objective.weight == "bilinear" else self._concatenated()
         self.metric_loss = _softplus(self.argument)
         self.weighted = self.weight * self.metric_loss
@@ -121,11 +233,9 @@ class WeightedAngularEvaluation(Evaluation):
         """What each triplet is to the loss, (t,) each, under the names of `udml_core.explanations.Triplets`."""
         unknown = torch.full_like(self.weight, torch.nan)
         parts = self.objective.weight == "bilinear"
-        return {"argument": self.argument, "weight": self.weight, "near": _squared(self.near),
-                "far": _squared(self.far), "side": _squared(self.far - self.near / 2),
-                "similar": torch.sigmoid(self.similar) if parts else unknown,
-                "dissimilar": torch.sigmoid(-self.dissimilar) if parts else unknown,
-                "loss": _softplus(self.weighted)}
+        return self.distances() | {
+            "weight": self.weight, "similar": torch.sigmoid(self.similar) if parts else unknown,
+            "dissimilar": torch.sigmoid(-self.dissimilar) if parts else unknown, "loss": _softplus(self.weighted)}
 
     def gradient(self) -> Point:
         """∇J with respect to the weight's parameter (eq. 21 or 28) and L (eq. 22)."""
@@ -135,13 +245,8 @@ class WeightedAngularEvaluation(Evaluation):
             parameter = self._bilinear_gradient(to_weight)
         else:
             parameter = self._concatenated_gradient(to_weight)
-        return parameter, self._projection_gradient(outer * self.weight * torch.sigmoid(self.argument))
-
-    def _projection_gradient(self, u: Tensor) -> Tensor:
-        """2(A−P)ᵀdiag(u)(A−P)L − 2κ(N−M)ᵀdiag(u)(N−M)L, gathered on the points."""
-        near = 2 * u[:, None] * self.near
-        far = self.objective.kappa * u[:, None] * self.far
-        return self._scatter(near + far, far - near, -2 * far)
+        u = outer * self.weight * torch.sigmoid(self.argument)
+        return parameter, self._projection_gradient(u, -self.objective.kappa * u)
 
     def _bilinear(self) -> Tensor:
         anchor, positive, negative = self._rows(self.objective.points @ self.parameter)
@@ -176,18 +281,12 @@ class WeightedAngularEvaluation(Evaluation):
         on_far.index_add_(0, objective.negative, share)
         return torch.cat([on_middle @ objective.points, on_far @ objective.points])
 
-    def _rows(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        objective = self.objective
-        return values[objective.anchor], values[objective.positive], values[objective.negative]
 
-    def _scatter(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Xᵀ times the rows' contributions (t, l) added up on their points (n, l): (d, l)."""
-        objective = self.objective
-        sums = anchor.new_zeros(len(objective.points), anchor.shape[1])
-        sums.index_add_(0, objective.anchor, anchor)
-        sums.index_add_(0, objective.positive, positive)
-        sums.index_add_(0, objective.negative, negative)
-        return objective.points.mT @ sums
+def triplets_used(triplets: Tensor,
+                  evaluations: Sequence[SmoothAngularEvaluation] | Sequence[WeightedAngularEvaluation]) -> Triplets:
+    """Triplets (t, 3) with what the loss made of them, in the order of the evaluations."""
+    measured = [one.measures() for one in evaluations]
+    return Triplets(*triplets.unbind(1), **{name: torch.cat([one[name] for one in measured]) for name in measured[0]})
 
 
 def _softplus(values: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal
 
-import numba
 import torch
 from torch import Tensor
 
@@ -193,6 +192,8 @@ def _chi_squared_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
 def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
     """Sums may be reordered, so that they are done in registers of many numbers; NaN and infinity stay what they are.
     """
+    import numba  # takes half a second, and most commands need no loop
+
     return numba.njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy")(loop)
 
 

@@ -15,11 +15,10 @@ from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Explanation
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_projection, first_projection
-from udml_core.methods.embedder import AnyHead, Embedder, unit
+from udml_core.methods.beginning import Beginning, check_projection, first_network
+from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.network import (
     Network,
-    check_trainable,
     load_module,
     load_optimizer,
     module_state,
@@ -174,12 +173,7 @@ class InstanceMethod(Method, ABC):
                         objective.explained(network, data), training.state(epoch))
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
-        rows = unit(data.features)
-        self.check(*rows.shape)
-        if self.trains_encoder:
-            check_trainable(setting.encoder)
-        weight = first_projection(rows, self.dimension, self.beginning, setting.seed)
-        return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
+        return first_network(self, data, setting, self.dimension, self.beginning)
 
 
 class _Training:

@@ -1,9 +1,10 @@
-"""An encoder and a linear head in training, what they are given, and the state to go on exactly."""
+"""Encoders in training, alone or with a linear head, what they are given, and the state to go on exactly."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -11,10 +12,11 @@ from torch import Tensor, nn
 from udml_core.backbones import Encoder
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.errors import UserError
+from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
 
 EMBEDDED = 256
+"""Images that pass the encoder at a time where no gradient is wanted."""
 
 
 class Network(nn.Module):
@@ -61,22 +63,16 @@ class Network(nn.Module):
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
 
 
-def check_trainable(encoder: Encoder) -> None:
-    """Raises:
-    UserError: the encoder is to be trained and has no parameters."""
-    if not encoder.trainable:
-        raise UserError(f"The backbone '{encoder.spec.backbone}' has nothing to train. Set the field "
-                        "'trains' to 'head', or choose another backbone.")
-
-
 def embedded(network: Network, data: TrainingData, device: torch.device) -> Tensor:
     """The training half without augmentation, (n, l), on the device."""
-    parts = []
+    given = data.images if network.encoder is not None else data.features.__getitem__
+    return _in_parts(lambda rows: network(given(rows).to(device)), torch.arange(len(data)))
+
+
+def _in_parts(compute: Callable[[Tensor], Tensor], indices: Tensor) -> Tensor:
+    """What is computed of indices, without a gradient and `EMBEDDED` at a time."""
     with torch.no_grad():
-        for rows in torch.arange(len(data)).split(EMBEDDED):
-            given = data.features[rows] if network.encoder is None else data.images(rows)
-            parts.append(network(given.to(device)))
-    return torch.cat(parts)
+        return torch.cat([compute(part) for part in indices.split(EMBEDDED)])
 
 
 def random_views(read: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
@@ -96,6 +92,72 @@ def random_views(read: Tensor, count: int, random: torch.Generator, augmentation
     chosen = torch.rand(whole, read.shape[1], generator=random).argsort(1)[part, :count].to(read.device)
     rows = torch.arange(len(read), device=read.device)
     return torch.cat([read[rows, one] for one in chosen.unbind(1)])
+
+
+class SGDRates(NamedTuple):
+    """Of stochastic gradient descent."""
+
+    learning_rate: float
+    momentum: float = 0.9
+    weight_decay: float = 0.0
+
+
+class EncoderInTraining:
+    """An encoder and its SGD; cached features where it is not to train or has no parameters.
+
+    Args:
+        rates: None keeps the encoder frozen. batch_norm: whether batch normalization follows the batches.
+        start: a state of `state` to go on from.
+    """
+
+    def __init__(self, data: TrainingData, setting: Setting, rates: SGDRates | None, batch_norm: bool,
+                 start: State | None) -> None:
+        self.trains = rates is not None and setting.encoder.trainable
+        self._data = data
+        self._device = setting.device
+        self._batch_norm = batch_norm
+        self._encoder = setting.encoder
+        if rates is None or not self.trains:
+            return
+        self._encoder = copy.deepcopy(setting.encoder)
+        self._encoder.train(batch_norm)
+        self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=rates.learning_rate, momentum=rates.momentum,
+                                    weight_decay=rates.weight_decay)
+        if start is not None:
+            load_module("encoder", self._encoder, start)
+            load_optimizer(self._sgd, self._encoder.named_parameters(), start)
+
+    def features(self, indices: Tensor) -> Tensor:
+        """Unit features (b, d), with a gradient to the encoder where it trains."""
+        if not self.trains:
+            return unit(self._data.features[indices].to(self._device))
+        return unit(self._encoder(self._data.images(indices).to(self._device)))
+
+    def embedded(self, indices: Tensor) -> Tensor:
+        """Unit features (b, d) as the encoder is now, of any number of images, without a gradient."""
+        if not self.trains:
+            return self.features(indices)
+        self._encoder.eval()
+        found = _in_parts(self.features, indices)
+        self._encoder.train(self._batch_norm)
+        return found
+
+    def step(self, loss: Tensor) -> None:
+        """One step of SGD; nothing without an encoder to train."""
+        if self.trains:
+            self._sgd.zero_grad(set_to_none=True)
+            loss.backward()
+            self._sgd.step()
+
+    def snapshot(self) -> Encoder:
+        """The encoder as it is now, for embedding; training goes on without changing it."""
+        return copy.deepcopy(self._encoder).eval() if self.trains else self._encoder
+
+    def state(self) -> dict[str, Tensor]:
+        if not self.trains:
+            return {}
+        return (module_state("encoder", self._encoder)
+                | optimizer_state(self._sgd, self._encoder.named_parameters()))
 
 
 def module_state(name: str, module: nn.Module) -> dict[str, Tensor]:

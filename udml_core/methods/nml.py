@@ -56,10 +56,10 @@ class PairMethod(Method):
     """Width of the embedding, the number of rows l."""
 
     batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000)] = 100
-    """Pairs of a step; 1 is the paper's."""
+    """Pairs whose steps are taken together; 1 is the paper's."""
 
-    epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 50
-    """Passes of 10,000 pairs each; the paper's million pairs are 100."""
+    epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 100
+    """Passes of 10,000 pairs each; 100 are the paper's million pairs."""
 
     bias: float
     margin: float
@@ -107,7 +107,7 @@ class PairMethod(Method):
             seen = []
             for position, part in enumerate(drawn.split(self.batch), 1):
                 argument, gradient = hinge.gradient(space.points, rows, pairs[part], same[part])
-                rows = space.step(rows, gradient, rate)
+                rows = space.step(rows, gradient, rate * len(part))
                 seen.append(argument)
                 setting.report(position * self.batch / PAIRS_AN_EPOCH)
             after = hinge.squared(space.points, rows, pairs[shown])
@@ -155,9 +155,10 @@ class NML(PairMethod):
     scale: Annotated[float, Field(gt=0, le=100), Shown(step=0.1, high=10.0)] = 1.0
     """Temperature of the intersection, in units of the mean feature 1/D, or width of the Gaussian, in units of 1/√D."""
 
-    learning_rate: Annotated[float, Field(gt=0, le=10_000),
-                             Shown(symbol="η", low=0.1, high=1000.0, logarithmic=True)] = 10.0
-    """Step of the rows, in units of their mean entry at the start, so that it suits features of any width."""
+    learning_rate: Annotated[float, Field(gt=0, le=1000),
+                             Shown(symbol="η", low=0.001, high=10.0, logarithmic=True)] = 0.3
+    """Step of the rows for each pair, in units of their mean entry at the start, so that it suits features of any width
+    and batches of any but very large size."""
 
     beginning: Literal["images", "random"] = "images"
     """Rows start at random training images, or at uniform random numbers; either scaled so that the median squared
@@ -226,8 +227,8 @@ class LinearPairs(PairMethod):
     """How far from the bias a pair's squared distance has to stay; at most the bias."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1000),
-                             Shown(symbol="η", low=0.01, high=100.0, logarithmic=True)] = 1.0
-    """Step of the rows, over the points' mean squared length."""
+                             Shown(symbol="η", low=1e-4, high=1.0, logarithmic=True)] = 0.01
+    """Step of the rows for each pair, over the points' mean squared length."""
 
     beginning: Beginning = "pca"
     """Rows start at the principal components, or at a random subspace as in the paper; either scaled so that the median

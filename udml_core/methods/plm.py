@@ -19,11 +19,10 @@ from udml_core.explanations import Proxies
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_projection, first_projection
+from udml_core.methods.beginning import Beginning, check_projection, first_network
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.network import (
     Network,
-    check_trainable,
     embedded,
     load_module,
     load_optimizer,
@@ -60,7 +59,7 @@ class PLM(Method):
     """A linear head on the frozen features of random views, or the encoder with it."""
 
     epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 20
-    """Passes; the nearest-neighbor batches are drawn afresh in each."""
+    """Passes; the nearest-neighbor batches are drawn afresh in each. The paper trains a GoogLeNet for 200."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1), Shown(symbol="η", low=1e-6, high=0.01, logarithmic=True)] = 1e-4
     """Step of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
@@ -196,16 +195,15 @@ class PLM(Method):
                 "neighborhood loss": loss.neighborhood.item(), "admitted": hoods.members.float().mean().item()}
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
-        rows = unit(data.features)
-        self.check(*rows.shape)
-        if self.trains_encoder:
-            check_trainable(setting.encoder)
-        weight = first_projection(rows, self.dimension, self.beginning, setting.seed)
-        return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
+        return first_network(self, data, setting, self.dimension, self.beginning)
 
     def _first_proxies(self, points: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Random training embeddings (c, l), and the plain local PCA at each (c, l, m)."""
-        chosen = torch.randint(len(points), (self.proxies,), generator=generator(seed, 0))
+        """Random training embeddings (c, l), none twice while there are enough, and the plain local PCA at each
+        (c, l, m)."""
+        rounds = -(-self.proxies // len(points))
+        random = generator(seed, 0)
+        drawn = [torch.randperm(len(points), generator=random) for _ in range(rounds)]
+        chosen = torch.cat([*drawn, torch.zeros(0, dtype=torch.int64)])[:self.proxies]
         places = points[chosen]
         if not self.proxies:
             return places, points.new_zeros(0, points.shape[1], self.flat)

@@ -6,7 +6,6 @@ equation numbers are that paper's.
 
 from __future__ import annotations
 
-import copy
 from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Annotated, ClassVar, Literal
@@ -15,17 +14,22 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.backbones import Encoder
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Explanation, Triplets
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
 from udml_core.graph import AuthorityGraph
-from udml_core.losses.angular import Weight, WeightedAngular, WeightedAngularEvaluation, weighted_angular_loss
+from udml_core.losses.angular import (
+    Weight,
+    WeightedAngular,
+    WeightedAngularEvaluation,
+    triplets_used,
+    weighted_angular_loss,
+)
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
 from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.network import load_module, load_optimizer, module_state, optimizer_state
+from udml_core.methods.network import EncoderInTraining, SGDRates
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
 PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
@@ -158,7 +162,7 @@ class RPML(AuthorityMethod):
                 setting.report((position + 1) / self.steps)
             point, step = progress.point, progress.step
             last = objective(point)
-            used = _explained(triplets, [last])
+            used = triplets_used(triplets, [last])
             embedder = Embedder(setting.encoder, Head(point[1]))
             yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
             explained = ()
@@ -213,7 +217,8 @@ class SRPML(AuthorityMethod):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
-        network = _Network(self, data, setting, start)
+        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
+        network = EncoderInTraining(data, setting, rates, self.batch_norm == "batch", start)
         optimizer = ConjugateGradient(self._space(setting.encoder.dimension))
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
         for epoch in range(done + 1, self.epochs + 1):
@@ -242,48 +247,6 @@ class SRPML(AuthorityMethod):
             explained = ()
 
 
-class _Network:
-    """The encoder in training and its SGD, or cached features where the encoder has no parameters."""
-
-    def __init__(self, method: SRPML, data: TrainingData, setting: Setting, start: State | None) -> None:
-        self.trains = setting.encoder.trainable
-        self._data = data
-        self._device = setting.device
-        if not self.trains:
-            self._encoder = setting.encoder
-            return
-        self._encoder = copy.deepcopy(setting.encoder)
-        self._encoder.train(method.batch_norm == "batch")
-        self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=method.learning_rate, momentum=method.momentum,
-                                    weight_decay=method.weight_decay)
-        if start is not None:
-            load_module("encoder", self._encoder, start)
-            load_optimizer(self._sgd, self._encoder.named_parameters(), start)
-
-    def features(self, indices: Tensor) -> Tensor:
-        """Unit features (b, d), with a gradient to the encoder where it trains."""
-        if not self.trains:
-            return unit(self._data.features[indices].to(self._device))
-        return unit(self._encoder(self._data.images(indices).to(self._device)))
-
-    def step(self, loss: Tensor) -> None:
-        """One step of SGD; nothing without an encoder to train."""
-        if self.trains:
-            self._sgd.zero_grad(set_to_none=True)
-            loss.backward()
-            self._sgd.step()
-
-    def snapshot(self) -> Encoder:
-        """The encoder as it is now, for embedding; training goes on without changing it."""
-        return copy.deepcopy(self._encoder).eval() if self.trains else self._encoder
-
-    def state(self) -> dict[str, Tensor]:
-        if not self.trains:
-            return {}
-        return (module_state("encoder", self._encoder)
-                | optimizer_state(self._sgd, self._encoder.named_parameters()))
-
-
 def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
     """What a person watches: the mean loss, the mean weight (its fall to 0 is the collapse), the violating share."""
     return {"loss": last.value / len(last.argument), "mean weight": float(last.weight.mean()),
@@ -293,10 +256,4 @@ def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
 def _used(seen: list[tuple[Tensor, WeightedAngularEvaluation]]) -> tuple[Triplets, ...]:
     if not seen:
         return ()
-    return (_explained(torch.cat([rows for rows, _ in seen]), [one for _, one in seen]),)
-
-
-def _explained(triplets: Tensor, evaluations: list[WeightedAngularEvaluation]) -> Triplets:
-    """Triplets (t, 3) with what the loss made of them, in the order of the evaluations."""
-    measured = [one.measures() for one in evaluations]
-    return Triplets(*triplets.unbind(1), **{name: torch.cat([one[name] for one in measured]) for name in measured[0]})
+    return (triplets_used(torch.cat([rows for rows, _ in seen]), [one for _, one in seen]),)

@@ -109,7 +109,8 @@ def surroundings(embedding: Array, rows: Array, most: int = 50, place: Array | N
 def similarities(around: Surroundings, hoods: LinearNeighborhoods, geometry: Geometry) -> Array:
     """s (eq. 5) of every center to the first one, (c,)."""
     centers, basis = torch.from_numpy(around.centers), torch.from_numpy(hoods.basis)
-    found = cross_similarity(centers, basis, centers[:1], basis[:1], geometry.n_alpha, geometry.n_beta)
+    with _one_thread():
+        found = cross_similarity(centers, basis, centers[:1], basis[:1], geometry.n_alpha, geometry.n_beta)
     return found[:, 0].numpy()
 
 
@@ -179,15 +180,15 @@ class Along:
     shares: Array
 
 
-def along_directions(places: Array, center: Array, basis: Array, count: int = 4) -> list[Along]:
+def along_directions(places: Array, center: Array, basis: Array, count: int = 4, least: float = 0.05) -> list[Along]:
     """For each direction (d, m) at a center (d,), the images among places (n, d) that lie most purely in it, at most
-    `count` on either side."""
+    `count` on either side, each with a share of at least `least`."""
     offsets = np.asarray(places, dtype=np.float64) - center
     inside = offsets @ basis
     shares = inside**2 / np.maximum((offsets**2).sum(axis=1), 1e-12)[:, None]
     found = []
     for values, share in zip(inside.T, shares.T, strict=True):
-        sides = [np.flatnonzero(side) for side in (values < 0, values > 0)]
+        sides = [np.flatnonzero(side & (share >= least)) for side in (values < 0, values > 0)]
         chosen = np.concatenate([side[np.argsort(-share[side], kind="stable")][:count] for side in sides])
         chosen = chosen[np.argsort(values[chosen], kind="stable")]
         found.append(Along(chosen, values[chosen], share[chosen]))
@@ -204,6 +205,7 @@ class Heat:
     """A set's similarities beside its true classes.
 
     order (n,): its images sorted by class. values (n, n): s in that order. starts (c,): where each class begins.
+    by_class (c, c): the mean of s between classes, without an image and itself.
     within, between: mean s of two images of one class, and of two. correlation: with whether the classes are equal,
     over all pairs. NaN where there are no such pairs.
     """
@@ -211,6 +213,7 @@ class Heat:
     order: Array
     values: Array
     starts: Array
+    by_class: Array
     within: float
     between: float
     correlation: float
@@ -225,7 +228,13 @@ def heat(around: Surroundings, geometry: Geometry, labels: Array) -> Heat:
     pairs = np.triu_indices(len(order), 1)
     same, found = ordered[pairs[0]] == ordered[pairs[1]], values[pairs]
     within, between = (float(found[part].mean()) if part.any() else np.nan for part in (same, ~same))
-    return Heat(order, values, np.unique(ordered, return_index=True)[1], within, between,
+    names, starts, codes = np.unique(ordered, return_index=True, return_inverse=True)
+    member = np.eye(len(names))[codes]
+    apart = 1 - np.eye(len(order))
+    counts = member.T @ apart @ member
+    by_class = np.divide(member.T @ (values * apart) @ member, counts, out=np.full(counts.shape, np.nan),
+                         where=counts > 0)
+    return Heat(order, values, starts, by_class, within, between,
                 similarity_correlation(values, ordered) if np.isfinite(within + between) else np.nan)
 
 
@@ -242,6 +251,11 @@ def spread(proxies: Proxies) -> float:
 def amid(positions: Array, rows: Array) -> Array:
     """The middle (c, 2) of the map positions (n, 2) of each line of rows (c, k): a place for what is not on the map."""
     return positions[rows].mean(axis=1)
+
+
+def floored(shares: Array) -> Array:
+    """Shares in percent with one decimal, rounded down, so that what lies below a threshold does not read as it."""
+    return np.floor(1000 * np.asarray(shares) + 1e-6) / 10
 
 
 def toy(n_alpha: float, n_beta: float, reach: float = 2.0, steps: int = 81) -> tuple[Array, Array]:

@@ -1,0 +1,289 @@
+"""What few labels make of a neighbor graph: affinities before and after they spread, the triplets that follow, how far
+one label reaches; and whether the embedding keeps its directions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts.analyses import rows_of
+from pages.parts.browser import Array
+from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
+from pages.parts.ego import show_ego
+from pages.parts.figures import lines, table_behind
+from pages.parts.gallery import gallery, mark_of, tile_of
+from pages.parts.labels import gamma_slider, given_now, graph_of_run
+from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.maps import UNITS, covering_map, distortion
+from pages.parts.scatter import Color, scatter
+from pages.parts.selection import selection
+from pages.parts.sharing import Download, share, table_file
+from pages.parts.spectrum import explore_spectrum
+from udml_core.data.dataset import Dataset
+from udml_core.explanations import Affinities
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.views import affinity as views
+from udml_core.views import labels as spreading
+
+PART, LISTED, LEAST = 600, 60, -2
+SOURCES = {"training": "as training had it", "told": "after training, the labels that it was told",
+           "given": "after training, the labels given by hand"}
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A graph with few labels, and what is looked at in it.
+
+    names: the classes of its codes. stored (p, k): W as training had it at its γ, None of a graph of now.
+    row: of the image.
+    """
+
+    run: Run
+    dataset: Dataset
+    graph: views.LabelGraph
+    names: tuple[str, ...]
+    stored: Array | None
+    row: int
+
+    @property
+    def image(self) -> int:
+        return int(self.graph.images[self.row])
+
+    def word(self, row: int) -> str:
+        """The class of a row's label, empty without one."""
+        return "" if self.graph.codes[row] < 0 else self.names[self.graph.codes[row]]
+
+    @property
+    def classes(self) -> Array | None:
+        """The true classes of the graph's images (p,), where there are any."""
+        return None if self.dataset.labels is None else self.dataset.labels[self.graph.images]
+
+
+def record_of(run: Run, epoch: int) -> Affinities | None:
+    return next((one for one in run.explanations(epoch) if isinstance(one, Affinities)), None)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def epochs_of(folder: str) -> list[int]:
+    """The epochs of a finished run that began with affinities of their own."""
+    run = Run(Path(folder))
+    return [number for number in run.epoch_numbers() if record_of(run, number) is not None]
+
+
+def told_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
+    """The labels (n,) that a run's method was told, and their classes; None where it was told all or none."""
+    spec = run.spec()
+    codes = spec.few_labels(dataset, opened_split(run).train)
+    if codes is None:
+        return None
+    return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
+
+
+def chosen_source(run: Run, dataset: Dataset) -> str | None:
+    """Which graph and which labels, kept in the address; None, with what to do, where there are no labels."""
+    there = {"training": bool(epochs_of(str(run.folder))), "told": told_labels(run, dataset) is not None,
+             "given": bool(given_now(dataset))}
+    choices = [name for name, is_there in there.items() if is_there]
+    if not choices:
+        st.info("This run was told no labels, and none were given by hand. Give a few, and see them spread.",
+                icon=":material/lightbulb:")
+        st.page_link("pages/labels.py", label="Give labels", icon=":material/new_label:", query_params={"run": run.id})
+        return None
+    source = st.segmented_control("Graph and labels", choices, default=in_address("source", choices, choices[0]),
+                                  required=True, format_func=SOURCES.__getitem__, key=f"affinity-source-{run.id}")
+    into_address("source", source or choices[0], choices[0])
+    return source or choices[0]
+
+
+def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
+    """The graph of a source, and the image in the address, else one that tells much."""
+    stored = None
+    told_ones = told_labels(run, dataset)
+    if source == "training":
+        record = record_of(run, epoch)
+        assert record is not None
+        assert told_ones is not None
+        graph, names, stored = views.graph_of(record, opened_split(run).train), told_ones[1], record.after
+    else:
+        images, neighbors = graph_of_run(run)
+        if source == "told":
+            assert told_ones is not None
+            codes, names = told_ones[0][images], told_ones[1]
+        else:
+            codes, names = spreading.coded(given_now(dataset), images)
+        graph = views.LabelGraph(images, neighbors, codes)
+    wanted = graph.row_of(int(number_in_address("picked", -1, 0, len(dataset) - 1)))
+    return Looked(run, dataset, graph, names, stored, graph.telling if wanted is None else wanted)
+
+
+def around(looked: Looked, part: views.Part) -> None:
+    """The graph around the image, before and after labels spread."""
+    dataset, found = looked.dataset, views.ego(part)
+    rows = part.rows[np.append(0, found.inner)]
+    pictures = [dataset.images[int(image)] for image in looked.graph.images[rows]]
+    words = [looked.word(row) for row in rows.tolist()]
+    labeled = looked.graph.codes[part.rows] >= 0
+    for column, values, title, key in zip(st.columns(2), (found.before, found.after),
+                                          ("Before: what labels alone say, W0", "After they spread, W"),
+                                          ("affinity-before", "affinity-after"), strict=True):
+        with column:
+            show_ego(found, values, pictures, words, labeled, title, key)
+    st.caption("The image, its neighbors around it, and theirs further out. Blue: above 0, alike. Orange, dashed: "
+               "below 0, unlike. Gray: 0. As wide as large, each drawing for itself. Green frames and squares have a "
+               "label.")
+    names = [dataset.caption(int(image)) for image in looked.graph.images[part.rows[part.neighbors[0]]]]
+    table = pd.DataFrame({"Neighbor, nearest first": names, "W0": part.before[0], "W": part.after[0]})
+    if looked.stored is not None:
+        table["W as training had it, on the whole graph"] = looked.stored[looked.row]
+    table_behind("The affinities as a table", table)
+
+
+def halves(looked: Looked, part: views.Part) -> int | None:
+    """The neighbors sorted by affinity, and their halves; the one that was just picked."""
+    st.subheader("Sorted, and cut in halves")
+    rows, values = part.sorted_neighbors(0)
+    half = len(rows) // 2
+    st.caption("Sorted by W: the first of the positives and the first of the negatives make a triplet with the image, "
+               "then the second ones, and so on. The badge is W"
+               + (". Click one to look at it." if looked.classes is None else
+                  "; ✓ is of the image's class, ✕ is not: positives should be ✓, negatives ✕. Click to look at one."))
+    clicks = []
+    for column, word, places in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
+                                    strict=True):
+        with column:
+            st.markdown(f"**{word}**")
+            tiles = [tile_of(looked.dataset, int(looked.graph.images[row]),
+                             mark_of(looked.dataset, int(looked.graph.images[row]), looked.image), f"{value:.2g}")
+                     for row, value in zip(rows[places].tolist(), values[places].tolist(), strict=True)]
+            clicks.append(gallery(looked.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
+    truths(looked, part)
+    return next((one for one in clicks if one is not None), None)
+
+
+def truths(looked: Looked, part: views.Part) -> None:
+    """How many triplets are true to the classes."""
+    if looked.classes is None:
+        return
+    found = {f"at γ of the slider, on the {len(part.rows):,} images around this one": views.part_truth(
+        part, looked.classes)}
+    if looked.stored is not None:
+        found["as training had them, on the whole graph"] = views.triplet_truth(
+            looked.graph.neighbors, looked.stored, looked.classes)
+    table = pd.DataFrame([(where, one.triplets, *(round(100 * share, 1) for share in (
+        one.both, one.positives, one.negatives))) for where, one in found.items() if one.triplets],
+        columns=["Triplets", "Number", "True, %", "True positives, %", "True negatives, %"])
+    st.markdown("**Which triplets are true**: the positive is of the anchor's class and the negative is not.")
+    st.dataframe(table, hide_index=True, width="stretch")
+    st.caption("Half of the neighbors are negatives whatever they are: where all neighbors are of one class, every "
+               "triplet is false, and training pushes true neighbors apart.")
+
+
+def one_label(looked: Looked, gamma: float) -> int | None:
+    """How far one label reaches, on the map and by steps; the image that was just picked on the map."""
+    st.subheader("How far one label reaches")
+    labeled = np.flatnonzero(looked.graph.codes >= 0)
+    if not len(labeled):
+        st.caption("No image of this graph has a label.")
+        return None
+    images = looked.graph.images[labeled].tolist()
+    chosen = int(number_in_address("label", images[0]))
+    chosen = chosen if chosen in images else images[0]
+    st.caption("Of the walks from each image that end at any label, the share that ends at this one. Click a label:")
+    picked = gallery(looked.dataset, [tile_of(looked.dataset, image, badge=looked.word(row)) for image, row in zip(
+        images[:LISTED], labeled[:LISTED].tolist(), strict=True)], "Images with a label", "affinity-labels", 60,
+        chosen=chosen, height=150)
+    if picked is not None:
+        into_address("label", str(picked))
+        st.rerun(scope="fragment")
+    row = int(labeled[images.index(chosen)])
+    share_of_it = spreading.shares(looked.graph.neighbors, looked.graph.codes, row, gamma)
+    by_steps = spreading.by_hops(spreading.hops(looked.graph.neighbors, row), share_of_it)
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        lines([one.hops for one in by_steps], [100 * one.share for one in by_steps], "walks that end at it, %",
+              "steps from it", "affinity-hops")
+        table_behind("By steps, as a table", pd.DataFrame({
+            "Steps": [one.hops for one in by_steps], "Images": [one.images for one in by_steps],
+            "Mean share of walks to labels, %": [round(100 * one.share, 2) for one in by_steps]}))
+    with left:
+        return reach_map(looked, share_of_it, row)
+
+
+def reach_map(looked: Looked, share_of_it: Array, row: int) -> int | None:
+    """The map coloured by how much of each image's walks one label gets."""
+    shown = covering_map(looked.run, looked.graph.images)
+    if shown is None:
+        st.page_link("pages/map.py", label="Compute a map of all images, and the reach is shown on it",
+                     icon=":material/scatter_plot:", query_params={"run": looked.run.id})
+        return None
+    places = rows_of(looked.graph.images, shown.layout.indices)
+    orders = np.log10(np.maximum(100 * share_of_it[places], 10.0**LEAST))
+    color = Color("share in %, log₁₀", np.where(places >= 0, orders, np.nan), low=LEAST, high=2,
+                  none="no label reaches it, or it is not in the graph")
+    wanted = looked.graph.images[np.append(row, looked.row)]
+    lines_to = rows_of(shown.layout.indices, looked.graph.images[looked.graph.neighbors[looked.row]])
+    marks = [{"row": int(at), "word": word, "lines": to} for at, word, to in zip(
+        rows_of(shown.layout.indices, wanted), ("this label", "the image"), ([], lines_to.tolist()), strict=True)]
+    picked = scatter(looked.dataset, shown.layout, color, selection(looked.dataset),
+                     "Map coloured by the share of walks that end at one label", "affinity-map", marks=marks,
+                     height=430)
+    distortion(shown)
+    st.caption(f"Click a point to look at that image. {UNITS}")
+    return picked
+
+
+@st.fragment
+@told()
+def explore(run_id: str, source: str, epoch: int) -> None:
+    """Everything that follows γ or the image."""
+    run = find_run(run_id, runs_folder())
+    looked = looked_at(run, opened_dataset(run.spec().dataset), source, epoch)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.image(looked.dataset.images[looked.image], width=96, alt=f"The image: {looked.dataset.names[looked.image]}")
+        st.markdown(f"**{looked.dataset.caption(looked.image)}**  \n{(looked.graph.codes >= 0).sum()} of "
+                    f"{len(looked.graph.images):,} images of this graph have a label"
+                    + (f"; this one is called {looked.word(looked.row)}." if looked.word(looked.row) else "."))
+    fields = run.spec().build_method().model_dump()
+    gamma = gamma_slider(float(fields.get("gamma", 0.99)) if source == "training" else 0.99, f"affinity-gamma-{source}",
+                         "this run" if source == "training" else "SSDML's default")
+    part = views.propagated(looked.graph, looked.graph.part(looked.row, PART), gamma)
+    around(looked, part)
+    clicks = [halves(looked, part), one_label(looked, gamma)]
+    near = looked.graph.images[part.rows[part.neighbors[0]]]
+    share([Download("The neighbors as a table", "affinities.csv", "text/csv", lambda: table_file(
+        looked.dataset, near, {"before": part.before[0], "after": part.after[0]}))], "affinity")
+    clicked = next((one for one in clicks if one is not None), None)
+    if clicked is not None:
+        into_address("picked", str(clicked))
+        st.rerun(scope="fragment")
+
+
+def epoch_of(run: Run) -> int:
+    """The epoch whose graph is shown, kept in the address."""
+    epochs = epochs_of(str(run.folder))
+    wanted = int(number_in_address("epoch", epochs[-1]))
+    epoch = st.selectbox("Epoch that began with it", epochs, epochs.index(wanted) if wanted in epochs
+                         else len(epochs) - 1, key="affinity-epoch") if len(epochs) > 1 else epochs[0]
+    into_address("epoch", str(epoch), str(epochs[-1]))
+    return epoch
+
+
+st.title("Labels & affinity")
+with told():
+    run = chosen_run()
+    if run is not None:
+        source = chosen_source(run, opened_dataset(run.spec().dataset))
+        if source is not None:
+            explore(run.id, source, epoch_of(run) if source == "training" else 0)
+        st.header("Does the embedding keep its directions?")
+        st.markdown("A metric that is free to grow or shrink can win its loss by putting everything onto few "
+                    "directions. The effective rank counts how many are used. Lay a run with *orthogonal* off beside "
+                    "one with it on.")
+        chosen, images = run.id, run.spec().fingerprint
+        other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
+                           and bool(one.epoch_numbers()), optional=True)
+        explore_spectrum((run.id,) if other is None else (run.id, other.id))

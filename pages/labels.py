@@ -1,0 +1,301 @@
+"""Giving labels: pick images, name their class, watch the labels spread, and be told which image to label next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts.analyses import ask_for, going_on, rows_of
+from pages.parts.browser import Array
+from pages.parts.choosing import chosen_run, in_address, into_address
+from pages.parts.figures import table_behind
+from pages.parts.gallery import gallery_selection, tile_of
+from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
+from pages.parts.loading import opened_dataset, told
+from pages.parts.maps import UNITS, covering_map, distortion
+from pages.parts.scatter import Color, scatter
+from pages.parts.selection import select, selection
+from pages.parts.sharing import Download, share, table_file
+from udml_core.analyses import plan_analysis
+from udml_core.data.annotations import LONGEST_CLASS, give, undo
+from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
+from udml_core.runs import Run, find_run, runs_folder
+from udml_core.views import labels as views
+
+USUAL_GAMMA = 0.99
+SUGGESTED, LISTED, KEYS, MOST_BUTTONS = 5, 60, 9, 40
+COLORS = {"class": "the class that its walks end at", "certainty": "how certain that is"}
+SKIPPED, PROBLEM = "labels-skipped", "labels-problem"
+
+
+@dataclass(frozen=True)
+class Board:
+    """What is labeled so far, on the graph of a run's training images (p,).
+
+    given: class by image position. codes (p,): places in `names`, −1 without a label.
+    """
+
+    run: Run
+    dataset: Dataset
+    images: Array
+    neighbors: Array
+    given: dict[int, str]
+    names: tuple[str, ...]
+    codes: Array
+    gamma: float
+
+    @cached_property
+    def ends(self) -> views.Ends:
+        return ends_of(str(self.run.folder), tuple(self.codes.tolist()), len(self.names), self.gamma)
+
+    @cached_property
+    def next(self) -> list[views.Suggestion]:
+        """The images to label next."""
+        skipped = st.session_state.get(SKIPPED, {}).get(self.dataset.fingerprint, ())
+        return suggested(str(self.run.folder), tuple(self.codes.tolist()), self.gamma, tuple(skipped))
+
+    def image(self, suggestion: views.Suggestion) -> int:
+        return int(self.images[suggestion.row])
+
+
+def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
+    images, neighbors = graph_of_run(run)
+    given = given_now(dataset)
+    codes, names = views.coded(given, images)
+    return Board(run, dataset, images, neighbors, given, names, codes, gamma)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def suggested(folder: str, codes: tuple[int, ...], gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """The images to label next, without those (by position) that were passed over."""
+    images, neighbors = graph_of_run(find_run(folder, runs_folder()))
+    return views.suggestions(neighbors, np.array(codes) >= 0, gamma, SUGGESTED,
+                             np.flatnonzero(np.isin(images, skipped)).tolist())
+
+
+# What buttons and keys do
+
+def name_them(dataset: Dataset, images: list[int], name: str) -> None:
+    """Give images a class, and let go of the selection."""
+    try:
+        give(dataset, images, name)
+    except UserError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
+    select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
+
+
+def name_as_typed(dataset: Dataset, images: list[int]) -> None:
+    name_them(dataset, images, st.session_state["labels-typed"])
+
+
+def take_back(dataset: Dataset) -> None:
+    """Undo the last act, and select its images again, so that they can be named otherwise."""
+    try:
+        select(dataset.fingerprint, np.array(undo(dataset), dtype=np.int64))
+    except UserError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
+def pass_over(fingerprint: str, images: list[int]) -> None:
+    """Suggest other images, and let go of the selection."""
+    st.session_state.setdefault(SKIPPED, {}).setdefault(fingerprint, []).extend(images)
+    select(fingerprint, np.zeros(0, dtype=np.int64))
+
+
+# What is drawn
+
+def naming(board: Board, chosen: Array) -> None:
+    """What is to be named, and the classes as buttons with keys."""
+    dataset = board.dataset
+    images = chosen.tolist() if len(chosen) else [board.image(one) for one in board.next[:1]]
+    if not images:
+        st.success("Every image of the training half has a label, or was passed over. Select any to name it anew.",
+                   icon=":material/check_circle:")
+    else:
+        what_to_name(board, chosen, images)
+    held = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
+    choices = [*board.names, *(name for name in held if name not in board.names)][:MOST_BUTTONS]
+    with st.container(horizontal=True):
+        for number, name in enumerate(choices, 1):
+            is_key = number <= min(KEYS, len(board.names))
+            st.button(name, key=f"labels-class-{number}", shortcut=str(number) if is_key else None, disabled=not images,
+                      on_click=name_them, args=(dataset, images, name), icon=None if number <= len(board.names)
+                      else ":material/verified:", help=None if number <= len(board.names)
+                      else "The class that the data set has for it.")
+    with st.form("labels-form", clear_on_submit=True, border=False), st.container(
+            horizontal=True, vertical_alignment="bottom"):
+        st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
+                      placeholder="type a name, press Enter")
+        st.form_submit_button("Name it so", icon=":material/new_label:", disabled=not images, on_click=name_as_typed,
+                              args=(dataset, images))
+    with st.container(horizontal=True):
+        st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U", disabled=not board.given,
+                  on_click=take_back, args=(dataset,))
+        st.button("Pass over", icon=":material/skip_next:", key="labels-skip", shortcut="S", disabled=not images,
+                  on_click=pass_over, args=(dataset.fingerprint, images))
+    problem = st.session_state.pop(PROBLEM, "")
+    if problem:
+        st.error(problem, icon=":material/error:")
+
+
+def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
+    """The selected images, or the suggested one with the reason."""
+    if len(chosen):
+        st.markdown(f"**To be named: {len(images):,} selected** · keys 1–{KEYS} give a class, Esc lets go.")
+        gallery_selection(board.dataset, [tile_of(board.dataset, one, badge=board.given.get(one, ""))
+                                          for one in images[:LISTED]], "Images to be named", "labels-chosen",
+                          selection(board.dataset), 84, 240)
+        return
+    how = f"keys 1–{KEYS} give a class" if board.names else "type its class; from then on keys give it"
+    st.markdown(f"**To be named: the suggested one** · {how}.")
+    st.image(board.dataset.images[images[0]], width=140,
+             alt=f"The image that is suggested: {board.dataset.names[images[0]]}")
+    st.caption(reason(board.next[0], len(board.images), bool((board.codes >= 0).any())))
+
+
+def reason(found: views.Suggestion, count: int, labeled: bool) -> str:
+    """Why an image is worth a label, in words."""
+    until = "before they end or meet a label" if labeled else "before they end"
+    so = "It is typical of those that no label reaches yet." if labeled else "It is typical of many."
+    return (f"Why this one: of {count:,} walks, one from each image, no other image is come by as often {until}: "
+            f"{found.visits:,.0f} times in all, by some walks again and again. {so}")
+
+
+def spreading(board: Board) -> None:
+    """The map, coloured by where walks end; a click selects."""
+    shown = covering_map(board.run, board.images)
+    if shown is None:
+        st.info("This run has no map of its training images yet. With one the labels are seen to spread.",
+                icon=":material/lightbulb:")
+        ask_for(board.run, plan_analysis(kind="pca", scope="all", frames=("final",)), "Make a map", "labels-map-new")
+        going_on(board.run)
+        return
+    usual = next(iter(COLORS))
+    by = st.segmented_control("Colour", list(COLORS), default=in_address("show", COLORS, usual), required=True,
+                              format_func=COLORS.__getitem__, key="labels-color") or usual
+    into_address("show", by, usual)
+    rows = rows_of(board.images, shown.layout.indices)
+    values = board.ends.best if by == "class" else 100 * board.ends.certainty
+    missing = -1 if by == "class" else np.nan
+    names = (board.names or ("no class yet",)) if by == "class" else ()
+    color = Color(by, np.where(rows >= 0, values[rows], missing), names, unit="" if by == "class" else " %",
+                  none="no label reaches it, or it does not train", low=0, high=100)
+    places = rows_of(shown.layout.indices, np.array(list(board.given), dtype=np.int64))
+    marks = [{"row": int(row), "word": "", "lines": []} for row in places[places >= 0]]
+    ahead = rows_of(shown.layout.indices, np.array([board.image(one) for one in board.next[:1]], dtype=np.int64))
+    marks += [{"row": int(row), "word": "next", "lines": []} for row in ahead]
+    held = selection(board.dataset)
+    picked = scatter(board.dataset, shown.layout, color, held, f"Map coloured by {COLORS[by]}", "labels-map",
+                     marks=marks, height=470)
+    distortion(shown)
+    st.caption(f"Rings are images with a label. Click a point to select it or to let go of it, lasso some with Shift "
+               f"and drag. {UNITS}")
+    if picked is not None:
+        select(board.dataset.fingerprint, np.setxor1d(held.ids, [picked]))
+        st.rerun(scope="fragment")
+
+
+def numbers(board: Board) -> None:
+    """How many labels there are, and how far they spread."""
+    trained = int((board.codes >= 0).sum())
+    found = [("Labels", f"{len(board.given):,}", "Images with a label."),
+             ("Classes", f"{len(board.names):,}", "Names given so far.")]
+    if trained:
+        found.append(("Reached", f"{100 * (board.ends.best >= 0).mean():.0f} %",
+                      "Images of the training half from which a walk can end at a label."))
+        found.append(("Certainty", f"{100 * np.nanmean(board.ends.certainty):.0f} %",
+                      "Mean share of the walks to labels that end at the most probable class."))
+        right = agreement(board)
+        if right is not None:
+            found.append(("Right", f"{100 * right:.1f} %", "Unlabeled images whose most probable class is the one that "
+                          "the data set has for them."))
+    with st.container(horizontal=True):
+        for label, value, words in found:
+            st.metric(label, value, help=words, width="content")
+    if trained < len(board.given):
+        st.caption(f"{len(board.given) - trained} of the labels are of images outside this run's training half: they "
+                   "are kept, and neither spread nor train here.")
+
+
+def agreement(board: Board) -> float | None:
+    """The share of unlabeled images that walks put into their own class; None where the data set has none."""
+    if board.dataset.labels is None:
+        return None
+    return views.agreement(board.ends, board.codes, board.names, board.dataset.labels[board.images],
+                         board.dataset.class_names)
+
+
+def next_ones(board: Board) -> None:
+    """The suggested images."""
+    st.subheader("Which to label next")
+    st.caption("Walks that meet no label come by these most often, each next one with those before it taken as "
+               "labeled, so that they lie apart; the badge counts how often. Click to select.")
+    tiles = [tile_of(board.dataset, board.image(one), badge=f"{number}. {one.visits:,.0f}")
+             for number, one in enumerate(board.next, 1)]
+    gallery_selection(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 160)
+
+
+def given_so_far(board: Board) -> None:
+    """The labels by class."""
+    st.subheader("Given so far")
+    if not board.given:
+        st.caption("Nothing yet. Name the suggested image, or select images on the map and name them together.")
+        return
+    numbered = list(enumerate(board.names, 1))
+    for start in range(0, len(numbered), 3):
+        for column, (number, name) in zip(st.columns(3), numbered[start : start + 3], strict=False):
+            images = [image for image, label in board.given.items() if label == name]
+            with column:
+                st.markdown(f"**{number}. {name}** · {len(images):,}")
+                gallery_selection(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
+                                  f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset), 60,
+                                  150)
+    sizes = pd.Series(list(board.given.values())).value_counts(sort=False)
+    table_behind("The labels as a table", pd.DataFrame({"Class": sizes.index, "Labels": sizes.to_numpy()}))
+
+
+def go_on(board: Board) -> None:
+    """To training, and to a file."""
+    spec = board.run.spec()
+    with st.container(horizontal=True, vertical_alignment="center"):
+        if board.given:
+            st.page_link("pages/train.py", label=f"Train SSDML with these {len(board.given):,} labels",
+                         icon=":material/model_training:", query_params={
+                             "dataset": board.dataset.name, "method": "ssdml", "labels": "given", "split": spec.split})
+        images = np.array(list(board.given), dtype=np.int64)
+        share([Download("Labels as a table", "labels.csv", "text/csv", lambda: table_file(
+            board.dataset, images, {"given": np.array(list(board.given.values()), dtype=object)}))], "labels")
+
+
+@st.fragment
+@told()
+def explore(run_id: str) -> None:
+    """Everything that follows a label or the slider."""
+    run = find_run(run_id, runs_folder())
+    dataset = opened_dataset(run.spec().dataset)
+    gamma = gamma_slider(USUAL_GAMMA, "labels-gamma", "SSDML's default")
+    board = board_of(run, dataset, gamma)
+    numbers(board)
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        naming(board, selection(dataset).ids)
+    with right:
+        spreading(board)
+    next_ones(board)
+    given_so_far(board)
+    go_on(board)
+
+
+st.title("Labels")
+st.markdown("Name a few images. What you say spreads along the neighbor graph of an embedding, and methods for few "
+            "labels can train on it. Every label is kept at once; **U** takes the last one back.")
+with told():
+    chosen = chosen_run("Run whose embedding the labels spread in")
+    if chosen is not None:
+        explore(chosen.id)

@@ -1,0 +1,44 @@
+"""What a run's epochs kept of a kind: which epochs did, one of them chosen, and its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import streamlit as st
+
+from pages.parts.choosing import into_address, number_in_address
+from udml_core.explanations import Explanation
+from udml_core.runs import Run
+
+EVERY = 1_000_000
+Record = TypeVar("Record", bound=Explanation)
+
+
+def record_of(run: Run, epoch: int, kind: type[Record]) -> Record | None:
+    """What was kept of an epoch."""
+    return next((one for one in run.explanations(epoch) if isinstance(one, kind)), None)
+
+
+def has_record(run: Run, kind: type[Explanation]) -> bool:
+    """Whether one of the first epochs kept such a record."""
+    return bool(_epochs_of(str(run.folder), kind.__name__, 2))
+
+
+@st.cache_data(max_entries=512, show_spinner=False)
+def _epochs_of(folder: str, kind: str, most: int) -> list[int]:
+    """Those of a finished run's first epochs that kept such a record."""
+    run = Run(Path(folder))
+    return [number for number in run.epoch_numbers()[:most]
+            if any(type(one).__name__ == kind for one in run.explanations(number))]
+
+
+def chosen_epoch(run: Run, kind: type[Explanation], key: str, on_change: Callable[[], None] | None = None) -> int:
+    """One of the epochs that kept such a record, the last one at first; kept in the address."""
+    epochs = _epochs_of(str(run.folder), kind.__name__, EVERY)
+    wanted = int(number_in_address("epoch", epochs[-1]))
+    epoch = st.selectbox("Epoch", epochs, epochs.index(wanted) if wanted in epochs else len(epochs) - 1, key=key,
+                         on_change=on_change)
+    into_address("epoch", str(epoch), str(epochs[-1]))
+    return epoch

@@ -1,0 +1,227 @@
+"""The pages Labels and Labels & affinity, and the labels on Train, through Streamlit's AppTest."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.ego import SIZE, ego_drawing
+from pages.parts.spectrum import short_names
+from tests.app.opening import opened, texts
+from tests.running import worked
+from udml_core.data import annotations
+from udml_core.data.splits import make_split
+from udml_core.explanations import Affinities
+from udml_core.runs import Run
+from udml_core.views import affinity as views
+from udml_core.views import labels
+
+SMALL = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
+PAGES = ("labels", "affinity")
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("labels")
+
+
+@pytest.fixture(autouse=True)
+def own_places(places: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(shared_cache))
+    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+
+
+@pytest.fixture(scope="module")
+def run(places: Path, shared_cache: Path) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(shared_cache))
+        worked(places / "runs", method="ssdml", fields=SMALL | {"orthogonal": False}, labels_per_class=2)
+        return worked(places / "runs", method="ssdml", fields=SMALL, labels_per_class=2)
+
+
+@pytest.fixture(scope="module")
+def frozen(places: Path, shared_cache: Path) -> Run:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(shared_cache))
+        return worked(places / "runs", method="frozen")
+
+
+@pytest.fixture(autouse=True)
+def nothing_given(run: Run) -> None:
+    annotations.annotations_path(run.dataset()).unlink(missing_ok=True)
+
+
+def figures(test: AppTest) -> dict[str, str]:
+    return {one.label: one.value for one in test.metric}
+
+
+def press(test: AppTest, key: str) -> AppTest:
+    pressed = test.button(key=key).click().run()
+    assert not pressed.exception
+    return pressed
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_without_any_run_it_says_what_to_do(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
+    test = opened(page)
+    assert not test.exception
+    assert "Train one, then come back" in texts(test)
+
+
+@pytest.mark.parametrize("query", [{"run": "nonsense"}, {"gamma": "nan"}, {"gamma": "1"}, {"show": "x"},
+                                   {"source": "other"}, {"picked": "1e12"}, {"picked": "-3"}, {"label": "0.5"},
+                                   {"label": "9" * 400}, {"epoch": "99"}, {"moment": "-1"}, {"run2": "nonsense"},
+                                   {"selected": "nonsense"}])
+@pytest.mark.parametrize("page", PAGES)
+def test_nonsense_in_the_address_is_survived(page: str, query: dict[str, str], run: Run) -> None:
+    test = opened(page, **({"run": run.id} | query))
+    assert not test.exception
+    assert "walks" in texts(test)
+
+
+def test_the_suggested_image_is_named_and_the_name_is_taken_back(run: Run) -> None:
+    dataset = run.dataset()
+    images = np.sort(make_split(dataset, "seen").train)
+    neighbors = labels.neighbor_rows(run.embeddings("final"), images, 10)
+    first = labels.suggestions(neighbors, np.zeros(len(images), dtype=bool), 0.99, 1)[0]
+    assert dataset.labels is not None
+    name = dataset.class_names[dataset.labels[images[first.row]]]
+    test = opened("labels", run=run.id)
+    assert not test.exception
+    assert f"come by as often before they end: {first.visits:,.0f} times" in texts(test)
+    test = press(test, "labels-class-1")
+    assert annotations.given(dataset) == {dataset.names[images[first.row]]: name}
+    assert figures(test)["Labels"] == "1"
+    assert "meet a label" in texts(test)
+    codes = np.where(np.arange(len(images)) == first.row, 0, -1)
+    ends = labels.ends(neighbors, codes, 1, 0.99)
+    assert figures(test)["Reached"] == f"{100 * (ends.best >= 0).mean():.0f} %"
+    test = press(test, "labels-undo")
+    assert annotations.given(dataset) == {}
+    assert figures(test)["Labels"] == "0"
+    assert "To be named: 1 selected" in texts(test)
+
+
+def test_selected_images_are_named_as_typed_and_let_go(run: Run) -> None:
+    dataset = run.dataset()
+    train = make_split(dataset, "seen").train[:3]
+    token = f"{dataset.fingerprint[:6]}:{'.'.join(map(str, np.sort(train)))}"
+    test = opened("labels", run=run.id, selected=token)
+    assert "To be named: 3 selected" in texts(test)
+    test.text_input(key="labels-typed").input("  my   own ")
+    next(button for button in test.button if button.label == "Name it so").click().run()
+    assert not test.exception
+    assert set(annotations.given(dataset).values()) == {"my own"}
+    assert "To be named: the suggested one" in texts(test)
+    assert "1. my own" in texts(test)
+    assert figures(test)["Right"] == "0.0 %", "no class of the data set is called so"
+
+
+def test_an_empty_name_is_told(run: Run) -> None:
+    test = opened("labels", run=run.id)
+    next(button for button in test.button if button.label == "Name it so").click().run()
+    assert not test.exception
+    assert "A class needs a name" in test.error[0].value
+    assert annotations.given(run.dataset()) == {}
+
+
+def test_who_is_passed_over_is_not_suggested_again(run: Run) -> None:
+    test = opened("labels", run=run.id)
+    first = re.findall(r"end: ([\d,]+) times", texts(test))
+    assert first
+    test = press(test, "labels-skip")
+    assert re.findall(r"end: ([\d,]+) times", texts(test)) != first
+
+
+def test_labels_outside_the_training_half_are_told_apart(run: Run) -> None:
+    dataset = run.dataset()
+    annotations.give(dataset, make_split(dataset, "seen").test[:2].tolist(), "elsewhere")
+    test = opened("labels", run=run.id)
+    assert not test.exception
+    assert "2 of the labels are of images outside" in texts(test)
+    assert "Reached" not in figures(test)
+
+
+def test_affinity_shows_what_training_had_and_how_many_triplets_were_true(run: Run) -> None:
+    test = opened("affinity", run=run.id, picked=str(make_split(run.dataset(), "seen").train[9]))
+    assert not test.exception
+    record = next(one for one in run.explanations(1) if isinstance(one, Affinities))
+    dataset = run.dataset()
+    assert dataset.labels is not None
+    graph = views.graph_of(record, make_split(dataset, "seen").train)
+    truth = views.triplet_truth(graph.neighbors, record.after, dataset.labels[graph.images])
+    table = next(one.value for one in test.dataframe if "True, %" in one.value.columns)
+    assert table["Number"].tolist()[-1] == truth.triplets
+    assert table["True, %"].tolist()[-1] == pytest.approx(100 * truth.both, abs=0.06)
+    affinities = next(one.value for one in test.dataframe if "W0" in one.value.columns)
+    row = graph.row_of(int(make_split(dataset, "seen").train[9]))
+    np.testing.assert_allclose(affinities.iloc[:, -1], record.after[row], rtol=1e-5)
+    assert "20 of 1,438 images of this graph have a label" in texts(test)
+
+
+def test_a_run_that_was_told_no_labels_shows_those_that_are_given(frozen: Run) -> None:
+    assert "Give a few" in texts(opened("affinity", run=frozen.id))
+    dataset = frozen.dataset()
+    train = make_split(dataset, "seen").train
+    annotations.give(dataset, train[:4].tolist(), "some")
+    annotations.give(dataset, train[4:7].tolist(), "others")
+    test = opened("affinity", run=frozen.id, picked=str(train[5]))
+    assert not test.exception
+    assert "7 of 1,438 images of this graph have a label; this one is called others" in texts(test)
+
+
+def test_two_spectra_are_named_by_what_differs(run: Run, places: Path) -> None:
+    other = next(one for one in (Run(path) for path in (places / "runs").iterdir() if path.name[0] != ".")
+                 if one.spec().fields.get("orthogonal") is False)
+    assert short_names([run, other]) == ["ssdml orthogonal True", "ssdml orthogonal False"]
+    test = opened("affinity", run=run.id, run2=other.id, moment="1")
+    assert not test.exception
+    for name, one in (("ssdml orthogonal True", run), ("ssdml orthogonal False", other)):
+        assert f"{name}**: effective rank {views.spectrum(one.epoch_sample(1)).rank:.1f} of 8" in texts(test)
+
+
+@pytest.mark.parametrize("source", ["drawn", "given"])
+def test_train_asks_methods_for_few_labels_which(source: str, run: Run) -> None:
+    dataset = run.dataset()
+    test = opened("train", dataset="digits", method="ssdml", labels=source, split="seen")
+    assert not test.exception
+    if source == "drawn":
+        assert test.number_input(key="labels-per-class").value is None
+        assert not test.error
+        return
+    assert "0 images have a label so far" in texts(test)
+    assert "got 0 labels in 0 classes" in test.error[0].value
+    annotations.give(dataset, make_split(dataset, "seen").train[:4].tolist(), "some")
+    annotations.give(dataset, make_split(dataset, "seen").train[4:7].tolist(), "others")
+    test = test.run()
+    assert "7 images have a label so far, in 2 classes" in texts(test)
+    assert not test.error
+
+
+def test_train_asks_other_methods_for_no_labels(run: Run) -> None:
+    test = opened("train", dataset="digits", method="rpml", labels="given")
+    assert not test.exception
+    assert not test.error
+    assert not [one for one in test.number_input if one.key == "labels-per-class"]
+
+
+def test_the_drawing_stays_within_its_picture_and_tells_signs_apart() -> None:
+    neighbors = np.array([[1, 2], [2, 3], [0, 4], [0, 1], [0, 2]])
+    graph = views.LabelGraph(np.arange(5), neighbors, np.array([0, 0, 1, -1, 1]))
+    found = views.ego(views.propagated(graph, np.arange(5), 0.9))
+    image = Image.new("L", (8, 8))
+    drawn = ego_drawing(found, found.before, [image] * 3, ["a<b", "", "c"], graph.codes >= 0)
+    root = ElementTree.fromstring(drawn)
+    lines = [one for one in root.iter() if one.tag.endswith("line")]
+    assert len(lines) == len(found.edges)
+    dashed = [one.get("stroke-dasharray") is not None for one in lines]
+    assert dashed == (found.before < 0).tolist()
+    for line in lines:
+        assert all(0 <= float(line.attrib[end]) <= SIZE for end in ("x1", "y1", "x2", "y2"))

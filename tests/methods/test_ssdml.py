@@ -1,0 +1,202 @@
+"""SSDML and the methods beside it: the first round written out, partitions, the collapse, and what is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from udml_core.backbones import Encoder, choose_spec
+from udml_core.data import catalog
+from udml_core.data.features import features_of, pixels_of
+from udml_core.data.labels import drawn_labels
+from udml_core.data.splits import make_split
+from udml_core.data.training import TrainingData, training_data
+from udml_core.errors import UserError
+from udml_core.evaluation import map_at_r
+from udml_core.explanations import Affinities, Triplets
+from udml_core.geometry import ConjugateGradient, Grassmann
+from udml_core.graph import propagate
+from udml_core.losses.angular import SmoothAngular
+from udml_core.losses.metrics import labeled_pairs, laplacian_metric, matrix_root, scatter
+from udml_core.methods import LRML, METHODS, SSDML, Epoch, Setting, Triplet
+from udml_core.methods.embedder import unit
+from udml_core.methods.few import pretrained
+from udml_core.methods.network import SGDRates
+from udml_core.methods.semi import heat_kernel
+from udml_core.neighbors import nearest
+from udml_core.sampling import affinity_triplets
+
+FEW = [method for method in METHODS if method.supervision == "few"]
+TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2, "batch": 500}
+
+
+@cache
+def given(backbone: str = "pixels") -> tuple[TrainingData, Setting]:
+    dataset = catalog.load("digits")
+    encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
+    train = make_split(dataset, "zero-shot").train
+    few = drawn_labels(dataset, train, 8, 0)
+    data = training_data(features_of(dataset, encoder), dataset.labels, train, "few", pixels_of(dataset, encoder),
+                         few=few)
+    return data, Setting(0, torch.device("cpu"), encoder)
+
+
+def fitted(backbone: str = "pixels", **fields: Any) -> list[Epoch]:
+    return list(SSDML(**TINY | fields).fit(*given(backbone)))
+
+
+def found(epoch: Epoch, kind: type[Any]) -> Any:
+    return next((one for one in epoch.explanations if isinstance(one, kind)), None)
+
+
+def test_the_first_pass_on_frozen_features_is_the_papers_written_out() -> None:
+    data, setting = given()
+    method = SSDML(**TINY | {"epochs": 1, "batch": 10_000})
+    (epoch,) = method.fit(data, setting)
+    points = unit(data.features)
+    neighbors = nearest(points.numpy(), 10)[1]
+    affinity = propagate(neighbors, data.labels.numpy(), 0.99)
+    used = found(epoch, Triplets)
+    triplets = torch.stack([used.anchor, used.positive, used.negative], dim=1)
+    for row in (0, 5, 400):
+        order = neighbors[row][np.argsort(-affinity.after[row].astype(np.float32), kind="stable")]
+        assert {*map(tuple, triplets[triplets[:, 0] == row].tolist())} == {
+            (row, near, far) for near, far in zip(order[:5].tolist(), order[5:].tolist(), strict=True)}
+    assert len(triplets) == 5 * len(data)  # every point an anchor: n·k/2, as the paper counts
+    projection = method.initial(data, setting).head.weight
+    assert projection is not None
+    optimizer = ConjugateGradient(Grassmann(64, 16))
+    objective = SmoothAngular(points, triplets, 40.0, method.scale)
+    progress = optimizer.start(objective, (projection,))
+    for _ in range(2):
+        progress = optimizer.step(objective, progress)
+    torch.testing.assert_close(epoch.state["projection"], progress.point[0], rtol=1e-4, atol=1e-5)
+
+
+def test_triplets_pair_the_upper_half_of_the_sorted_neighborhood_with_the_lower() -> None:
+    neighbors = torch.tensor([[4, 5, 6, 7], [1, 2, 3, 4]])
+    affinities = torch.tensor([[0.1, 0.4, 0.3, -0.2], [0.5, 0.5, 0.5, 0.5]])
+    assert affinity_triplets(neighbors, affinities, torch.tensor([9, 8])).tolist() == [
+        [9, 5, 4], [9, 6, 7], [8, 1, 3], [8, 2, 4]]
+    assert affinity_triplets(neighbors[:, :3], affinities[:, :3], torch.tensor([9, 8])).tolist() == [[9, 5, 6],
+                                                                                                     [8, 1, 2]]
+
+
+def test_a_partition_has_all_labels_and_stays_for_its_epochs() -> None:
+    data, _ = given()
+    epochs = fitted(epochs=5, partition=200, partition_epochs=2)
+    shown = [found(epoch, Affinities) for epoch in epochs]
+    assert [one is not None for one in shown] == [True, False, True, False, True]
+    labeled = {*torch.nonzero(data.labels >= 0).flatten().tolist()}
+    for one in shown[::2]:
+        assert len(one.points) == 200 + len(labeled)
+        assert labeled <= {*one.points.tolist()}
+        assert one.neighbors.shape == one.before.shape == one.after.shape == (len(one.points), 10)
+        assert {*one.neighbors.flatten().tolist()} <= {*one.points.tolist()}
+        assert one.reach.shape == (len(one.points), 5)
+        torch.testing.assert_close(one.labels, data.labels[one.points])
+    assert not torch.equal(shown[0].points, shown[2].points)
+    for epoch in epochs[:2]:
+        assert {*found(epoch, Triplets).anchor.tolist()} == {*shown[0].points.tolist()}
+
+
+def test_the_projection_is_orthonormal_unless_it_need_not_be() -> None:
+    for orthogonal in (True, False):
+        weight = fitted(orthogonal=orthogonal)[-1].state["projection"]
+        apart = (weight.mT @ weight - torch.eye(16)).abs().max()
+        assert (apart < 1e-5) == orthogonal
+
+
+def test_without_steps_the_projection_stays_and_the_encoder_learns() -> None:
+    data, setting = given("cnn")
+    method = SSDML(**TINY | {"trains": "encoder", "steps": 0, "epochs": 1})
+    (epoch,) = method.fit(data, setting)
+    start = method.initial(data, setting).head.weight
+    assert start is not None
+    assert torch.equal(epoch.state["projection"], start)
+    assert epoch.embedder.trained
+
+
+def test_a_pretrained_encoder_tells_the_labeled_classes_apart_and_the_given_one_stays() -> None:
+    data, setting = given("cnn")
+    before = [value.clone() for value in setting.encoder.parameters()]
+    after = pretrained(data, setting, 20, SGDRates(0.05), 20, False).encoder
+    assert all(torch.equal(one, other) for one, other in zip(before, setting.encoder.parameters(), strict=True))
+    rest = torch.nonzero(data.labels < 0).squeeze(1)
+    dataset = catalog.load("digits")
+    assert dataset.labels is not None
+    truth = dataset.labels[make_split(dataset, "zero-shot").train]
+    with torch.no_grad():
+        one, other = (map_at_r(unit(encoder(data.images(rest))).numpy(), truth[rest.numpy()])[0]
+                      for encoder in (setting.encoder, after))
+    assert other > one + 0.05
+    *_, last = fitted("cnn", pretraining=1, trains="encoder", epochs=2, partition=100)
+    state = fitted("cnn", pretraining=1, trains="encoder", epochs=1, partition=100)[0].state
+    method = SSDML(**TINY | {"pretraining": 1, "trains": "encoder", "epochs": 2, "partition": 100})
+    (resumed,) = method.fit(data, setting, state)
+    assert all(torch.equal(value, resumed.state[name]) for name, value in last.state.items())
+
+
+def test_the_printed_loss_lets_everything_flee_and_the_relative_one_does_not() -> None:
+    """The collapse: positives too move apart, far beyond where they began."""
+    grown = {}
+    for scale in ("sum", "relative"):
+        epochs = fitted("cnn", scale=scale, trains="encoder", epochs=3, batch=100, learning_rate=1e-3, partition=150,
+                        steps=0)
+        first, last = (epoch.losses["positive distance"] for epoch in (epochs[0], epochs[-1]))
+        grown[scale] = last / first
+    assert grown["sum"] > 1.5
+    assert grown["relative"] < 1.2
+
+
+def test_lrml_on_frozen_features_is_its_closed_form() -> None:
+    data, setting = given()
+    (epoch,) = LRML(partition=0, weight_dissimilar=0.1).fit(data, setting)
+    points = unit(data.features).double()
+    squared, neighbors = nearest(points.numpy(), 10)
+    edges = np.stack([np.repeat(np.arange(len(points)), 10), neighbors.ravel()], axis=1)
+    similar, dissimilar = (scatter(points, part) for part in labeled_pairs(data.labels))
+    spread = scatter(points, torch.from_numpy(edges), torch.from_numpy(heat_kernel(squared.astype(np.float64)).ravel()))
+    metric, used = laplacian_metric(similar, dissimilar, spread, 1.0, 0.1, 1.0)
+    assert epoch.losses["dissimilar weight"] == pytest.approx(used)
+    weight = epoch.embedder.head.weight
+    assert weight is not None
+    torch.testing.assert_close(weight, matrix_root(metric).float(), rtol=1e-3, atol=1e-4)
+
+
+def test_losses_on_labels_alone_never_look_at_other_images() -> None:
+    data, setting = given()
+    changed = data.features.clone()
+    changed[data.labels < 0] = changed[data.labels < 0].flip(0).roll(3, 1)
+    method = Triplet(dimension=16, epochs=2, learning_rate=0.1, beginning="random")
+    one, other = ([*method.fit(TrainingData(features, given_labels=data.labels), setting)][-1].state["network.weight"]
+                  for features in (data.features, changed))
+    assert torch.equal(one, other)
+
+
+@pytest.mark.parametrize("method", FEW, ids=lambda one: one.name)
+def test_an_encoder_with_nothing_to_train_is_refused(method: Any) -> None:
+    with pytest.raises(UserError, match="The backbone 'pixels' has nothing to train"):
+        list(method(trains="encoder").fit(*given()))
+
+
+@pytest.mark.parametrize(("fields", "message"), [
+    ({"dimension": 100}, "SSDML.dimension must be at most the features' width 64, got 100"),
+    ({"n_neighbors": 500}, None),
+    ({"steps": 0}, "learns nothing. Raise the field 'steps'"),
+])
+def test_fields_that_cannot_work_are_refused(fields: dict[str, Any], message: str | None) -> None:
+    method = SSDML(**TINY | fields)
+    if message is None:
+        method.check(501, 64)
+        with pytest.raises(UserError, match="more training images than n_neighbors, got 500 images"):
+            method.check(500, 64)
+        return
+    with pytest.raises(UserError, match=message):
+        method.check(900, 64)
+    with pytest.raises(UserError, match=r"SSDML.n_neighbors must be .*got 7"):
+        SSDML.make({"n_neighbors": 7})
