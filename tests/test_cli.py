@@ -95,7 +95,7 @@ def test_methods_tell_their_fields(capsys: Any, monkeypatch: pytest.MonkeyPatch)
     methods = answer(capsys, monkeypatch, "methods")["methods"]
     assert [one["name"] for one in methods] == [
         "rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "nml",
-        "ml", "kml", "nca", "lmnn", "whiten", "pca", "frozen"]
+        "ml", "kml", "nca", "lmnn", "pslr", "isif", "nce", "whiten", "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 

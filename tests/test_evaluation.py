@@ -21,7 +21,9 @@ from udml_core.evaluation import (
     effective_rank,
     evaluate,
     kmeans_clusters,
+    knn_accuracy,
     label_purity,
+    linear_accuracy,
     map_at_r,
     mean_precision_at_k,
     neighbor_stability,
@@ -381,3 +383,43 @@ def test_mean_precision_refuses_what_it_cannot_mean() -> None:
         mean_precision_at_k(embeddings, np.zeros(4, int), (0,))
     with pytest.raises(ValueError, match="one entry for each"):
         mean_precision_at_k(embeddings, np.zeros(3, int))
+
+
+def knn_by_loops(train: Array, labels: Array, test: Array, truth: Array, k: int, temperature: float) -> float:
+    right = 0
+    for row, true in zip(test, truth, strict=True):
+        cosine = [float(row @ other / (np.linalg.norm(row) * np.linalg.norm(other))) for other in train]
+        near = sorted(range(len(train)), key=lambda index: (-round(cosine[index] / 1e-6), index))[:k]
+        scores = {name: sum(math.exp(cosine[index] / temperature) for index in near if labels[index] == name)
+                  for name in sorted(set(labels.tolist()))}
+        right += max(scores, key=lambda name: scores[name]) == true
+    return right / len(test)
+
+
+@pytest.mark.parametrize(("k", "temperature"), [(1, 0.1), (7, 0.1), (7, 5.0), (200, 0.1)])
+def test_weighted_knn_is_the_vote_as_it_is_written_also_in_chunks(
+        k: int, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    points, labels = generic(150, 4, 5)
+    points = points + 0.5 * labels[:, None]
+    seen = (points[:100], labels[:100], points[100:], labels[100:])
+    expected = knn_by_loops(*seen, k, temperature)
+    assert knn_accuracy(*seen, k, temperature) == expected
+    monkeypatch.setattr(evaluation, "CHUNK_ENTRIES", 700)
+    assert knn_accuracy(*seen, k, temperature) == expected
+
+
+def test_of_copies_the_first_votes_and_temperatures_near_0_ask_the_nearest_alone() -> None:
+    train, labels = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([7, 3, 3])
+    assert knn_accuracy(train, labels, train[:1], np.array([7]), k=1) == 1
+    assert knn_accuracy(train, labels, np.array([[0.5, 1.0]]), np.array([3]), temperature=1e-6) == 1
+    with pytest.raises(ValueError, match="k ≥ 1 and a temperature above 0, got 0"):
+        knn_accuracy(train, labels, train, labels, k=0)
+
+
+def test_the_linear_probe_finds_what_is_linear_at_any_scale_and_nothing_in_noise() -> None:
+    generator = np.random.default_rng(0)
+    points = generator.normal(size=(600, 5)) * [1e-4, 1, 1, 1, 1e3]
+    labels = (points[:, 0] > 0).astype(int) + 3
+    assert linear_accuracy(points[:400], labels[:400], points[400:], labels[400:]) > 0.95
+    noise = generator.integers(0, 2, 600)
+    assert 0.35 < linear_accuracy(points[:400], noise[:400], points[400:], noise[400:]) < 0.65

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from udml_core.data.splits import make_split
 from udml_core.data.thumbnails import sheets_ready
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets
+from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, best_epoch, create
@@ -269,3 +270,42 @@ def test_unlabeled_images_learn_from_given_pairs_and_refuse_methods_of_labels(tm
             spec(method=method, dataset=folder, split=None, fields={"dimension": 4}, pairs=pairs)
     with pytest.raises(UserError, match="between 2 and 500,000, got 1"):
         spec(method="nml", fields={"dimension": 4}, most_pairs=1)
+
+
+def test_seen_classes_are_judged_by_the_training_half_and_pslr_by_both_representations(tmp_path: Path) -> None:
+    fields = {"dimension": 8, "epochs": 1}
+    run = worked(tmp_path, method="pslr", fields=fields)
+    found = run.evaluation()
+    assert found is not None
+    assert set(found) == {"initial", "frozen", "pca", "final", "latent"}
+    for row in found.values():
+        assert 50 < row["knn@200"] <= 100
+        assert 50 < row["linear probe"] <= 100
+    assert any(isinstance(one, Uncertainty) for one in run.explanations(1))
+    unseen = worked(tmp_path, method="pslr", fields=fields | {"embeds": "latent"}, split="zero-shot").evaluation()
+    assert unseen is not None
+    assert set(unseen) == {"initial", "frozen", "pca", "final"}
+    assert "knn@200" not in unseen["final"]
+
+
+def by_torchrun(run: Run) -> subprocess.CompletedProcess[str]:
+    words = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "udml_core",
+             "work", str(run.folder))
+    return subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
+                          check=False)
+
+
+def test_a_run_by_two_processes_learns_what_it_learns_by_one(tmp_path: Path) -> None:
+    fields = {"dimension": 8, "epochs": 2, "batch": 200}
+    alone = worked(tmp_path, method="isif", fields=fields)
+    shared = create(spec(method="isif", fields=fields), tmp_path)
+    done = by_torchrun(shared)
+    assert shared.status().state == "done", done.stderr
+    for one, other in zip(alone.metrics()[0], shared.metrics()[0], strict=True):
+        assert one.get("loss", 0.0) == pytest.approx(other.get("loss", 0.0), rel=1e-4)
+    np.testing.assert_allclose(shared.embeddings("final"), alone.embeddings("final"), atol=1e-3)
+
+
+def test_a_method_of_one_process_refuses_to_help(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="RPML trains in one process, and several were started"):
+        worker.assist(create(spec(), tmp_path), "cpu")

@@ -25,6 +25,7 @@ from udml_core.data.splits import Select, SplitName
 from udml_core.errors import UserError
 from udml_core.exporting import export
 from udml_core.methods import METHODS, describe
+from udml_core.methods.parallel import together
 from udml_core.retrieval import Gallery, Retrieval
 from udml_core.runs import Run, find_run, jsonable, list_runs, runs_folder
 from udml_core.tasks import ADVICE, LIVE_STATES
@@ -116,9 +117,16 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
 
 @app.command()
 def work(run: RunName, root: Root = None) -> None:
-    """Execute a run here, from where it stands to its end. `train` and the app call this."""
+    """Execute a run here, from where it stands to its end. `train` and the app call this.
+
+    With torchrun, PSLR, ISIF and NCE share every batch between several GPUs, those numbered from 0 on.
+    """
     found = find_run(run, _root(root))
-    status = worker.work(found)
+    with together(found.spec().device) as helping:
+        if helping:
+            worker.assist(found, helping)
+            return
+        status = worker.work(found)
     said = " ".join(part for part in (f"{found.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
     if status.state != "done":
         _refuse(said, 1)

@@ -131,12 +131,22 @@ class Prototypes:
     rows: Any
 
 
-Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes
+@dataclass(frozen=True)
+class Uncertainty:
+    """How widely a variational method lets each training image's latent representation vary (PSLR eq. 6).
+
+    sigma (n,): the mean of σ over the dimensions, of the image without augmentation, after a pass.
+    """
+
+    sigma: Any
+
+
+Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes | Uncertainty
 """What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
 
 KINDS: dict[str, type[Explanation]] = {
     "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
-    "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes}
+    "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty}
 
 
 def name_of(record: Explanation) -> str:
@@ -158,6 +168,6 @@ def thinned(record: Explanation, limit: int) -> Explanation:
         case Triplets() | Pairs():
             step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
-        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Affinities():
+        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Affinities() | Uncertainty():
             # a row a point: none can be left out
             return record

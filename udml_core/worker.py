@@ -13,7 +13,6 @@ import torch
 from udml_core import analyst
 from udml_core.analyses import plan_analysis
 from udml_core.backbones import Encoder
-from udml_core.data.augmentation import Augmentation
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.pairs import PairSet
@@ -21,11 +20,19 @@ from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_of
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
-from udml_core.evaluation import effective_rank, evaluate, map_at_r, neighbor_stability, recall_at_k
+from udml_core.evaluation import (
+    effective_rank,
+    evaluate,
+    knn_accuracy,
+    linear_accuracy,
+    map_at_r,
+    neighbor_stability,
+    recall_at_k,
+)
 from udml_core.execution import Reporter, execute
 from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place, resolve_device
-from udml_core.methods import PCA, Embedder, Epoch, Method, Setting
+from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, Setting
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import Run, best_epoch
 from udml_core.sampling import generator, label_pairs
@@ -38,12 +45,33 @@ JUDGED = 1000
 """Of the sample, how many the curves are computed from."""
 TRIPLETS_KEPT = 2000
 GRAPH_NEIGHBORS = 50
+KNN, VOTING = 200, 5000
+"""Training images that vote on a test image's class; for the curves, among how many they are found."""
 log = logging.getLogger("udml")
 
 
 def work(run: Run) -> Status:
     """Take a run from where it stands to its end. Its failure is written down, not raised."""
     return execute(run, lambda reporter: _in_turn(run, reporter))
+
+
+def assist(run: Run, device: str) -> None:
+    """Train beside the process that works on a run, on a device of its own, and write nothing.
+
+    Raises:
+        UserError: the run's method trains in one process.
+    """
+    method = run.spec().build_method()
+    if not method.shares_batches:
+        raise UserError(f"{method.title} trains in one process, and several were started. Start it without torchrun.")
+    loaded = load(run, _untold, device)
+    checkpoint = run.read_checkpoint()
+    setting = Setting(run.spec().seed, torch.device(device), loaded.encoder)
+    for _ in method.fit(_training_data(run, loaded, _untold), setting, checkpoint[1] if checkpoint else None):
+        pass
+
+
+def _untold(_share: float, _what: str) -> None: ...
 
 
 def _in_turn(run: Run, reporter: Reporter) -> None:
@@ -102,7 +130,7 @@ class _Work:
         self._analyse(len(loaded.split.train))
 
     def _train(self, loaded: Loaded) -> Embedder:
-        data = self._training_data(loaded)
+        data = _training_data(self.run, loaded, self.reporter.share)
         report = self.reporter.share
         setting = Setting(self.spec.seed, self.device, loaded.encoder, lambda share: report(share, "training"))
         known, _ = self.run.metrics()
@@ -135,30 +163,6 @@ class _Work:
         assert embedder is not None, "fit yields at least once"
         return embedder
 
-    def _training_data(self, loaded: Loaded) -> TrainingData:
-        pixels = views = None
-        if self.method.trains_encoder and loaded.encoder.trainable:
-            pixels = pixels_of(loaded.dataset, loaded.encoder, self.reporter.share)
-        if self.method.views_needed:
-            views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, self.method.views_needed,
-                             Augmentation(), self.spec.seed, self.reporter.share)
-        pairs = self._pairs(loaded) if self.method.supervision == "pairs" else None
-        return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, self.method.supervision,
-                             pixels, views, loaded.few, pairs)
-
-    def _pairs(self, loaded: Loaded) -> PairSet:
-        """Those that were given, of the images that train; else as many as are wanted, drawn from the labels."""
-        train, labels = loaded.split.train, loaded.dataset.labels
-        if self.spec.pairs == "given":
-            found = self.run.pairs().within(train)
-        else:
-            assert labels is not None, "a plan without labels or pairs is refused"
-            drawn = label_pairs(torch.from_numpy(labels[train]), self.spec.most_pairs, generator(self.spec.seed, 0))
-            found = PairSet(*(one.numpy() for one in drawn))
-        found.check()
-        log.info("%d pairs, of which %d are the same", len(found), found.same.sum())
-        return found
-
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> dict[str, Any]:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does; its row."""
         initial.save(self.run.initial_embedder_path)
@@ -186,6 +190,10 @@ class _Work:
             of_judged = labels[loaded.sample[loaded.judged]]
             row["sample recall@1"] = recall_at_k(judged, of_judged, (1,))[1]
             row["sample map@r"] = map_at_r(judged, of_judged)[0]
+            if loaded.split.name == "seen":
+                train = fixed_sample(loaded.split.train, VOTING)
+                voters = embed(embedder, loaded, train)
+                row[f"sample knn@{KNN}"] = knn_accuracy(voters, labels[train], judged, of_judged, KNN)
             validation = loaded.split.validation
             if len(validation):
                 row["validation map@r"] = map_at_r(embed(embedder, loaded, validation), labels[validation])[0]
@@ -210,6 +218,35 @@ class _Work:
                 analyst.keep(self.run, plan_analysis(kind=kind, **given), self.reporter.share)
             except UserError as error:
                 log.info("no %s: %s", kind, error)
+
+
+def _training_data(run: Run, loaded: Loaded, report: Report) -> TrainingData:
+    """What the run's method may see of the training half."""
+    spec = run.spec()
+    method = spec.build_method()
+    pixels = views = None
+    if method.trains_encoder and loaded.encoder.trainable:
+        pixels = pixels_of(loaded.dataset, loaded.encoder, report)
+    if method.views_needed:
+        views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, method.views_needed,
+                         method.augmentation, spec.seed, report)
+    pairs = _pairs(run, loaded) if method.supervision == "pairs" else None
+    return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, method.supervision,
+                         pixels, views, loaded.few, pairs)
+
+
+def _pairs(run: Run, loaded: Loaded) -> PairSet:
+    """Those that were given, of the images that train; else as many as are wanted, drawn from the labels."""
+    spec, train, labels = run.spec(), loaded.split.train, loaded.dataset.labels
+    if spec.pairs == "given":
+        found = run.pairs().within(train)
+    else:
+        assert labels is not None, "a plan without labels or pairs is refused"
+        drawn = label_pairs(torch.from_numpy(labels[train]), spec.most_pairs, generator(spec.seed, 0))
+        found = PairSet(*(one.numpy() for one in drawn))
+    found.check()
+    log.info("%d pairs, of which %d are the same", len(found), found.same.sum())
+    return found
 
 
 def load(run: Run, report: Report, device: str = "auto") -> Loaded:
@@ -249,25 +286,39 @@ def embed(embedder: Embedder, loaded: Loaded, positions: Array,
 
 
 def evaluate_run(run: Run, loaded: Loaded, tell: Report) -> dict[str, dict[str, float]]:
-    """Initial, frozen, PCA at the final width, and final, on the test half, by one protocol."""
-    test = loaded.split.test
-    features = loaded.features[test]
-    labels = loaded.dataset.labels[test] if loaded.dataset.labels is not None else None
-    space = Embedder(loaded.encoder).embed_features(features)
-    final = np.asarray(run.embeddings("final")[test])
-    candidates = {"initial": np.asarray(run.embeddings("initial")[test]), "frozen": space,
-                  "pca": _pca(loaded, final.shape[1], features), "final": final}
+    """Initial, frozen, PCA at the final width, and final, on the test half, by one protocol; of PSLR also its latent
+    representation. In the split `seen` with labels, also what the training half's labels tell of the test half."""
+    train, test, labels = loaded.split.train, loaded.split.test, loaded.dataset.labels
+    candidates = _candidates(run, loaded, test)
+    of_train = _candidates(run, loaded, train) if loaded.split.name == "seen" and labels is not None else {}
+    space = candidates["frozen"]
     result = {}
     for position, (name, embeddings) in enumerate(candidates.items()):
         def report(share: float, done: int = position) -> None:
             tell((done + share) / len(candidates), "evaluation")
 
-        result[name] = evaluate(embeddings, labels, space, report)
+        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report)
+        if labels is not None and name in of_train:
+            seen = (of_train[name], labels[train], embeddings, labels[test])
+            result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
+                             "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
             result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
         log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in result[name].items()))
     run.write_evaluation(result)
     return result
+
+
+def _candidates(run: Run, loaded: Loaded, positions: Array) -> dict[str, Array]:
+    """What is compared, (b, l) each, of images by position."""
+    features, final = loaded.features[positions], np.asarray(run.embeddings("final")[positions])
+    found = {"initial": np.asarray(run.embeddings("initial")[positions]),
+             "frozen": Embedder(loaded.encoder).embed_features(features),
+             "pca": _pca(loaded, final.shape[1], features), "final": final}
+    head = Embedder.load(run.embedder_path).head
+    if isinstance(head, LatentHead) and head.shown == "instance":
+        found["latent"] = head.latent_of(torch.from_numpy(final)).numpy()
+    return found
 
 
 def _pca(loaded: Loaded, width: int, features: Array) -> Array:

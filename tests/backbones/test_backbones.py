@@ -23,6 +23,7 @@ from udml_core.backbones import (
     feature_width,
 )
 from udml_core.backbones.pretrained import _ArraysOnly
+from udml_core.backbones.small import small_resnet18
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import embed_pixels
@@ -43,6 +44,7 @@ def photograph(side: int = 64, seed: int = 0) -> Image.Image:
     ("squeezenet", "mean", 64, False, 512),
     ("squeezenet", "rmac", 96, True, 512),
     ("cnn", "mean", 8, True, 128),
+    ("resnet18-small", "mean", 32, False, 512),
     ("lenet", "mean", 28, True, 128),
     ("cifar-quick", "mean", 32, False, 64),
     ("pixels", "mean", 8, True, 64),
@@ -238,6 +240,28 @@ def test_a_library_that_is_not_installed_is_named_with_the_way_to_get_it(name: s
 def test_a_name_with_a_colon_says_how_it_must_read(name: str) -> None:
     with pytest.raises(UserError, match="must read timm:NAME or torchvision:NAME"):
         check_backbone(name)
+
+
+def test_the_small_resnet18_is_torchvisions_without_the_pool_and_with_a_3_by_3_stem() -> None:
+    """Parameters counted from the paper's table 1: stem, eight blocks, three 1×1 shortcuts; maps are an eighth."""
+    body = small_resnet18()
+    def block(inputs: int, outputs: int) -> int:
+        shortcut = inputs * outputs + 2 * outputs if inputs != outputs else 0
+        return 9 * inputs * outputs + 9 * outputs**2 + 4 * outputs + shortcut
+    widths = (64, 128, 256, 512)
+    expected = 27 * 64 + 2 * 64 + sum(block(before, own) + block(own, own)
+                                      for before, own in zip((64, *widths), widths, strict=False))
+    assert sum(one.numel() for one in body.parameters()) == expected == 11_176_512 - 9_408 + 27 * 64
+    assert body(torch.zeros(2, 3, 32, 32)).shape == (2, 512, 4, 4)
+
+
+def test_networks_from_scratch_start_at_their_seed_and_read_small_images_as_they_are() -> None:
+    specs = [choose_spec("resnet18-small", 32, False, seed=seed) for seed in (0, 0, 1)]
+    assert [spec.size for spec in specs] == [32] * 3
+    assert specs[0].key != specs[2].key
+    weights = [next(Encoder(spec).network.parameters()) for spec in specs]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
 
 
 def test_the_small_networks_of_the_semi_supervised_paper_have_its_layers_and_end_in_one_pixel() -> None:

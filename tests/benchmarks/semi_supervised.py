@@ -16,11 +16,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from tests.benchmarks.zero_shot import made_by, real_runs, spread, summary
+from tests.benchmarks.zero_shot import finished, made_by, spread, summary
 from udml_core.cli import _parsed
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.runs import jsonable
+from udml_core.jobs import plan
+from udml_core.runs import create, jsonable
 
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",
@@ -74,9 +75,10 @@ def main() -> None:
         for name, words in rows.items():
             method, *settings = words.split()
             fields = fields_of(given, method, dataset) | _parsed(settings)
-            found = real_runs(name, dataset, method, fields, given.seeds, Path(folder), select=given.select,
-                              backbone=given.backbone or backbone_of(dataset), split=split_of(dataset),
-                              labels_per_class=given.labels_per_class)
+            specs = [plan(dataset, method, fields, seed=seed, select=given.select,
+                          backbone=given.backbone or backbone_of(dataset), split=split_of(dataset),
+                          labels_per_class=given.labels_per_class) for seed in range(given.seeds)]
+            found = [finished(create(spec, Path(folder)), name) for spec in specs]
             results[name] = {"fields": fields, "seconds": spread([one["seconds"] for one in found]), "runs": found,
                              "summary": summary(found), "printed": printed(given.dataset, name)}
             tell(name, results[name]["summary"]["final"], results[name])

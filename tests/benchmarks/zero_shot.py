@@ -15,19 +15,23 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from udml_core import worker
 from udml_core.cli import _parsed
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.jobs import plan
-from udml_core.runs import create, installed_versions, jsonable
+from udml_core.runs import Run, Spec, create, installed_versions, jsonable
 
 TABLES = {
     "plm-ablation": {  # PLM's table 3
@@ -40,6 +44,14 @@ TABLES = {
         **{f"Nα = {alpha:g}, Nβ = {beta:g}": f"plm n_alpha={alpha} n_beta={beta}"
            for alpha, beta in ((4.0, 0.0), (4.0, 2.0), (4.0, 4.0), (1.0, 0.5), (0.5, 0.5), (8.0, 0.5))},
         **{f"δ = {scale:g}": f"plm scale={scale}" for scale in (0.2, 0.5, 1.0)}},
+    "pslr-components": {  # PSLR's table 7, its figure 6 and its neighbor graph
+        "L_z": "pslr reconstruction=false structure=false divergence=false",
+        "L_z + L_r": "pslr structure=false divergence=false", "L_z + L_r + L_s": "pslr",
+        "on instance features": "pslr latent=false", "with neighbors": "pslr graph=neighbors"},
+    "pslr-eta": {  # PSLR's figure 7
+        f"{method.upper()}, η = {eta:g}": f"{method} eta={eta}" for method in ("pslr", "isif")
+        for eta in (1.0, 10.0, 100.0)},
+    "instance": {"PSLR": "pslr", "ISIF": "isif", "NCE": "nce", "NPSoftmax": "nce softmax=full"},
 }
 MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
@@ -60,34 +72,34 @@ def main() -> None:
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, words in rows.items():
-            method, *settings = f"{words} {given.common}".split()
-            size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
-            fields = _parsed([one for one in settings if not one.startswith("@")])
-            found = real_runs(name, dataset, method, fields, given.seeds, Path(folder), size=size)
-            results[name] = {"row": f"{words} {given.common}".strip(), "runs": found, "summary": summary(found)}
+            row = f"{words} {given.common}".strip()
+            found = [finished(create(planned(dataset, row, seed), Path(folder)), name) for seed in range(given.seeds)]
+            results[name] = {"row": row, "runs": found, "summary": summary(found)}
             given.out.write_text(json.dumps(jsonable(record(dataset.title, results)), indent=1) + "\n")
 
 
-def real_runs(name: str, dataset: Dataset, method: str, fields: dict[str, Any], seeds: int, folder: Path,
-              **planned: Any) -> list[dict[str, Any]]:
-    """A row's runs, one a seed, each executed here: seconds, evaluation and curves."""
-    found = []
-    for seed in range(seeds):
-        run = create(plan(dataset, method, fields, seed=seed, **planned), folder)
-        began = time.monotonic()
-        status = worker.work(run)
-        if status.state != "done":
-            sys.exit(f"{name}, seed {seed}: {status.message}")
-        rows, _ = run.metrics()
-        found.append({"seed": seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
-                      "curves": rows})
-    return found
+def planned(dataset: Dataset, row: str, seed: int, **rest: Any) -> Spec:
+    """The spec of METHOD FIELD=VALUE … @size=N."""
+    method, *settings = row.split()
+    size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
+    fields = _parsed([one for one in settings if not one.startswith("@")])
+    return plan(dataset, method, fields, size=size, seed=seed, **rest)
 
 
-def summary(found: list[dict[str, Any]]) -> dict[str, dict[str, list[float]]]:
+def finished(run: Run, name: str) -> dict[str, Any]:
+    """What a run gives, once it has been worked on from where it stands to its end."""
+    began = time.monotonic()
+    status = worker.work(run)
+    if status.state != "done":
+        sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
+    return {"seed": run.spec().seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
+            "curves": run.metrics()[0]}
+
+
+def summary(found: list[dict[str, Any]], measures: Iterable[str] = MEASURES) -> dict[str, dict[str, list[float]]]:
     """Mean and standard deviation over the seeds, of every candidate and measure."""
     return {candidate: {measure: spread([one["evaluation"][candidate][measure] for one in found])
-                        for measure in MEASURES} for candidate in ("initial", "frozen", "pca", "final")}
+                        for measure in measures} for candidate in found[0]["evaluation"]}
 
 
 def record(title: str, results: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +111,8 @@ def record(title: str, results: dict[str, Any]) -> dict[str, Any]:
 def made_by(module: str) -> dict[str, Any]:
     """With what command, when and on what a record was made."""
     words = " ".join(f'"{one}"' if " " in one else one for one in sys.argv[1:])
-    return {"command": f"python -m tests.benchmarks.{module} {words}", "device": "CPU, 2 cores",
+    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
+    return {"command": f"python -m tests.benchmarks.{module} {words}", "device": device,
             "versions": installed_versions(), "date": time.strftime("%Y-%m-%d")}
 
 

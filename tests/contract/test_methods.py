@@ -17,7 +17,6 @@ import torch
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.augmentation import Augmentation
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.labels import drawn_labels
 from udml_core.data.pairs import PairSet
@@ -43,6 +42,9 @@ SMALL: dict[str, dict[str, Any]] = {
     "kml": {"dimension": 16, "epochs": 3, "beginning": "random"},
     "nca": {"dimension": 16, "iterations": 5},
     "lmnn": {"dimension": 16, "iterations": 5},
+    "pslr": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
+    "isif": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
+    "nce": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "noise": 200},
     "pca": {"dimension": 32},
 }
 END_TO_END: dict[str, dict[str, Any]] = {
@@ -51,6 +53,9 @@ END_TO_END: dict[str, dict[str, Any]] = {
     "ssdml": {"dimension": 16, "epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "steps": 1,
               "learning_rate": 0.01},
     "triplet": {"dimension": 16, "epochs": 2, "trains": "encoder", "learning_rate": 0.01, "per_anchor": 4},
+    "pslr": {"dimension": 16, "epochs": 2, "trains": "encoder", "batch_norm": "batch", "learning_rate": 0.01},
+    "isif": {"dimension": 16, "epochs": 2, "trains": "encoder", "parts": 3, "colors": True, "learning_rate": 0.01},
+    "nce": {"dimension": 16, "epochs": 2, "trains": "encoder", "softmax": "full", "learning_rate": 0.01},
 }
 DEEP_BASELINE = {"epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "learning_rate": 0.01}
 END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_BASELINE | {"steps": 5}}
@@ -74,7 +79,7 @@ def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
     wanted = pixels if method.trains_encoder and encoder.trainable else None
     views = None
     if method.views_needed:
-        views = views_of(dataset, encoder, split.train, method.views_needed, Augmentation(), 0)
+        views = views_of(dataset, encoder, split.train, method.views_needed, method.augmentation, 0)
     few = drawn_labels(dataset, split.train, 6, 0)
     pairs = None
     if method.supervision == "pairs":

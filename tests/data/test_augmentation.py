@@ -1,17 +1,32 @@
-"""Random views: crops of the image itself, the same for a seed, flipped in half of the cases; and their features."""
+"""Random views: crops of the image itself, the same for a seed, flipped in half of the cases; and their features.
+
+Colors change as Pillow and colorsys change them, which torchvision's transforms agree with.
+"""
 
 from __future__ import annotations
 
+import colorsys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from PIL import Image, ImageEnhance
 from torch import Tensor
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.augmentation import ASPECT, Augmentation
+from udml_core.data.augmentation import (
+    ASPECT,
+    COLORS,
+    Augmentation,
+    Jitter,
+    brighter,
+    contrasted,
+    hue_shifted,
+    saturated,
+)
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.splits import make_split
 
@@ -72,3 +87,71 @@ def test_features_of_views_are_kept_and_lie_near_those_of_their_image(tmp_path: 
     block = torch.from_numpy(np.array(pixels_of(dataset, encoder)[train[:64]]))
     by_hand = embed_pixels(encoder, Augmentation(smallest=0.7, flip=False)(block, random))
     np.testing.assert_array_equal(views[:64, 0], by_hand)
+
+
+def photographs(count: int = 4, side: int = 24) -> Tensor:
+    random = torch.Generator().manual_seed(3)
+    smooth = torch.rand(count, 3, 4, 4, generator=random)
+    return (255 * torch.nn.functional.interpolate(smooth, side, mode="bilinear")).round().clamp(0, 255)
+
+
+def as_pillow(image: Tensor) -> Image.Image:
+    return Image.fromarray(image.permute(1, 2, 0).to(torch.uint8).numpy())
+
+
+@pytest.mark.parametrize(("change", "by_pillow"), [
+    (brighter, ImageEnhance.Brightness), (contrasted, ImageEnhance.Contrast), (saturated, ImageEnhance.Color)])
+@pytest.mark.parametrize("factor", [0.0, 0.6, 1.0, 1.4])
+def test_brightness_contrast_and_saturation_are_pillows(change: Any, by_pillow: Any, factor: float) -> None:
+    images = photographs()
+    ours = change(images, torch.full((len(images), 1, 1, 1), factor))
+    for image, found in zip(images, ours, strict=True):
+        expected = np.asarray(by_pillow(as_pillow(image)).enhance(factor), dtype=np.float32)
+        assert np.abs(found.permute(1, 2, 0).numpy() - expected).max() <= 2  # Pillow rounds luminance and result
+
+
+@pytest.mark.parametrize("shift", [-0.4, 0.0, 0.15, 0.5])
+def test_the_hue_moves_as_colorsys_says_and_gray_has_none(shift: float) -> None:
+    images = photographs(2, 8)
+    images[0, :, 0, 0] = torch.tensor([70.0, 70.0, 70.0])
+    images[0, :, 0, 1] = torch.tensor([255.0, 0.0, 0.0])
+    ours = hue_shifted(images, torch.full((2, 1, 1, 1), shift))
+    for found, image in zip(ours.permute(0, 2, 3, 1).reshape(-1, 3), images.permute(0, 2, 3, 1).reshape(-1, 3),
+                            strict=True):
+        hue, saturation, value = colorsys.rgb_to_hsv(*(image / 255).tolist())
+        expected = colorsys.hsv_to_rgb((hue + shift) % 1, saturation, value)
+        np.testing.assert_allclose(found.numpy() / 255, expected, atol=1e-5)
+
+
+def test_each_image_has_its_own_factor_and_a_fifth_lose_their_color() -> None:
+    images = photographs(1).expand(600, -1, -1, -1)
+    views = Augmentation(smallest=1.0, flip=False, gray=0.2)(images, torch.Generator().manual_seed(0))
+    gray = (views == views[:, :1]).all((1, 2, 3))
+    assert 0.15 < gray.float().mean() < 0.25
+    bright = Augmentation(smallest=1.0, flip=False, jitter=Jitter(0.4, 0, 0, 0))
+    levels = bright(torch.full((600, 3, 8, 8), 100.0), torch.Generator().manual_seed(0)).mean((1, 2, 3))
+    assert levels.min() < 65
+    assert levels.max() > 135
+    assert levels.min() >= 60
+    assert levels.max() <= 140
+
+
+def test_the_papers_views_stay_within_the_range_also_of_gray_images_and_a_seed_repeats_them() -> None:
+    for images in (photographs(50), photographs(50)[:, :1]):
+        views = COLORS(images, torch.Generator().manual_seed(2))
+        assert views.shape == images.shape
+        assert views.min() >= 0
+        assert views.max() <= 255
+        assert torch.equal(views, COLORS(images, torch.Generator().manual_seed(2)))
+
+
+def test_parts_of_a_batch_with_their_part_of_the_draws_give_the_whole_batchs_views() -> None:
+    images = photographs(6)
+    draws = COLORS.draw(6, torch.Generator().manual_seed(1))
+    parts = [COLORS.apply(images[rows], draws[rows]) for rows in (slice(0, 2), slice(2, 6))]
+    torch.testing.assert_close(torch.cat(parts), COLORS.apply(images, draws))
+
+
+def test_without_colors_the_draws_are_those_of_crops_alone() -> None:
+    random = torch.Generator().manual_seed(4)
+    assert torch.equal(Augmentation().draw(7, random), torch.rand(7, 5, generator=torch.Generator().manual_seed(4)))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from tests.running import write_digits
 from udml_core.data import catalog
@@ -132,3 +133,23 @@ def test_a_smaller_sample_lies_within_a_larger_one() -> None:
     assert set(small) < set(large) < set(test)
     np.testing.assert_array_equal(large, np.sort(large))
     np.testing.assert_array_equal(fixed_sample(test, 1000), test)
+
+
+def test_cifar10_has_the_authors_division_and_its_classes_below_it(tmp_path: Path,
+                                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "UDML_DATA, which is not set" in str(catalog.find("cifar10").missing())
+    monkeypatch.setenv("UDML_DATA", str(tmp_path))
+    for number, (half, name) in enumerate([("train", "dog"), ("train", "cat"), ("train", "dog"), ("test", "cat")]):
+        place = tmp_path / "cifar10" / half / name
+        place.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (32, 32), (number, 0, 0)).save(place / f"{number}.png")
+    source = catalog.find("cifar10")
+    assert (source.images, source.classes) == (4, 2)
+    dataset = catalog.load("cifar10")
+    assert dataset.class_names == ("cat", "dog")
+    assert dataset.labels is not None
+    assert dataset.labels.tolist() == [0, 0, 1, 1]
+    assert make_split(dataset, "seen").train.tolist() == [1, 2, 3]
+    Image.new("RGB", (32, 32)).save(tmp_path / "cifar10" / "train" / "loose.png")
+    with pytest.raises(UserError, match=r"must have its images as train/CLASS/\* .* has train/loose.png"):
+        catalog.load("cifar10")

@@ -71,6 +71,9 @@ BACKBONES: dict[str, Backbone] = {
     "cifar-quick": Backbone("CIFAR-10's quick network from scratch, 32×32, 64-d", 64,
                             lambda: Body(small.cifar_quick(), _HALF, _HALF, False, 64), seeded=True, smallest=32,
                             made_for=32, seconds_per_megapixel=0.2),
+    "resnet18-small": Backbone("ResNet-18 for small images from scratch, 512-d", 512,
+                               lambda: Body(small.small_resnet18(), _HALF, _HALF, False, 512), seeded=True,
+                               seconds_per_megapixel=12.0),
 }
 
 
@@ -145,7 +148,7 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
     """The spec for a data set whose images measure `native_size` pixels on their shorter side.
 
     Photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 and 192, as the papers' scales do;
-    raw pixels and the small CNN keep small images as they are, and networks made for one size get that.
+    raw pixels and small networks keep small images as they are, and networks made for one size get that.
     """
     check_backbone(backbone)
     photograph = native_size >= PHOTOGRAPH
@@ -154,7 +157,7 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
             size = BACKBONES[backbone].made_for
         elif backbone == "pixels":
             size = min(native_size, 32)
-        elif backbone == "cnn":
+        elif _is_seeded(backbone):
             size = min(native_size, 64)
         elif pooling == "rmac":
             size = 512 if photograph else 192

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from torch import Tensor, nn
+from torch.nn.functional import relu
 
 
 def small_cnn() -> nn.Module:
@@ -44,3 +45,34 @@ class _Gray(nn.Module):
 
     def forward(self, maps: Tensor) -> Tensor:
         return maps.mean(1, keepdim=True)
+
+
+class _Residual(nn.Module):
+    """Two 3×3 convolutions beside the identity, or beside a 1×1 one where the shape changes."""
+
+    def __init__(self, inputs: int, outputs: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(inputs, outputs, 3, stride, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(outputs)
+        self.second = nn.Conv2d(outputs, outputs, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(outputs)
+        self.shortcut: nn.Module = nn.Identity()
+        if stride > 1 or inputs != outputs:
+            self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+    def forward(self, maps: Tensor) -> Tensor:
+        inner = relu(self.first_norm(self.first(maps)))
+        return relu(self.second_norm(self.second(inner)) + self.shortcut(maps))
+
+
+def small_resnet18() -> nn.Module:
+    """ResNet-18 for small images: a 3×3 stem of stride 1 and no max-pool, (b, 3, s, s) → (b, 512, s/8, s/8).
+
+    K. He et al., CVPR 2016, with the stem of their CIFAR networks, as PSLR and ISIF train it.
+    """
+    blocks: list[nn.Module] = [nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
+    inputs = 64
+    for outputs in (64, 128, 256, 512):
+        blocks += [_Residual(inputs, outputs, 1 if outputs == inputs else 2), _Residual(outputs, outputs, 1)]
+        inputs = outputs
+    return nn.Sequential(*blocks)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import cache_folder, data_folder, existing_path
+from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.fashion_mnist import FashionMini, FashionMNIST
 from udml_core.data.sources.folder import LAYOUT, Folder
@@ -39,7 +40,7 @@ class Birds(Folder):
 
 def sources() -> list[Source]:
     """Every known data set, the embedded default first, whether or not it is there."""
-    known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), Birds()]
+    known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), Birds(), Cifar10()]
     names = {source.name for source in known}
     base = data_folder()
     if base is not None and base.is_dir():

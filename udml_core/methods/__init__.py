@@ -3,17 +3,20 @@
 from udml_core.errors import UserError
 from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
 from udml_core.methods.baselines import PCA, Frozen, Whiten
-from udml_core.methods.embedder import Embedder, Head, is_normalized
+from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
+from udml_core.methods.isif import ISIF
 from udml_core.methods.labeled import Angular, Triplet
+from udml_core.methods.nce import NCE
 from udml_core.methods.neighborhood import LMNN, NCA
 from udml_core.methods.nml import KML, ML, NML, PairMethod
 from udml_core.methods.plm import PLM
+from udml_core.methods.pslr import PSLR
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.methods.semi import APIT, APLLR, ISDML, LRML, SERAPH
 from udml_core.methods.ssdml import SSDML
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
-                                     NML, ML, KML, NCA, LMNN, Whiten, PCA, Frozen)
+                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Whiten, PCA, Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -28,6 +31,7 @@ def find_method(name: str) -> type[Method]:
     raise UserError(f"The method must be one of {', '.join(method.name for method in METHODS)}, got '{name}'.")
 
 
-__all__ = ["APIT", "APLLR", "ISDML", "KML", "LMNN", "LRML", "METHODS", "ML", "NCA", "NML", "PCA", "PLM", "RPML",
-           "SERAPH", "SRPML", "SSDML", "Angular", "Described", "Embedder", "Epoch", "Frozen", "Head", "Method",
-           "PairMethod", "Setting", "Shown", "State", "Triplet", "Whiten", "describe", "find_method", "is_normalized"]
+__all__ = ["APIT", "APLLR", "ISDML", "ISIF", "KML", "LMNN", "LRML", "METHODS", "ML", "NCA", "NCE", "NML", "PCA", "PLM",
+           "PSLR", "RPML", "SERAPH", "SRPML", "SSDML", "Angular", "Described", "Embedder", "Epoch", "Frozen", "Head",
+           "LatentHead", "Method", "PairMethod", "Setting", "Shown", "State", "Triplet", "Whiten", "describe",
+           "find_method", "is_normalized"]

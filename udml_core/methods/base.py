@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 from torch import Tensor
 
 from udml_core.backbones import Encoder
+from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Explanation
@@ -88,6 +89,16 @@ class Method(BaseModel, ABC):
     def views_needed(self) -> int:
         """Of how many augmented views of each training image `fit` needs the frozen features."""
         return 0
+
+    @property
+    def shares_batches(self) -> bool:
+        """Whether several processes can work on a batch together."""
+        return False
+
+    @property
+    def augmentation(self) -> Augmentation:
+        """How these views are made."""
+        return CROPS
 
     @property
     def positive_only(self) -> bool:

@@ -6,10 +6,13 @@ from typing import Literal
 
 from torch import Tensor
 
+from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.geometry import Grassmann
-from udml_core.methods.base import Setting
+from udml_core.methods.base import Method, Setting
 from udml_core.methods.baselines import check_directions, principal_directions
+from udml_core.methods.embedder import unit
+from udml_core.methods.network import Network
 
 Beginning = Literal["random", "pca"]
 
@@ -40,3 +43,17 @@ def check_encoder(trains: bool, setting: Setting) -> None:
     if trains and not setting.encoder.trainable:
         raise UserError(f"The backbone '{setting.encoder.spec.backbone}' has nothing to train. Set the field "
                         "'trains' to 'head', or choose another backbone.")
+
+
+def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
+                  beginning: Beginning) -> Network:
+    """The network that a method's linear head, and the encoder where that trains, begin as.
+
+    Raises:
+        UserError: the method's fields do not fit the features, or the encoder cannot train.
+    """
+    rows = unit(data.features)
+    method.check(*rows.shape)
+    check_encoder(method.trains_encoder, setting)
+    weight = first_projection(rows, dimension, beginning, setting.seed)
+    return Network(weight, setting.encoder if method.trains_encoder else None).to(setting.device).eval()

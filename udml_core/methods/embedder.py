@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import safetensors
@@ -21,6 +21,7 @@ from udml_core.errors import UserError
 from udml_core.losses.kernels import KernelName, kernel_of
 
 Array = np.ndarray[Any, Any]
+Representation = Literal["instance", "latent"]
 FEATURE_CHUNK = 16_384
 
 
@@ -104,6 +105,39 @@ class KernelHead(nn.Module):
         return {"kind": "kernel", "kernel": self.kernel, "scale": self.scale, "split": self.split}
 
 
+class LatentHead(nn.Module):
+    """Features (b, d) to unit embeddings (b, l) by PSLR: instance features x = unit(unit(f) · weight), or latent ones
+    z = unit(ReLU(x · latent)), its graph layer where each image's only neighbor is itself.
+
+    weight (d, l). latent (l, l). shown: which of the two the embedding is. A row of z can be zero, and then stays so.
+    """
+
+    weight: Tensor
+    latent: Tensor
+    normalized = True
+
+    def __init__(self, weight: Tensor, latent: Tensor, shown: Representation = "instance") -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+        self.register_buffer("latent", latent)
+        self.shown = shown
+
+    def forward(self, features: Tensor) -> Tensor:
+        rows = unit(unit(features) @ self.weight)
+        return rows if self.shown == "instance" else self.latent_of(rows)
+
+    def latent_of(self, instance: Tensor) -> Tensor:
+        """z (b, l) of x (b, l)."""
+        return unit((instance @ self.latent).relu())
+
+    def described(self) -> dict[str, Any]:
+        """What a file tells besides the tensors."""
+        return {"kind": "latent", "shown": self.shown, "normalized": self.normalized}
+
+
+AnyHead = Head | KernelHead | LatentHead
+
+
 class Embedder(nn.Module):
     """Images (b, c, s, s), 0–255, to embeddings (b, l) that are compared by Euclidean distance: where the head is
     `normalized` they are of unit length, and the order is the cosine's.
@@ -111,10 +145,10 @@ class Embedder(nn.Module):
     encoder: frozen and shared, or trained, in which case `trained` says so and its weights are stored with the head.
     """
 
-    def __init__(self, encoder: Encoder, head: Head | KernelHead | None = None, trained: bool = False) -> None:
+    def __init__(self, encoder: Encoder, head: AnyHead | None = None, trained: bool = False) -> None:
         super().__init__()
         self.encoder = encoder
-        self.head = head or Head()
+        self.head: AnyHead = head or Head()
         self.trained = trained
 
     def forward(self, images: Tensor) -> Tensor:
@@ -191,11 +225,13 @@ def _head_of(metadata: dict[str, str]) -> dict[str, Any]:
     return dict(json.loads(metadata.get("head", '{"kind": "linear", "normalized": true}')))
 
 
-def _read_head(described: dict[str, Any], tensors: dict[str, Tensor]) -> Head | KernelHead:
+def _read_head(described: dict[str, Any], tensors: dict[str, Tensor]) -> AnyHead:
     """A head from what a file tells of it."""
     match described:
         case {"kind": "linear", **rest}:
             return Head(tensors.get("head.weight"), tensors.get("head.offset"), **rest)
         case {"kind": "kernel", **rest}:
             return KernelHead(tensors["head.rows"], weight=tensors.get("head.weight"), **rest)
+        case {"kind": "latent", "shown": shown}:
+            return LatentHead(tensors["head.weight"], tensors["head.latent"], shown)
     raise ValueError(f"its head is {described}, which this version does not know")

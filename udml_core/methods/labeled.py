@@ -13,8 +13,8 @@ from torch import Tensor
 from udml_core.data.training import TrainingData
 from udml_core.losses.angular import angular_loss, triplet_loss
 from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_encoder, check_projection, first_projection
-from udml_core.methods.embedder import Embedder, unit
+from udml_core.methods.beginning import Beginning, check_projection, first_network
+from udml_core.methods.embedder import Embedder
 from udml_core.methods.few import FewLabels
 from udml_core.methods.network import Network, load_module, load_optimizer, module_state, optimizer_state
 from udml_core.sampling import cluster_triplets, generator
@@ -81,11 +81,7 @@ class LabeledOnly(FewLabels):
             yield Epoch(epoch, mean_curves(seen), network.embedder(setting.encoder), (), state)
 
     def _head_and_encoder(self, data: TrainingData, setting: Setting) -> Network:
-        rows = unit(data.features)
-        self.check(*rows.shape)
-        check_encoder(self.trains_encoder, setting)
-        weight = first_projection(rows, self.dimension, self.beginning, setting.seed)
-        return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
+        return first_network(self, data, setting, self.dimension, self.beginning)
 
     @abstractmethod
     def _loss(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

@@ -1,18 +1,19 @@
-"""Encoders in training, alone or with a linear head, and the state to go on exactly."""
+"""Encoders in training, alone or with a linear head, what they are given, and the state to go on exactly."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from udml_core.backbones import Encoder
+from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
-from udml_core.methods.embedder import Embedder, Head, unit
+from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
 
 EMBEDDED = 256
 """Images that pass the encoder at a time where no gradient is wanted."""
@@ -30,8 +31,15 @@ class Network(nn.Module):
         self.weight = nn.Parameter(weight.clone())
 
     def forward(self, given: Tensor) -> Tensor:
-        features = given if self.encoder is None else self.encoder(given)
+        features = given if self.encoder is None else self._encoded(given)
         return unit(unit(features) @ self.weight)
+
+    def _encoded(self, images: Tensor) -> Tensor:
+        """Features (b, d) float32; on a GPU the encoder computes in bfloat16 where that is safe."""
+        assert self.encoder is not None
+        with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda):
+            features: Tensor = self.encoder(images)
+        return features.float()
 
     def momentum_copy(self) -> Network:
         """A copy that `follow` moves; it never gets a gradient and always evaluates."""
@@ -47,12 +55,43 @@ class Network(nn.Module):
                 else:
                     own.copy_(its)
 
-    def embedder(self, frozen: Encoder) -> Embedder:
-        """What it is now, for embedding; training goes on without changing it."""
-        head = Head(self.weight.detach().clone())
+    def embedder(self, frozen: Encoder, head: AnyHead | None = None) -> Embedder:
+        """What it is now, with its own linear head or a given one; training goes on without changing it."""
+        head = head or Head(self.weight.detach().clone())
         if self.encoder is None:
             return Embedder(frozen, head)
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
+
+
+def embedded(network: Network, data: TrainingData, device: torch.device) -> Tensor:
+    """The training half without augmentation, (n, l), on the device."""
+    given = data.images if network.encoder is not None else data.features.__getitem__
+    return _in_parts(lambda rows: network(given(rows).to(device)), torch.arange(len(data)))
+
+
+def _in_parts(compute: Callable[[Tensor], Tensor], indices: Tensor) -> Tensor:
+    """What is computed of indices, without a gradient and `EMBEDDED` at a time."""
+    with torch.no_grad():
+        return torch.cat([compute(part) for part in indices.split(EMBEDDED)])
+
+
+def random_views(read: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
+                 whole: int | None = None, first: int = 0) -> Tensor:
+    """`count` random views of every image of a batch, those of a second draw below the first, on the images' device.
+
+    Args:
+        read: images (b, c, s, s), or without `augmentation` the features of kept views (b, v, d), of which different
+            ones are drawn.
+        whole: of how many images the batch is, where `read` is a part of it that begins at `first`: the draws are
+            always those of the whole batch.
+    """
+    whole, part = whole or len(read), slice(first, first + len(read))
+    if augmentation is not None:
+        draws = [augmentation.draw(whole, random)[part] for _ in range(count)]
+        return torch.cat([augmentation.apply(read, one) for one in draws])
+    chosen = torch.rand(whole, read.shape[1], generator=random).argsort(1)[part, :count].to(read.device)
+    rows = torch.arange(len(read), device=read.device)
+    return torch.cat([read[rows, one] for one in chosen.unbind(1)])
 
 
 class SGDRates(NamedTuple):
@@ -99,8 +138,7 @@ class EncoderInTraining:
         if not self.trains:
             return self.features(indices)
         self._encoder.eval()
-        with torch.no_grad():
-            found = torch.cat([self.features(part) for part in indices.split(EMBEDDED)])
+        found = _in_parts(self.features, indices)
         self._encoder.train(self._batch_norm)
         return found
 

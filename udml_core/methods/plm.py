@@ -12,16 +12,24 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from udml_core.data.augmentation import Augmentation
+from udml_core.data.augmentation import CROPS
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Proxies
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_encoder, check_projection, first_projection
+from udml_core.methods.beginning import Beginning, check_projection, first_network
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.network import EMBEDDED, Network, load_module, load_optimizer, module_state, optimizer_state
+from udml_core.methods.network import (
+    Network,
+    embedded,
+    load_module,
+    load_optimizer,
+    module_state,
+    optimizer_state,
+    random_views,
+)
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 
@@ -141,7 +149,7 @@ class PLM(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         student = self._network(data, setting)
         teacher = student.momentum_copy()
-        model = _Proxies(*self._first_proxies(_embedded(student, data, setting), setting.seed)).to(setting.device)
+        model = _Proxies(*self._first_proxies(embedded(student, data, setting.device), setting.seed)).to(setting.device)
         groups: list[dict[str, Any]] = [{"params": [*student.parameters()]}, {
             "params": [*model.parameters()], "lr": self.learning_rate * self.proxy_rate}]
         adam = torch.optim.Adam(groups, lr=self.learning_rate)
@@ -154,7 +162,7 @@ class PLM(Method):
             load_optimizer(adam, named, start)
         for epoch in range(done + 1, self.epochs + 1):
             random = generator(setting.seed, epoch)
-            points = _embedded(student, data, setting)
+            points = embedded(student, data, setting.device)
             neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self.group - 1)[1])
             student.train(self.batch_norm == "batch")
             batches = list(neighbor_batches(neighbors, min(self.batch, len(data)), random))
@@ -187,11 +195,7 @@ class PLM(Method):
                 "neighborhood loss": loss.neighborhood.item(), "admitted": hoods.members.float().mean().item()}
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
-        rows = unit(data.features)
-        self.check(*rows.shape)
-        check_encoder(self.trains_encoder, setting)
-        weight = first_projection(rows, self.dimension, self.beginning, setting.seed)
-        return Network(weight, setting.encoder if self.trains_encoder else None).to(setting.device).eval()
+        return first_network(self, data, setting, self.dimension, self.beginning)
 
     def _first_proxies(self, points: Tensor, seed: int) -> tuple[Tensor, Tensor]:
         """Random training embeddings (c, l), none twice while there are enough, and the plain local PCA at each
@@ -210,12 +214,8 @@ class PLM(Method):
 
     def _views(self, data: TrainingData, batch: Tensor, setting: Setting, random: torch.Generator) -> Tensor:
         """Two random views of every image, the second ones below the first: images, or features of kept views."""
-        if self.trains_encoder:
-            images, augment = data.images(batch).to(setting.device), Augmentation()
-            return torch.cat([augment(images, random), augment(images, random)])
-        kept = data.view_features(batch)
-        chosen = torch.rand(kept.shape[:2], generator=random).argsort(1)[:, :2]
-        return torch.cat([kept[torch.arange(len(kept)), one] for one in chosen.unbind(1)]).to(setting.device)
+        read = data.images(batch) if self.trains_encoder else data.view_features(batch)
+        return random_views(read.to(setting.device), 2, random, CROPS if self.trains_encoder else None)
 
 
 class _Proxies(nn.Module):
@@ -244,13 +244,3 @@ class _Proxies(nn.Module):
         if not len(self.places):
             return ()
         return (Proxies(unit(self.places.detach()).clone(), self.directions.detach().clone()),)
-
-
-def _embedded(network: Network, data: TrainingData, setting: Setting) -> Tensor:
-    """The training half without augmentation, (n, l), on the device."""
-    parts = []
-    with torch.no_grad():
-        for rows in torch.arange(len(data)).split(EMBEDDED):
-            given = data.features[rows] if network.encoder is None else data.images(rows)
-            parts.append(network(given.to(setting.device)))
-    return torch.cat(parts)
