@@ -113,8 +113,10 @@ class PLM(Method):
     beginning: Beginning = "pca"
     """Where the projection starts: the principal components, or a random subspace."""
 
-    batch_norm: Literal["frozen", "batch"] = "frozen"
-    """Whether batch normalization keeps its pretrained statistics or follows the batches."""
+    batch_norm: Literal["frozen", "batch"] = "batch"
+    """Whether batch normalization keeps its pretrained statistics or follows the batches, where the encoder trains.
+    Measured on birds at 64 pixels: with frozen ones recall@1 falls from 48 to 28 within five epochs, as the weights
+    move away from them."""
 
     @property
     def trains_encoder(self) -> bool:
