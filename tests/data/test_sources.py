@@ -137,6 +137,7 @@ def test_a_smaller_sample_lies_within_a_larger_one() -> None:
 
 def test_cifar10_has_the_authors_division_and_its_classes_below_it(tmp_path: Path,
                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_DATA", raising=False)
     assert "UDML_DATA, which is not set" in str(catalog.find("cifar10").missing())
     monkeypatch.setenv("UDML_DATA", str(tmp_path))
     for number, (half, name) in enumerate([("train", "dog"), ("train", "cat"), ("train", "dog"), ("test", "cat")]):
