@@ -15,7 +15,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
 from pages.parts.ego import show_ego
 from pages.parts.figures import lines, table_behind
-from pages.parts.gallery import gallery, mark_of, tile_of
+from pages.parts.gallery import gallery, just_picked, mark_of, tile_of
 from pages.parts.labels import gamma_slider, given_now, graph_of_run
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.maps import UNITS, covering_map, distortion
@@ -161,7 +161,7 @@ def halves(looked: Looked, part: views.Part) -> int | None:
                      for row, value in zip(rows[places].tolist(), values[places].tolist(), strict=True)]
             clicks.append(gallery(looked.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
     truths(looked, part)
-    return next((one for one in clicks if one is not None), None)
+    return just_picked(clicks)
 
 
 def truths(looked: Looked, part: views.Part) -> None:
@@ -256,7 +256,7 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     near = looked.graph.images[part.rows[part.neighbors[0]]]
     share([Download("The neighbors as a table", "affinities.csv", "text/csv", lambda: table_file(
         looked.dataset, near, {"before": part.before[0], "after": part.after[0]}))], "affinity")
-    clicked = next((one for one in clicks if one is not None), None)
+    clicked = just_picked(clicks)
     if clicked is not None:
         into_address("picked", str(clicked))
         st.rerun(scope="fragment")

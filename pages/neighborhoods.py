@@ -16,7 +16,7 @@ from pages.parts.choosing import chosen_run, in_address, into_address, number_in
 from pages.parts.figures import table_behind
 from pages.parts.flat import because, contours, direction_images, flat_picture, heat_picture, quality_bars, show_split
 from pages.parts.form import slider_range
-from pages.parts.gallery import Mark, gallery, mark_of, tile_of
+from pages.parts.gallery import Mark, gallery, just_picked, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_retrieval, opened_split, told
 from pages.parts.maps import UNITS, colorings, covering_map, distortion
 from pages.parts.proxies import explore_proxies, proxies_of
@@ -45,7 +45,7 @@ CLICKS = {"second": "compares with it", "first": "looks at it"}
 class Looked:
     """What is looked at: a run's embedding, the first image (one of the data set, or one from outside), its nearest.
 
-    index: −1 for an image from outside. image: None for one of the data set.
+    index: −1 for an image from outside. name, image: what it is called, and itself.
     """
 
     run: Run
@@ -58,7 +58,7 @@ class Looked:
 
     @property
     def near(self) -> Array:
-        """The data set positions of its nearest, by cosine."""
+        """The data set positions of its nearest."""
         return self.around.rows[1:]
 
     @cached_property
@@ -183,7 +183,7 @@ def candidates(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int |
         "Rank": np.arange(1, len(members) + 1), "Image": [looked.dataset.caption(int(one)) for one in images],
         "Member": members, "Worst quality at its test, %": worst, "Its quality in the final flat, %": quality,
         "Off the flat": views.coordinates(looked.around, hoods)[1].round(4)}))
-    return next((one for one in clicks if one is not None), None)
+    return just_picked(clicks)
 
 
 def meanings(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | None:
@@ -197,7 +197,7 @@ def meanings(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | N
                                                           hoods.basis[0], SIDES), 1):
         clicks.append(direction_images(looked.dataset, looked.near[along.places], along, number, "neighborhood",
                                        looked.index, second))
-    return next((one for one in clicks if one is not None), None)
+    return just_picked(clicks)
 
 
 def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geometry, second: int,
@@ -254,7 +254,7 @@ def rankings(looked: Looked, similar: Array, second: int) -> int | None:
                                   second, 360))
     st.caption("Arrows: how many places an image rises or falls against the cosine's order."
                + (" ✓ it is of the image's class, ✕ it is not." if looked.same is not None else ""))
-    return next((one for one in clicks if one is not None), None)
+    return just_picked(clicks)
 
 
 def heat_map(looked: Looked, geometry: views.Geometry) -> None:
@@ -324,7 +324,7 @@ def explore(run_id: str, which: Which) -> None:
     share([Download("The nearest as a table", "neighborhood.csv", "text/csv", lambda: table_file(
         dataset, looked.near, {"similarity": similar, "cosine rank": np.arange(1, len(similar) + 1)}))],
           "neighborhood")
-    clicked = next((one for one in clicks if one is not None), None)
+    clicked = just_picked(clicks)
     first = clicked if picked is None and click == "first" else picked
     if first is not None:
         look_at(first)

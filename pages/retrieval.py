@@ -9,7 +9,7 @@ from pages.parts.asking import Mode, ask, asked_now, bring_images, chosen_mode, 
 from pages.parts.choosing import chosen_run, into_address
 from pages.parts.failures import failures
 from pages.parts.filtering import chosen_filter
-from pages.parts.gallery import Mark, Tile, gallery, mark_of, tile_of
+from pages.parts.gallery import Mark, Tile, gallery, just_picked, mark_of, tile_of
 from pages.parts.loading import opened_retrieval, told
 from pages.parts.sharing import Download, share, table_file
 from udml_core.exporting import embeddings_file
@@ -145,7 +145,7 @@ def search(opened: Retrieval) -> None:
 
 def ask_with(opened: Retrieval, clicks: list[int | None], mode: Mode) -> None:
     """Make an image that was just picked part of the query, and show what it finds."""
-    clicked = next((one for one in clicks if one is not None), None)
+    clicked = just_picked(clicks)
     if clicked is not None:
         ask(asked_now(opened).with_image(clicked, mode))
         st.session_state["next-view"] = SEARCH

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -44,6 +44,11 @@ def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> T
     """An image under its class, or under its name where it has none; a badge takes that place."""
     name = dataset.names[index] if dataset.labels is None else dataset.class_names[dataset.labels[index]]
     return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
+
+
+def just_picked(clicks: Iterable[int | None]) -> int | None:
+    """The image that was just picked in one of several galleries or maps, None where none was."""
+    return next((one for one in clicks if one is not None), None)
 
 
 def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104, chosen: int | None = None,

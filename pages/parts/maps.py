@@ -21,7 +21,7 @@ from pages.parts.analyses import (
 from pages.parts.browser import Array
 from pages.parts.choosing import in_address, into_address, number_in_address
 from pages.parts.columns import column_color, kept_columns
-from pages.parts.gallery import gallery, gallery_selection, mark_of, tile_of
+from pages.parts.gallery import gallery, gallery_selection, just_picked, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
 from pages.parts.scatter import Color, Layout
 from pages.parts.selection import Selection
@@ -284,7 +284,7 @@ def selected_images(dataset: Dataset, held: Selection, key: str) -> int | None:
 
 def go_to(clicks: Iterable[int | None]) -> None:
     """Make an image that was just picked anywhere the picked one."""
-    clicked = next((one for one in clicks if one is not None), None)
+    clicked = just_picked(clicks)
     if clicked is not None:
         into_address("picked", str(clicked))
         st.rerun(scope="fragment")

@@ -9,7 +9,7 @@ from pages.parts.asking import look_at
 from pages.parts.browser import Array
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.flat import direction_images
-from pages.parts.gallery import gallery, tile_of
+from pages.parts.gallery import gallery, just_picked, tile_of
 from pages.parts.loading import opened_dataset, told
 from pages.parts.maps import UNITS, colorings, covering_map
 from pages.parts.scatter import scatter
@@ -78,7 +78,7 @@ def explore_proxies(run_id: str) -> None:
     for number, along in enumerate(views.along_directions(embedding[near[chosen]], proxies.places[chosen],
                                                           proxies.directions[chosen], SIDES), 1):
         clicks.append(direction_images(dataset, near[chosen][along.places], along, number, "proxy"))
-    wanted = next((one for one in clicks if one is not None), None)
+    wanted = just_picked(clicks)
     if wanted is not None:
         look_at(wanted)
         st.rerun(scope="app")

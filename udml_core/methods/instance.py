@@ -40,7 +40,7 @@ from udml_core.sampling import generator
 Curves = dict[str, Tensor]
 
 
-class Objective(nn.Module):
+class Objective(nn.Module, ABC):
     """The loss of a batch's instance features, and what is learnt or remembered beside the network."""
 
     def begin(self, network: Network, data: TrainingData) -> None:
@@ -51,6 +51,7 @@ class Objective(nn.Module):
         order = torch.randperm(images, generator=random)
         yield from order[: images - images % size].split(size)
 
+    @abstractmethod
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         """The batch's loss () and curves.
 
@@ -58,7 +59,6 @@ class Objective(nn.Module):
             instance: unit rows (views·m, l), first views above second ones. batch: (m,) positions, on the CPU.
             random: for noise; the same in every process.
         """
-        raise NotImplementedError
 
     def remember(self, instance: Tensor, batch: Tensor) -> None:
         """After a step, the instance features that it was made with."""
