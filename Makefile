@@ -11,8 +11,9 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
+# A process a core, each with one thread; a file's tests share what they train.
 test: dev
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 check: dev
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
-"""Every test has caches and runs of its own."""
+"""The tests have caches of their own, and every test has runs of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,15 @@ settings.register_profile("ours", deadline=None)  # a slow machine is no fault
 settings.load_profile("ours")
 
 
-@pytest.fixture(scope="session")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="session", autouse=True)
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Features and scans, computed once for the whole session."""
-    return tmp_path_factory.mktemp("cache")
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(folder))
+        yield folder
 
 
 @pytest.fixture(autouse=True)
-def own_folders(shared_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(shared_cache))
+def own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))

@@ -39,11 +39,9 @@ Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(scope="module")
-def finished(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(tmp_path_factory.mktemp("runs"), select="validation",
-                      fields={"dimension": 16, "epochs": 2, "steps": 3, "n_neighbors": 30})
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return worked(tmp_path_factory.mktemp("runs"), select="validation",
+                  fields={"dimension": 16, "epochs": 2, "steps": 3, "n_neighbors": 30})
 
 
 @pytest.fixture

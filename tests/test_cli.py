@@ -30,10 +30,8 @@ def command(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def run(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(tmp_path_factory.mktemp("runs"))
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return worked(tmp_path_factory.mktemp("runs"))
 
 
 def said(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str) -> tuple[int, str, str]:

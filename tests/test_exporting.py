@@ -18,10 +18,8 @@ from udml_core.runs import Run
 
 
 @pytest.fixture(scope="module")
-def run(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(tmp_path_factory.mktemp("runs"))
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return worked(tmp_path_factory.mktemp("runs"))
 
 
 def test_export_holds_what_is_needed_to_embed_elsewhere(run: Run, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -16,10 +14,8 @@ from udml_core.tasks import Status
 
 
 @pytest.fixture(scope="module")
-def run(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(tmp_path_factory.mktemp("runs"))
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return worked(tmp_path_factory.mktemp("runs"))
 
 
 @pytest.mark.parametrize("which", ["initial", "final"])
@@ -133,11 +129,9 @@ def test_the_history_ends_as_the_atlas_does_where_the_sample_is_the_test_half(ru
 
 
 @pytest.fixture(scope="module")
-def by_distance(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def by_distance(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A run whose embeddings are of any length."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(tmp_path_factory.mktemp("runs"), method="nml", fields={"dimension": 8, "epochs": 1})
+    return worked(tmp_path_factory.mktemp("runs"), method="nml", fields={"dimension": 8, "epochs": 1})
 
 
 def test_where_embeddings_are_not_of_unit_length_the_distance_is_shown(by_distance: Run, run: Run) -> None:

@@ -43,6 +43,18 @@ class App:
                               capture_output=True, text=True, timeout=240, check=False)
 
 
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder that a module's tests share."""
+    return tmp_path_factory.mktemp("places")
+
+
+@pytest.fixture
+def own_places(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The app's runs are those of the module."""
+    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+
+
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     home = tmp_path_factory.mktemp("app")

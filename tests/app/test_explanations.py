@@ -23,31 +23,17 @@ from udml_core.runs import Run
 from udml_core.views import clusters, triplets
 
 PAGES = ("clusters", "triplets")
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("explanations")
-
-
-@pytest.fixture(autouse=True)
-def own_places(places: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(shared_cache))
-    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+def run(places: Path) -> Run:
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 2, "alpha": 40.0})
 
 
 @pytest.fixture(scope="module")
-def run(places: Path, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(places / "runs", fields={"dimension": 16, "epochs": 2, "alpha": 40.0})
-
-
-@pytest.fixture(scope="module")
-def frozen(places: Path, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(places / "frozen", method="frozen")
+def frozen(places: Path) -> Run:
+    return worked(places / "frozen", method="frozen")
 
 
 @pytest.fixture

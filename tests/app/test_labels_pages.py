@@ -24,32 +24,18 @@ from udml_core.views import labels
 
 SMALL = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
 PAGES = ("labels", "affinity")
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("labels")
-
-
-@pytest.fixture(autouse=True)
-def own_places(places: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(shared_cache))
-    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+def run(places: Path) -> Run:
+    worked(places / "runs", method="ssdml", fields=SMALL | {"orthogonal": False}, labels_per_class=2)
+    return worked(places / "runs", method="ssdml", fields=SMALL, labels_per_class=2)
 
 
 @pytest.fixture(scope="module")
-def run(places: Path, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        worked(places / "runs", method="ssdml", fields=SMALL | {"orthogonal": False}, labels_per_class=2)
-        return worked(places / "runs", method="ssdml", fields=SMALL, labels_per_class=2)
-
-
-@pytest.fixture(scope="module")
-def frozen(places: Path, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(places / "runs", method="frozen")
+def frozen(places: Path) -> Run:
+    return worked(places / "runs", method="frozen")
 
 
 @pytest.fixture(autouse=True)

@@ -19,23 +19,12 @@ from udml_core.explanations import Proxies
 from udml_core.runs import Run
 from udml_core.views import neighborhoods as views
 
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("neighborhoods")
-
-
-@pytest.fixture(autouse=True)
-def own_places(places: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(shared_cache))
-    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")
-def run(places: Path, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(places / "runs", method="plm", fields={"dimension": 16, "epochs": 2, "proxies": 12, "views": 2})
+def run(places: Path) -> Run:
+    return worked(places / "runs", method="plm", fields={"dimension": 16, "epochs": 2, "proxies": 12, "views": 2})
 
 
 def similarity_shown(text: str) -> float:

@@ -9,25 +9,19 @@ import pytest
 
 from pages.parts import loading
 from tests.app.opening import opened, texts
-from tests.running import write_digits
-from udml_core import worker
+from tests.running import worked, write_digits
 from udml_core.data import catalog
-from udml_core.jobs import plan
-from udml_core.runs import Run, create
+from udml_core.runs import Run
 
 PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
          "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
 
 
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pages")
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(autouse=True)
-def own_places(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(places / "cache"))
-    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+def no_further_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UDML_DATA", raising=False)
 
 
@@ -36,25 +30,14 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
 
 
-def small_run(places: Path, **fields: object) -> Run:
-    spec = plan(catalog.load("digits"), "rpml", {"dimension": 16, "epochs": 2, **fields}, "pixels", split="seen")
-    run = create(spec, places / "runs")
-    worker.work(run)
-    return run
-
-
 @pytest.fixture(scope="module")
 def done(places: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(places / "cache"))
-        return small_run(places)
+    return worked(places / "runs")
 
 
 @pytest.fixture(scope="module")
 def failed(places: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(places / "cache"))
-        return small_run(places, epsilon=1.0)
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 2, "epsilon": 1.0})
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -20,23 +20,12 @@ from udml_core.explanations import Pairs
 from udml_core.runs import Run, list_runs
 from udml_core.views import pairs as views
 
-
-@pytest.fixture(scope="module")
-def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("pairs")
-
-
-@pytest.fixture(autouse=True)
-def own_places(places: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("UDML_CACHE", str(shared_cache))
-    monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
+pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")
-def run(places: Path, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(places / "runs", method="nml", fields={"dimension": 6, "epochs": 2}, most_pairs=3000)
+def run(places: Path) -> Run:
+    return worked(places / "runs", method="nml", fields={"dimension": 6, "epochs": 2}, most_pairs=3000)
 
 
 @pytest.fixture

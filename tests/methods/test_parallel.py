@@ -48,10 +48,9 @@ def one_of_two(rank: int, folder: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def two_processes(shared_cache: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("two")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
         patch.setenv("OMP_NUM_THREADS", "1")
         for name in CASES:
             given(method_of(name)[1])

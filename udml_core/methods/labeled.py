@@ -16,7 +16,7 @@ from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
 from udml_core.methods.beginning import Beginning, check_projection, first_network
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.few import FewLabels
-from udml_core.methods.network import Network, load_module, load_optimizer, module_state, optimizer_state
+from udml_core.methods.network import Network, load_module, load_optimizer, module_state, optimizer_state, rows_at
 from udml_core.sampling import cluster_triplets, generator
 
 
@@ -69,7 +69,8 @@ class LabeledOnly(FewLabels):
                 images, local = torch.unique(batch, return_inverse=True)
                 given = data.features[images] if network.encoder is None else data.images(images)
                 embedded = network(given.to(setting.device))
-                loss = self._loss(*(embedded[part] for part in local.to(setting.device).unbind(1))) / len(batch)
+                triplet = (rows_at(embedded, part) for part in local.to(setting.device).unbind(1))
+                loss = self._loss(*triplet) / len(batch)
                 sgd.zero_grad(set_to_none=True)
                 loss.backward()
                 sgd.step()

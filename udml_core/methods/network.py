@@ -75,6 +75,12 @@ def _in_parts(compute: Callable[[Tensor], Tensor], indices: Tensor) -> Tensor:
         return torch.cat([compute(part) for part in indices.split(EMBEDDED)])
 
 
+def rows_at(features: Tensor, indices: Tensor) -> Tensor:
+    """features[indices], with a gradient that is the same every time. That of indexing adds up what comes to a row in
+    whichever order the threads arrive."""
+    return features.index_select(0, indices)
+
+
 def random_views(read: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
                  whole: int | None = None, first: int = 0) -> Tensor:
     """`count` random views of every image of a batch, those of a second draw below the first, on the images' device.

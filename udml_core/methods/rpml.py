@@ -29,7 +29,7 @@ from udml_core.losses.angular import (
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
 from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.network import EncoderInTraining, SGDRates
+from udml_core.methods.network import EncoderInTraining, SGDRates, rows_at
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
 PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "
@@ -236,7 +236,7 @@ class SRPML(AuthorityMethod):
                     progress = optimizer.step(objective, progress)
                 point, step = progress.point, progress.step
                 seen.append((batch[local], objective(point)))
-                anchor, positive, negative = (features[part] for part in local.to(setting.device).unbind(1))
+                anchor, positive, negative = (rows_at(features, part) for part in local.to(setting.device).unbind(1))
                 loss = weighted_angular_loss(anchor, positive, negative, point[0], point[1], self.alpha, self.weight)
                 network.step(loss / len(local))
                 setting.report(min(1.0, (position + 1) / batches))

@@ -35,6 +35,7 @@ from udml_core.losses.metrics import (
 from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.few import Partitioned, check_neighbors
+from udml_core.methods.network import rows_at
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator
 
@@ -108,8 +109,8 @@ class PairMetric(Partitioned):
                     images, local = torch.unique(torch.cat(batch), return_inverse=True)
                     pairs = local.to(setting.device).split([len(part) for part in batch])
                     mapped = network.features(images) @ root
-                    similar, dissimilar, edges = ((mapped[one[:, 0]] - mapped[one[:, 1]]).square().sum(1)
-                                                  for one in pairs)
+                    similar, dissimilar, edges = (
+                        (rows_at(mapped, one[:, 0]) - rows_at(mapped, one[:, 1])).square().sum(1) for one in pairs)
                     loss = self._loss(similar, dissimilar, edges, float(kept["dissimilar"]))
                     network.step(loss)
                     seen.append({"loss": loss.item()})

@@ -23,7 +23,7 @@ from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
 from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.few import Partitioned, check_neighbors, pretrained
-from udml_core.methods.network import EncoderInTraining, SGDRates
+from udml_core.methods.network import EncoderInTraining, SGDRates, rows_at
 from udml_core.neighbors import nearest
 from udml_core.sampling import affinity_triplets, generator
 
@@ -167,7 +167,7 @@ class SSDML(Partitioned):
         for _ in range(self.steps):
             progress = optimizer.step(objective, progress)
         (projection,) = progress.point
-        anchor, positive, negative = (features[part] for part in rows.unbind(1))
+        anchor, positive, negative = (rows_at(features, part) for part in rows.unbind(1))
         network.step(smooth_angular_loss(anchor, positive, negative, projection, self.alpha, self.scale))
         return projection, progress.step, objective((projection,))
 
