@@ -7,7 +7,7 @@ files (Debian: dataset-fashion-mnist) makes the same bytes again. Fashion-MNIST 
 import numpy as np
 
 from udml_core.data.places import ASSETS
-from udml_core.data.sources.fashion_mnist import FashionMNIST
+from udml_core.data.sources.idx import FashionMNIST
 
 TRAIN, TEST = 500, 100
 

@@ -1,4 +1,4 @@
-"""The idx files of Fashion-MNIST, whole and broken in every way that a download breaks them."""
+"""The idx files of MNIST and Fashion-MNIST, whole and broken in every way that a download breaks them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from udml_core.data import catalog
-from udml_core.data.sources import fashion_mnist
-from udml_core.data.sources.fashion_mnist import PARTS, FashionMNIST, read_idx
+from udml_core.data.sources.idx import FashionMNIST, read_idx
 from udml_core.errors import UserError
 
 DIGITS = load_digits().images.astype(np.uint8)
@@ -57,11 +56,11 @@ def test_a_broken_file_is_named(kind: str, tmp_path: Path) -> None:
 
 def test_the_files_are_looked_for_below_udml_data_and_their_absence_says_so(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fashion_mnist, "DEBIAN_FOLDER", tmp_path / "nowhere")
+    monkeypatch.setattr(FashionMNIST, "installed", tmp_path / "nowhere")
     monkeypatch.setenv("UDML_DATA", str(tmp_path))
     place = tmp_path / "fashion-mnist"
     place.mkdir()
-    for count, part in zip((12, 8), PARTS, strict=True):
+    for count, part in zip((12, 8), FashionMNIST.parts, strict=True):
         assert "were looked for in" in str(FashionMNIST().missing())
         with pytest.raises(UserError, match="apt install dataset-fashion-mnist"):
             catalog.load("fashion-mnist")
@@ -71,3 +70,28 @@ def test_the_files_are_looked_for_below_udml_data_and_their_absence_says_so(
     assert dataset.labels is not None
     assert dataset.labels.tolist() == [*range(10), 0, 1, *range(8)]
     np.testing.assert_array_equal(dataset.official_test, np.arange(20) >= 12)
+
+
+def test_the_digits_of_the_test_half_alone_have_no_official_halves(tmp_path: Path,
+                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_DATA", str(tmp_path))
+    for name in ("mnist", "mnist-t10k"):
+        assert f"looked for in {name}/" in str(catalog.find(name).missing())
+        (tmp_path / name).mkdir()
+        for kind, values in (("images-idx3", DIGITS[:20]), ("labels-idx1", np.arange(20, dtype=np.uint8) % 10)):
+            (tmp_path / name / f"t10k-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
+    assert catalog.find("mnist").missing()
+    dataset = catalog.load("mnist-t10k")
+    assert dataset.official_test is None
+    assert dataset.labels is not None
+    assert [dataset.class_names[label] for label in dataset.labels[:3]] == ["0", "1", "2"]
+
+
+@pytest.mark.data
+def test_there_are_ten_thousand_digits() -> None:
+    source = catalog.find("mnist-t10k")
+    if source.missing():
+        pytest.skip(str(source.missing()))
+    dataset = catalog.load("mnist-t10k")
+    assert dataset.labels is not None
+    assert np.bincount(dataset.labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]

@@ -12,7 +12,7 @@ from PIL import Image
 
 from tests.running import write_digits
 from udml_core.data import catalog
-from udml_core.data.sources.fashion_mnist import FashionMNIST, read_idx
+from udml_core.data.sources.idx import FashionMNIST, read_idx
 from udml_core.data.splits import default_split, fixed_sample, holdout, make_split
 from udml_core.errors import UserError
 

@@ -12,8 +12,9 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import cache_folder, data_folder, existing_path
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
-from udml_core.data.sources.fashion_mnist import FashionMini, FashionMNIST
+from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
 from udml_core.data.sources.listing import ENDINGS, is_hidden
 from udml_core.data.sources.source import Source
 from udml_core.data.storage import replace_text
@@ -40,7 +41,7 @@ class Birds(Folder):
 
 def sources() -> list[Source]:
     """Every known data set, the embedded default first, whether or not it is there."""
-    known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), Birds(), Cifar10()]
+    known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), MNIST(), MNISTTest(), Birds(), Cifar10()]
     names = {source.name for source in known}
     base = data_folder()
     if base is not None and base.is_dir():
