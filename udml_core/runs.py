@@ -32,7 +32,7 @@ from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
 from udml_core.data.storage import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
-from udml_core.methods import Embedder, Method, find_method
+from udml_core.methods import Embedder, Method, find_method, is_normalized
 from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
@@ -311,6 +311,10 @@ class Run(Task):
     def embeddings(self, which: Literal["initial", "final"]) -> Array:
         """(n, l) float32 of all images, memory-mapped."""
         return read_array(self._embeddings_path(which), mapped=True)
+
+    def is_normalized(self, which: Literal["initial", "final"]) -> bool:
+        """Whether they are of unit length, so that the order by distance is the cosine's."""
+        return is_normalized(self.initial_embedder_path if which == "initial" else self.embedder_path)
 
     def _embeddings_path(self, which: Literal["initial", "final"]) -> Path:
         return self.folder / ("embeddings.npy" if which == "final" else "embeddings-initial.npy")
