@@ -137,7 +137,8 @@ def next_pair(run: Run, dataset: Dataset, given: PairSet, hinge: Hinge) -> Pair 
         now.asked = None
     place = views.first_unasked(now.stream, known) if now.of == of else None
     if now.asked is None and place is None:
-        now.stream, now.of = stream_of(run, hinge, known), of
+        found = candidates(str(run.folder))
+        now.stream, now.of = views.informative_pairs(found, hinge.bias, hinge.margin, AHEAD, known)[0], of
         place = views.first_unasked(now.stream, known)
     if now.asked is None and place is not None:
         first, second = now.stream[place].tolist()
@@ -146,14 +147,12 @@ def next_pair(run: Run, dataset: Dataset, given: PairSet, hinge: Hinge) -> Pair 
     return now.asked
 
 
-def stream_of(run: Run, hinge: Hinge, known: Array) -> Array:
-    """Pairs (s, 2) of a run's training images that are worth asking."""
+@st.cache_resource(max_entries=8, show_spinner="Looking for pairs worth asking …")
+def candidates(folder: str) -> views.Candidates:
+    """Pairs of a run's training images that may be asked about; the sliders only put them in another order."""
+    run = find_run(folder, runs_folder())
     train = opened_split(run).train
-    among = train[:: -(-len(train) // MOST_LOOKED)]
-    done = PairSet(known, np.zeros(len(known), dtype=bool)).within(among).pairs
-    with st.spinner("Looking for pairs worth asking …"):
-        found, _ = views.informative_pairs(run.embeddings("final")[among], hinge.bias, hinge.margin, AHEAD, done)
-    return among[found]
+    return views.candidates(run.embeddings("final"), train[:: -(-len(train) // MOST_LOOKED)])
 
 
 def question(dataset: Dataset, given: PairSet, pair: Pair) -> None:
