@@ -108,11 +108,7 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
     given = read_pairs(pairs_file, data) if pairs_file else GivenPairs(data).read() if given_pairs else None
     spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
                      device, select, labels, labels_per_class, pairs, given)
-    run = jobs.submit(spec, _root(root), given)
-    typer.echo(f"run {run.id} in {run.folder}", err=True)
-    if wait:
-        _follow(run, _root(root))
-    _report_run(run, as_json, must_be_done=wait)
+    _start(jobs.submit(spec, _root(root), given), wait, as_json)
 
 
 @app.command()
@@ -142,6 +138,29 @@ def resume(run: RunName, wait: Annotated[bool, typer.Option(help="Follow the run
     if wait:
         _follow(found, found.folder.parent)
     _report_run(found, as_json, must_be_done=wait)
+
+
+@app.command(name="continue")
+def continue_(run: RunName,
+              pairs_file: Annotated[Path | None, typer.Option(metavar="CSV", help="The further pairs: columns first, "
+                                                              "second (an image's name or number), same.")] = None,
+              given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Those given in the app that the run has "
+                                                        "not learnt from yet.")] = False,
+              settings: Annotated[list[str] | None, typer.Option(
+                  "--set", metavar="FIELD=VALUE",
+                  help=f"Of {', '.join(jobs.CHANGEABLE)}; epochs is 1 unless told.")] = None,
+              device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
+              wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
+              root: Root = None, as_json: Json = False) -> None:
+    """Train on with further pairs where a finished run of NML, ML or KML ended: a new run, and the old one stays."""
+    earlier = find_run(run, _root(root))
+    data = earlier.dataset(_progress())
+    if pairs_file is None and not given_pairs:
+        raise UserError("A run is continued with further pairs. Name a file of them with --pairs-file, or take those "
+                        "given in the app with --given-pairs.")
+    further = read_pairs(pairs_file, data) if pairs_file else earlier.further(GivenPairs(data).read())
+    spec = jobs.plan_continuation(earlier, data, further, _parsed(settings or []), device)
+    _start(jobs.submit(spec, earlier.folder.parent, further), wait, as_json)
 
 
 @app.command()
@@ -302,6 +321,14 @@ def _summary(run: Run) -> dict[str, Any]:
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
             "evaluation": run.evaluation()}
+
+
+def _start(run: Run, wait: bool, as_json: bool) -> None:
+    """Say which run was begun, and follow it to its end where that is asked for."""
+    typer.echo(f"run {run.id} in {run.folder}", err=True)
+    if wait:
+        _follow(run, run.folder.parent)
+    _report_run(run, as_json, must_be_done=wait)
 
 
 def _report_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:

@@ -17,6 +17,7 @@ from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.runs import UNSEEN
 from pages.parts.sharing import Download, share
 from pages.parts.two_images import two_images
+from udml_core import jobs
 from udml_core.data.dataset import Dataset
 from udml_core.data.pairs import GivenPairs, PairSet, pairs_file
 from udml_core.methods import NML, find_method
@@ -122,6 +123,8 @@ def explore_giving(run_id: str) -> None:
         else:
             question(dataset, given, pair)
     lead_to_training(run, given)
+    if find_method(run.spec().method).supervision == "pairs":
+        lead_to_continuing(run, dataset, given)
     if len(given):
         list_of_given(dataset, given)
     share([Download("Given pairs (CSV)", "given-pairs.csv", "text/csv", lambda: pairs_file(given, dataset))]
@@ -192,6 +195,27 @@ def lead_to_training(run: Run, given: PairSet) -> None:
     st.page_link("pages/train.py", label=f"Train {method.title} with these pairs", icon=":material/model_training:",
                  query_params={"dataset": spec.dataset, "method": method.name, "pairs": "given",
                                "backbone": spec.encoder.backbone, "split": spec.split})
+
+
+def lead_to_continuing(run: Run, dataset: Dataset, given: PairSet) -> None:
+    """The button that trains this run on with what it has not learnt from yet, as a new run."""
+    further = run.further(given)
+    inside = further.within(opened_split(run).train)
+    same = int(inside.same.sum())
+    if not 0 < same < len(inside):
+        st.caption("Continuing this run needs further pairs of each kind, of images of its training half, that it has "
+                   f"not learnt from yet; so far {same} the same and {len(inside) - same} different.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        epochs = st.number_input("Epochs", 1, 100, 1, width=130, key="giving-epochs",
+                                 help="Each draws 10,000 of the further pairs, half of either kind. Many of them on "
+                                      "few pairs forget what was learnt before.")
+        pressed = st.button(f"Continue this run with the {len(inside):,} further pairs", icon=":material/resume:",
+                            key="giving-continue", help="A new run starts where this one ended; this one stays.")
+    if pressed:
+        begun = jobs.submit(jobs.plan_continuation(run, dataset, further, {"epochs": epochs}), run.folder.parent,
+                            further)
+        st.switch_page("pages/runs.py", query_params={"run": begun.id})
 
 
 def list_of_given(dataset: Dataset, given: PairSet) -> None:
