@@ -23,6 +23,7 @@ from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName
 from udml_core.errors import UserError
+from udml_core.evaluation import in_short
 from udml_core.exporting import export
 from udml_core.methods import METHODS, describe
 from udml_core.methods.parallel import together
@@ -192,7 +193,7 @@ def evaluate(run: RunName, again: Annotated[bool, typer.Option(help="Compute it 
         raise UserError(f"The run {found.id} is {status.state} and has no evaluation yet. {ADVICE[status.state]}")
     if again:
         result = worker.evaluate_run(found, worker.load(found, _progress()), _progress())
-    names = list(dict.fromkeys(name for row in result.values() for name in row))
+    names = list(dict.fromkeys(name for row in result.values() for name in in_short(row)))
     shown = {key: {name: row.get(name) for name in names} for key, row in result.items()}
     _answer(result, as_json, lambda: [
         f"{'':28}" + "".join(f"{key:>10}" for key in shown),
@@ -315,12 +316,12 @@ def _answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    spec, status = run.spec(), run.status()
+    spec, status, evaluation = run.spec(), run.status(), run.evaluation()
     ahead = jobs.place(run, run.folder.parent) if status.state == "waiting" else 0
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
-            "evaluation": run.evaluation()}
+            "evaluation": {name: in_short(row) for name, row in evaluation.items()} if evaluation else None}
 
 
 def _start(run: Run, wait: bool, as_json: bool) -> None:

@@ -24,6 +24,7 @@ from udml_core.errors import UserError
 from udml_core.evaluation import (
     effective_rank,
     evaluate,
+    in_short,
     knn_accuracy,
     linear_accuracy,
     map_at_r,
@@ -318,7 +319,7 @@ def evaluate_run(run: Run, loaded: Loaded, tell: Report) -> dict[str, dict[str, 
                              "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
             result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
-        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in result[name].items()))
+        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in in_short(result[name]).items()))
     run.write_evaluation(result)
     return result
 
