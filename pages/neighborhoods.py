@@ -67,6 +67,11 @@ class Looked:
         labels = self.dataset.labels
         return None if labels is None or self.index < 0 else labels[self.near] == labels[self.index]
 
+    @cached_property
+    def plainly(self) -> str:
+        """By what its nearest are found, in a word: for unit embeddings the order by distance is the cosine's."""
+        return "cosine" if self.run.is_normalized(self.which) else "distance"
+
     def mark(self, index: int) -> Mark:
         return mark_of(self.dataset, index, self.index) if self.index >= 0 else ""
 
@@ -209,12 +214,13 @@ def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geo
                        np.concatenate([hoods.basis[:1], alone.neighborhoods(geometry).basis]), geometry)
     st.markdown(f"First **{looked.name}**, second **{looked.dataset.caption(second)}**"
                 + (f": rank {1 + int((similar > found.similarity + 1e-6).sum())} by s and "
-                   f"{1 + int(np.flatnonzero(looked.near == second)[0])} by cosine among the {len(similar)} nearest."
+                   f"{1 + int(np.flatnonzero(looked.near == second)[0])} by {looked.plainly} among the {len(similar)} "
+                   "nearest."
                    if second in looked.near else "."))
     for column, first in zip(st.columns(2), (True, False), strict=True):
         with column:
             show_split(found, (looked.image, looked.dataset.images[second]), first)
-    st.markdown(because(found, float(np.median(similar))))
+    st.markdown(because(found, float(np.median(similar)), looked.plainly == "cosine"))
     st.caption("Both drawings are to scale and have the same scale. Blue: the flat, and p, the way along it. Orange: "
                "o, the way across. Dashed: the whole way.")
     rows = [(part.along, part.across, part.alpha, part.beta, part.similarity) for part in (found.first, found.other)]
@@ -229,11 +235,11 @@ def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geo
 
 
 def rankings(looked: Looked, similar: Array, second: int) -> int | None:
-    """The nearest by s beside the nearest by cosine, and what each gets right."""
-    st.header(f"The {len(looked.near)} nearest, by s and by cosine")
+    """The nearest by s beside the nearest by cosine or distance, and what each gets right."""
+    st.header(f"The {len(looked.near)} nearest, by s and by {looked.plainly}")
     by_s = np.argsort(-similar, kind="stable")
     clicks = []
-    for column, words, order, values in zip(st.columns(2), ("By s, along the flats", "By cosine"),
+    for column, words, order, values in zip(st.columns(2), ("By s, along the flats", f"By {looked.plainly}"),
                                             (by_s, np.arange(len(by_s))), (similar, None), strict=True):
         with column:
             right = ""
@@ -250,9 +256,9 @@ def rankings(looked: Looked, similar: Array, second: int) -> int | None:
                     f" ↑{moved}" if moved > 0 else f" ↓{-moved}" if moved < 0 else "")
                 index = int(looked.near[place])
                 tiles.append(tile_of(looked.dataset, index, looked.mark(index), badge))
-            clicks.append(gallery(looked.dataset, tiles, words, f"ranking-{'cosine' if values is None else 's'}", 88,
+            clicks.append(gallery(looked.dataset, tiles, words, f"ranking-{'plain' if values is None else 's'}", 88,
                                   second, 360))
-    st.caption("Arrows: how many places an image rises or falls against the cosine's order."
+    st.caption(f"Arrows: how many places an image rises or falls against the order by {looked.plainly}."
                + (" ✓ it is of the image's class, ✕ it is not." if looked.same is not None else ""))
     return just_picked(clicks)
 
@@ -322,7 +328,7 @@ def explore(run_id: str, which: Which) -> None:
                    "the point.")
         contours(geometry.n_alpha, geometry.n_beta)
     share([Download("The nearest as a table", "neighborhood.csv", "text/csv", lambda: table_file(
-        dataset, looked.near, {"similarity": similar, "cosine rank": np.arange(1, len(similar) + 1)}))],
+        dataset, looked.near, {"similarity": similar, f"{looked.plainly} rank": np.arange(1, len(similar) + 1)}))],
           "neighborhood")
     clicked = just_picked(clicks)
     first = clicked if picked is None and click == "first" else picked

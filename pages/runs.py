@@ -1,10 +1,12 @@
-"""Live curves, queue, stop and resume; two ticked runs side by side; a failure's reason."""
+"""Live curves, queue, stop and resume; two ticked runs side by side, mprec@K of many; a failure's reason."""
 
 import pandas as pd
 import streamlit as st
 
+from pages.parts.choosing import into_address
 from pages.parts.figures import curve, curve_names, evaluation_table, table_behind
 from pages.parts.loading import told
+from pages.parts.precision import precision_of
 from pages.parts.runs import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
 from udml_core import jobs
 from udml_core.runs import Run, find_run, list_runs, runs_folder
@@ -14,7 +16,7 @@ MOST_LISTED = 200
 
 
 def ticked(runs: list[Run]) -> list[Run]:
-    """The table of runs; those that are ticked, or the one in the address, or the newest."""
+    """The table of runs; those that are ticked, or those in the address, or the newest."""
     frame = pd.DataFrame([row_of(run) for run in runs[:MOST_LISTED]])
     event = st.dataframe(
         frame, hide_index=True, width="stretch", height="content" if len(frame) <= 8 else 320, on_select="rerun",
@@ -23,14 +25,16 @@ def ticked(runs: list[Run]) -> list[Run]:
                        "MAP@R": st.column_config.NumberColumn(format="%.1f")})
     rows = event.selection.rows
     if rows:
-        chosen = [runs[row] for row in rows[:2]]
+        chosen = [runs[row] for row in rows]
         if len(rows) > 2:
-            st.caption("Two runs are compared at a time: the first two ticked are shown.")
+            st.caption("Two runs are compared at a time, the first two ticked; mprec@K, at the end, is of all.")
         st.query_params["run"] = chosen[0].id
+        into_address("with", ".".join(run.id for run in chosen[1:]))
         return chosen
-    st.caption("Tick a run to look at it, two to compare them.")
-    wanted = st.query_params.get("run", runs[0].id)
-    return [run for run in runs if run.id == wanted][:1] or runs[:1]
+    st.caption("Tick a run to look at it, two to compare them, more to see mprec@K of all in one chart.")
+    by_id = {run.id: run for run in runs}
+    wanted = [st.query_params.get("run", ""), *st.query_params.get("with", "").split(".")]
+    return [by_id[one] for one in dict.fromkeys(wanted) if one in by_id] or runs[:1]
 
 
 @st.fragment(run_every="2s")
@@ -117,7 +121,8 @@ if not everything:
     st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
     st.stop()
 with told():
-    selected = ticked(everything)
+    every = ticked(everything)
+    selected = every[:2]
     if any(run.status().state in LIVE_STATES for run in [*selected, *everything[:MOST_LISTED]]):
         going_on(tuple(run.id for run in selected))
     else:
@@ -125,3 +130,4 @@ with told():
     for one in selected:
         details(one)
     comparison(selected)
+    precision_of(every)

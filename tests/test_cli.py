@@ -161,6 +161,29 @@ def test_pairs_from_a_file_or_as_given_are_what_is_learnt_from(
     jobs.stop(made)
 
 
+def test_a_run_of_pairs_is_continued_with_those_that_it_has_not_learnt_from(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(jobs, "_launch", lambda _task: None)
+    train = make_split(catalog.load("digits"), "seen").train.tolist()
+    first = worked(tmp_path / "runs", method="nml", fields={"dimension": 4, "epochs": 1}, most_pairs=100)
+    path = tmp_path / "further.csv"
+    path.write_text(f"first,second,same\n{train[0]},{train[9]},same\n{train[3]},{train[4]},different\n")
+    words = ("continue", first.id, "--no-wait")
+    made = Run(Path(answer(capsys, monkeypatch, *words, "--pairs-file", str(path), "--set", "epochs=3")["folder"]))
+    assert made.spec().starts_from == first.id
+    assert made.spec().fields == {"dimension": 4, "epochs": 3}
+    assert made.pairs().pairs.tolist() == [[train[0], train[9]], [train[3], train[4]]]
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    given = GivenPairs(catalog.load("digits"))
+    for one, other, same in ((0, 9, True), (1, 2, True), (4, 5, False)):
+        given.give(train[one], train[other], same)
+    made.write_status(first.status())
+    code, _, err = said(capsys, monkeypatch, "continue", made.id, "--given-pairs", "--no-wait")
+    assert (code, "has lost its folder 'checkpoint'" in err) == (2, True)
+    begun = Run(Path(answer(capsys, monkeypatch, *words, "--given-pairs")["folder"]))
+    assert (begun.spec().fields["epochs"], len(begun.pairs())) == (1, 3)
+
+
 BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "nowhere", "--method", "rpml"], "There is no data set 'nowhere'"),
     (["train", "--dataset", "digits", "--method", "nothing"], "The method must be one of rpml, srpml"),
@@ -196,6 +219,9 @@ BAD: list[tuple[list[str], str]] = [
     (["evaluate", "nothing"], "There is no run 'nothing'"),
     (["evaluate", "~nobody-of-that-name"], "There is no run '~nobody-of-that-name'"),
     (["resume", "RUN"], "is done; there is nothing to resume"),
+    (["continue", "RUN"], "Name a file of them with --pairs-file"),
+    (["continue", "RUN", "--given-pairs"], "Only NML, ML and KML go on with further pairs"),
+    (["continue", "nothing", "--given-pairs"], "There is no run 'nothing'"),
     (["query", "RUN", "FILE"], "must be an image, and is none of a known kind"),
     (["query", "RUN", "nothing.png"], "there is no 'nothing.png'"),
     (["query", "RUN", "²"], "there is no '²'"),

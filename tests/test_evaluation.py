@@ -20,6 +20,7 @@ from udml_core.evaluation import (
     distortion,
     effective_rank,
     evaluate,
+    in_short,
     kmeans_clusters,
     knn_accuracy,
     label_purity,
@@ -280,7 +281,7 @@ def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
     clusters = kmeans_clusters(embeddings, 9)
     expected = {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
     expected |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
-    expected["mprec@10"] = 100 * mean_precision_at_k(embeddings, labels)[10]
+    expected |= {f"mprec@{k}": 100 * mean_precision_at_k(embeddings, labels, (k,))[k] for k in range(1, 51)}
     score, left_out = map_at_r(embeddings, labels)
     expected |= {"images": 90, "dimension": 6, "map@r": 100 * score, "map@r left out": left_out,
                  "nmi": 100 * nmi(clusters, labels), "purity": 100 * label_purity(clusters, labels),
@@ -288,6 +289,8 @@ def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
                  "continuity": 100 * trustworthiness(embeddings, space).mean(),
                  "effective rank": effective_rank(embeddings)}
     assert result == pytest.approx(expected)
+    assert [name for name in in_short(result) if "mprec" in name] == ["mprec@10"]
+    assert len(in_short(result)) == len(result) - 49
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     unlabeled = evaluate(embeddings, None, space)

@@ -23,6 +23,7 @@ from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName
 from udml_core.errors import UserError
+from udml_core.evaluation import in_short
 from udml_core.exporting import export
 from udml_core.methods import METHODS, describe
 from udml_core.methods.parallel import together
@@ -108,11 +109,7 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
     given = read_pairs(pairs_file, data) if pairs_file else GivenPairs(data).read() if given_pairs else None
     spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
                      device, select, labels, labels_per_class, pairs, given)
-    run = jobs.submit(spec, _root(root), given)
-    typer.echo(f"run {run.id} in {run.folder}", err=True)
-    if wait:
-        _follow(run, _root(root))
-    _report_run(run, as_json, must_be_done=wait)
+    _start(jobs.submit(spec, _root(root), given), wait, as_json)
 
 
 @app.command()
@@ -144,6 +141,29 @@ def resume(run: RunName, wait: Annotated[bool, typer.Option(help="Follow the run
     _report_run(found, as_json, must_be_done=wait)
 
 
+@app.command(name="continue")
+def continue_(run: RunName,
+              pairs_file: Annotated[Path | None, typer.Option(metavar="CSV", help="The further pairs: columns first, "
+                                                              "second (an image's name or number), same.")] = None,
+              given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Those given in the app that the run has "
+                                                        "not learnt from yet.")] = False,
+              settings: Annotated[list[str] | None, typer.Option(
+                  "--set", metavar="FIELD=VALUE",
+                  help=f"Of {', '.join(jobs.CHANGEABLE)}; epochs is 1 unless told.")] = None,
+              device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
+              wait: Annotated[bool, typer.Option(help="Follow the run to its end.")] = True,
+              root: Root = None, as_json: Json = False) -> None:
+    """Train on with further pairs where a finished run of NML, ML or KML ended: a new run, and the old one stays."""
+    earlier = find_run(run, _root(root))
+    data = earlier.dataset(_progress())
+    if pairs_file is None and not given_pairs:
+        raise UserError("A run is continued with further pairs. Name a file of them with --pairs-file, or take those "
+                        "given in the app with --given-pairs.")
+    further = read_pairs(pairs_file, data) if pairs_file else earlier.further(GivenPairs(data).read())
+    spec = jobs.plan_continuation(earlier, data, further, _parsed(settings or []), device)
+    _start(jobs.submit(spec, earlier.folder.parent, further), wait, as_json)
+
+
 @app.command()
 def stop(run: RunName, root: Root = None, as_json: Json = False) -> None:
     """End a run; its finished epochs stay and it can be resumed."""
@@ -173,7 +193,7 @@ def evaluate(run: RunName, again: Annotated[bool, typer.Option(help="Compute it 
         raise UserError(f"The run {found.id} is {status.state} and has no evaluation yet. {ADVICE[status.state]}")
     if again:
         result = worker.evaluate_run(found, worker.load(found, _progress()), _progress())
-    names = list(dict.fromkeys(name for row in result.values() for name in row))
+    names = list(dict.fromkeys(name for row in result.values() for name in in_short(row)))
     shown = {key: {name: row.get(name) for name in names} for key, row in result.items()}
     _answer(result, as_json, lambda: [
         f"{'':28}" + "".join(f"{key:>10}" for key in shown),
@@ -296,12 +316,20 @@ def _answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
 
 
 def _summary(run: Run) -> dict[str, Any]:
-    spec, status = run.spec(), run.status()
+    spec, status, evaluation = run.spec(), run.status(), run.evaluation()
     ahead = jobs.place(run, run.folder.parent) if status.state == "waiting" else 0
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
-            "evaluation": run.evaluation()}
+            "evaluation": {name: in_short(row) for name, row in evaluation.items()} if evaluation else None}
+
+
+def _start(run: Run, wait: bool, as_json: bool) -> None:
+    """Say which run was begun, and follow it to its end where that is asked for."""
+    typer.echo(f"run {run.id} in {run.folder}", err=True)
+    if wait:
+        _follow(run, run.folder.parent)
+    _report_run(run, as_json, must_be_done=wait)
 
 
 def _report_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:

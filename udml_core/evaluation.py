@@ -7,7 +7,7 @@ metric of duplicates is defined and every machine gives the same.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,8 @@ KMEANS_SEED = 0
 KMEANS_RESTARTS = 3
 COSINE_QUANTUM = 1e-6
 PROBE_STEPS = 200
+DEPTHS = range(1, 51)
+"""K of the curve of mprec@K."""
 
 
 class _Distances:
@@ -317,9 +319,10 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
              sample: int = 2_000) -> dict[str, float]:
     """Every measure of one embedding, in percent but for counts and the effective rank.
 
-    With labels: recall@k, mprec@10, MAP@R, NMI, F, precision, recall and purity of k-means at the true class count.
-    Always the label-free ones: effective rank, and trustworthiness and continuity against `space`, on at most `sample`
-    evenly spread images; of their 12 nearest, or of fewer where there are no 25 images. Two have no neighborhoods.
+    With labels: recall@k, mprec@1 to mprec@50, MAP@R, NMI, F, precision, recall and purity of k-means at the true
+    class count. Always the label-free ones: effective rank, and trustworthiness and continuity against `space`, on at
+    most `sample` evenly spread images; of their 12 nearest, or of fewer where there are no 25 images. Two have no
+    neighborhoods.
 
     Args:
         embeddings: (n, d).
@@ -331,7 +334,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     if labels is not None:
         result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
         report(0.3)
-        result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, labels).items()}
+        result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, labels, DEPTHS).items()}
         score, left_out = map_at_r(embeddings, labels)
         result |= {"map@r": 100 * score, "map@r left out": float(left_out)}
         report(0.5)
@@ -346,6 +349,11 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     result["effective rank"] = effective_rank(embeddings)
     report(1.0)
     return result
+
+
+def in_short(row: Mapping[str, float]) -> dict[str, float]:
+    """Measures for reading: of the curve of mprec@K only K = 10."""
+    return {name: value for name, value in row.items() if name == "mprec@10" or not name.startswith("mprec@")}
 
 
 def _checked(embeddings: Array, labels: Array) -> Array:

@@ -35,7 +35,7 @@ from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.errors import UserError
-from udml_core.methods import Method, find_method
+from udml_core.methods import Method, PairMethod, find_method
 from udml_core.runs import Run, Spec, create, list_runs
 from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
@@ -46,6 +46,8 @@ BORN_TOLERANCE = 2.0
 ASSUMED_WIDTH = 1024
 """Of features whose network tells it only once it is loaded, for guesses."""
 MOST_PLACED = 200
+CHANGEABLE = ("epochs", "batch", "bias", "margin", "learning_rate")
+"""Fields that a continued run may have otherwise."""
 
 
 def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str = "efficientnet-lite0",
@@ -92,6 +94,43 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
                         f"{built.name} is none of them. Leave labels and the number of labels per class out, or choose "
                         "another method.")
     return spec
+
+
+def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mapping[str, Any], device: str = "auto"
+                      ) -> Spec:
+    """The spec of a new run that starts where a finished one ended and learns from further pairs only: the paper's
+    online use. Data set, features, split, seed and method are the finished run's, which stays as it is.
+
+    Args:
+        pairs: to be handed to `submit` as well, with the finished run's folder of runs.
+        fields: what is to be otherwise, of those that do not shape what is learnt; `epochs` are the new run's own, 1
+            unless told.
+
+    Raises:
+        UserError: the run cannot be continued, or a value does not fit.
+    """
+    spec, state = run.spec(), run.status().state
+    before = spec.build_method()
+    if not isinstance(before, PairMethod):
+        raise UserError(f"Only NML, ML and KML go on with further pairs, and {run.id} is {before.title}. Name a run of "
+                        "one of these.")
+    if state != "done":
+        raise UserError(f"Only a finished run is continued, and {run.id} is {state}. {ADVICE[state]}")
+    if run.read_checkpoint() is None:
+        raise UserError(f"A run is continued from its last state, and {run.id} has lost its folder 'checkpoint'. "
+                        "Restore it, or train anew.")
+    changed = spec.fields | {"epochs": 1} | dict(fields)
+    built = find_method(spec.method).make(changed)
+    for name, value in built:
+        if name not in CHANGEABLE and value != getattr(before, name):
+            raise UserError(f"A continued run keeps the {name} that it starts with, {getattr(before, name)}, got "
+                            f"{value}. Leave it out, or train anew; what can change are {', '.join(CHANGEABLE)}.")
+    run.check_dataset(dataset)
+    train = make_split(dataset, spec.split, spec.holds_out, spec.seed).train
+    pairs.within(train).check()
+    built.check(len(train), feature_width(spec.encoder))
+    return Spec.model_validate(spec.model_dump(exclude={"created", "versions"}) | {
+        "fields": changed, "device": resolve_device(device), "pairs": "given", "starts_from": run.id})
 
 
 def _labels_a_class(spec: Spec, dataset: Dataset, parts: Split) -> int | None:

@@ -14,7 +14,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import Split, make_split
 from udml_core.errors import UserError
-from udml_core.methods import Embedder, is_normalized
+from udml_core.methods import Embedder
 from udml_core.neighbors import build_index, read_index, search
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
@@ -104,8 +104,7 @@ class Retrieval:
     @cached_property
     def _normalized(self) -> dict[Which, bool]:
         """Whether the embeddings are of unit length, so that hits have a cosine similarity."""
-        return {"initial": is_normalized(self.run.initial_embedder_path),
-                "final": is_normalized(self.run.embedder_path)}
+        return {"initial": self.run.is_normalized("initial"), "final": self.run.is_normalized("final")}
 
     @cached_property
     def _final_embedder(self) -> Embedder:

@@ -32,7 +32,7 @@ from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
 from udml_core.data.storage import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
-from udml_core.methods import Embedder, Method, find_method
+from udml_core.methods import Embedder, Method, find_method, is_normalized
 from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
@@ -66,6 +66,8 @@ class Spec(BaseModel):
     """Where a method that learns from pairs has them from; given ones lie in the run's folder."""
     most_pairs: int = MOST_PAIRS
     """How many pairs are drawn from labels, at most."""
+    starts_from: str | None = None
+    """The id of the finished run that this one goes on from with further pairs; its last state lies in the folder."""
     created: float = Field(default_factory=time.time)
     versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
 
@@ -158,6 +160,15 @@ class Run(Task):
         """
         stored = read_arrays(self.folder / "pairs.npz")
         return PairSet(stored["pairs"], stored["same"])
+
+    def further(self, pairs: PairSet) -> PairSet:
+        """Those that were given neither to this run nor to those that it goes on from, as far as these are still there.
+        """
+        spec = self.spec()
+        if spec.pairs == "given":
+            pairs = pairs.without(self.pairs())
+        earlier = Run(self.folder.parent / (spec.starts_from or ""))
+        return earlier.further(pairs) if spec.starts_from and earlier.is_there() else pairs
 
     # Curves and epochs
 
@@ -270,13 +281,25 @@ class Run(Task):
     def read_checkpoint(self) -> tuple[int, dict[str, Tensor], Path] | None:
         """The newest epoch's number and state, and where its embedder lies; None before the first."""
         for folder in reversed(self._checkpoints()):
-            try:
-                with safetensors.safe_open(folder / "state.safetensors", framework="pt", device="cpu") as file:
-                    state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            except (OSError, safetensors.SafetensorError):
-                continue
-            return int(folder.name), state, folder / "embedder.safetensors"
+            state = _state_in(folder)
+            if state is not None:
+                return int(folder.name), state, folder / "embedder.safetensors"
         return None
+
+    def read_start(self) -> tuple[dict[str, Tensor], Path] | None:
+        """The state that this run goes on from, and where its embedder lies; None where it begins anew.
+
+        Raises:
+            UserError: it is missing or broken.
+        """
+        earlier, folder = self.spec().starts_from, self.folder / "start"
+        if earlier is None:
+            return None
+        state = _state_in(folder)
+        if state is None:
+            raise UserError(f"{folder} must hold the last state of {earlier}, where this run starts, and could not be "
+                            "read. Continue that run again.")
+        return state, folder / "embedder.safetensors"
 
     def _checkpoints(self) -> list[Path]:
         return sorted(path for path in (self.folder / "checkpoint").glob("[0-9]*") if path.name.isdecimal())
@@ -312,6 +335,10 @@ class Run(Task):
         """(n, l) float32 of all images, memory-mapped."""
         return read_array(self._embeddings_path(which), mapped=True)
 
+    def is_normalized(self, which: Literal["initial", "final"]) -> bool:
+        """Whether they are of unit length, so that the order by distance is the cosine's."""
+        return is_normalized(self.initial_embedder_path if which == "initial" else self.embedder_path)
+
     def _embeddings_path(self, which: Literal["initial", "final"]) -> Path:
         return self.folder / ("embeddings.npy" if which == "final" else "embeddings-initial.npy")
 
@@ -334,7 +361,7 @@ class Run(Task):
 
 
 def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
-    """Make a run's folder, whole or not at all.
+    """Make a run's folder, whole or not at all; with the last state of the run in `root` that it starts from, if any.
 
     Args:
         pairs: those that a person or a file gave, where the spec says so; they stay with the run.
@@ -350,12 +377,23 @@ def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
         (aside / "spec.json").write_text(spec.model_dump_json(indent=1), encoding="utf-8")
         if pairs is not None:
             replace_arrays(aside / "pairs.npz", {"pairs": pairs.pairs, "same": pairs.same})
+        if spec.starts_from is not None:
+            shutil.copytree(Run(root / spec.starts_from)._checkpoints()[-1], aside / "start")
         (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
         aside.rename(final)
     except OSError as error:
         raise UserError(f"Runs are kept in {root}, which cannot be written: {error}. "
                         "Choose another folder with --runs or UDML_RUNS.") from error
     return Run(final)
+
+
+def _state_in(folder: Path) -> dict[str, Tensor] | None:
+    """A checkpoint's state; None where it is missing or broken."""
+    try:
+        with safetensors.safe_open(folder / "state.safetensors", framework="pt", device="cpu") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (OSError, safetensors.SafetensorError):
+        return None
 
 
 def list_runs(root: Path) -> list[Run]:

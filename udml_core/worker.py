@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from udml_core.errors import UserError
 from udml_core.evaluation import (
     effective_rank,
     evaluate,
+    in_short,
     knn_accuracy,
     linear_accuracy,
     map_at_r,
@@ -32,7 +34,8 @@ from udml_core.evaluation import (
 from udml_core.execution import Reporter, execute
 from udml_core.explanations import thinned
 from udml_core.jobs import device_lock, place, resolve_device
-from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, Setting
+from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, PairMethod, Setting, State
+from udml_core.methods.nml import as_start, go_on
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import Run, best_epoch
 from udml_core.sampling import generator, label_pairs
@@ -138,11 +141,13 @@ class _Work:
         checkpoint = self.run.read_checkpoint()
         done = checkpoint[0] if checkpoint else 0
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
+        start = self.run.read_start()
         if 0 not in recorded:
-            recorded[0] = self._before_the_first(loaded, self.method.initial(data, setting))
+            initial = Embedder.load(start[1], self.device) if start else self.method.initial(data, setting)
+            recorded[0] = self._before_the_first(loaded, initial)
         embedder = Embedder.load(checkpoint[2], self.device) if checkpoint else None
         began = time.monotonic()
-        for epoch in self.method.fit(data, setting, checkpoint[1] if checkpoint else None):
+        for epoch in self._epochs(data, setting, done, checkpoint and checkpoint[1], start and start[0]):
             if any(not np.isfinite(value) for value in epoch.losses.values()):
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate, then train "
                                 "again.")
@@ -162,6 +167,16 @@ class _Work:
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
         assert embedder is not None, "fit yields at least once"
         return embedder
+
+    def _epochs(self, data: TrainingData, setting: Setting, done: int, state: State | None,
+                start: State | None) -> Iterator[Epoch]:
+        """Those behind the last finished one. A run that goes on from another numbers its own from 1, while its state
+        counts on."""
+        if start is None:
+            return self.method.fit(data, setting, state)
+        assert isinstance(self.method, PairMethod), "a plan to go on with another is refused"
+        epochs = go_on(self.method, data, setting, state or as_start(start), self.method.epochs - done)
+        return (replace(epoch, number=epoch.number - int(start["epoch"])) for epoch in epochs)
 
     def _before_the_first(self, loaded: Loaded, initial: Embedder) -> dict[str, Any]:
         """Epoch 0: the start, kept like any other epoch, so that curves and maps begin where training does; its row."""
@@ -304,7 +319,7 @@ def evaluate_run(run: Run, loaded: Loaded, tell: Report) -> dict[str, dict[str, 
                              "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
             result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
-        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in result[name].items()))
+        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in in_short(result[name]).items()))
     run.write_evaluation(result)
     return result
 

@@ -22,8 +22,9 @@ CURVE_WORDS = {
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",
 }
 HIDDEN = ("epoch", "seconds")
-EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi", "f", "purity", "trustworthiness",
-                   "continuity", "effective rank", "neighbors kept from frozen", "dimension", "images")
+EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "map@r", "nmi", "f", "purity",
+                   "trustworthiness", "continuity", "effective rank", "neighbors kept from frozen", "dimension",
+                   "images")
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -122,5 +123,6 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
     return pd.DataFrame({title: [row.get(name) for name in present] for title, row in columns.items()}, index=words)
 
 
-MEASURE_WORDS = {"map@r": "MAP@R", "nmi": "NMI", "f": "Pairwise F", "neighbors kept from frozen":
-                 "10 nearest kept from frozen", "dimension": "Width", "images": "Images searched"}
+MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "nmi": "NMI", "f": "Pairwise F",
+                 "neighbors kept from frozen": "10 nearest kept from frozen", "dimension": "Width",
+                 "images": "Images searched"}

@@ -145,9 +145,9 @@ def _picture(image: Image.Image, x: float, y: float) -> str:
     return f'<image href="data:image/jpeg;base64,{data}" x="{x:.1f}" y="{y:.1f}" width="{SIDE}" height="{SIDE}"/>'
 
 
-def because(pair: Pair, typical: float) -> str:
-    """Why two images are as similar as they are, in a sentence; `typical` is the median s of the first one's nearest.
-    """
+def because(pair: Pair, typical: float, unit: bool) -> str:
+    """Why two images are as similar as they are, in a sentence; `typical` is the median s of the first one's nearest,
+    `unit` whether embeddings are of unit length, so that their cosine says something."""
     if pair.distance == 0:
         return "**Similar because** they are the same point of the embedding."
     shares = (pair.first.share, pair.other.share)
@@ -161,7 +161,7 @@ def because(pair: Pair, typical: float) -> str:
     return (f"**{lead}** the way of {pair.distance:.3f} between them leads {mostly}: {along[0]} of its square lies in "
             f"the first image's flat, {along[1]} in the second's. What goes across takes {100 * costs[1]:.0f} % off "
             f"(1 − α), what goes along {100 * costs[0]:.0f} % (1 − β). s = {pair.similarity:.3f} (the middle of the "
-            f"nearest: {typical:.3f}), the cosine is {pair.cosine:.3f}.")
+            f"nearest: {typical:.3f})" + (f", the cosine is {pair.cosine:.3f}." if unit else "."))
 
 
 def heat_picture(found: Heat, classes: Sequence[str]) -> None:

@@ -17,6 +17,7 @@ from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.runs import UNSEEN
 from pages.parts.sharing import Download, share
 from pages.parts.two_images import two_images
+from udml_core import jobs
 from udml_core.data.dataset import Dataset
 from udml_core.data.pairs import GivenPairs, PairSet, pairs_file
 from udml_core.methods import NML, find_method
@@ -122,6 +123,8 @@ def explore_giving(run_id: str) -> None:
         else:
             question(dataset, given, pair)
     lead_to_training(run, given)
+    if find_method(run.spec().method).supervision == "pairs":
+        lead_to_continuing(run, dataset, given)
     if len(given):
         list_of_given(dataset, given)
     share([Download("Given pairs (CSV)", "given-pairs.csv", "text/csv", lambda: pairs_file(given, dataset))]
@@ -137,7 +140,8 @@ def next_pair(run: Run, dataset: Dataset, given: PairSet, hinge: Hinge) -> Pair 
         now.asked = None
     place = views.first_unasked(now.stream, known) if now.of == of else None
     if now.asked is None and place is None:
-        now.stream, now.of = stream_of(run, hinge, known), of
+        found = candidates(str(run.folder))
+        now.stream, now.of = views.informative_pairs(found, hinge.bias, hinge.margin, AHEAD, known)[0], of
         place = views.first_unasked(now.stream, known)
     if now.asked is None and place is not None:
         first, second = now.stream[place].tolist()
@@ -146,14 +150,12 @@ def next_pair(run: Run, dataset: Dataset, given: PairSet, hinge: Hinge) -> Pair 
     return now.asked
 
 
-def stream_of(run: Run, hinge: Hinge, known: Array) -> Array:
-    """Pairs (s, 2) of a run's training images that are worth asking."""
+@st.cache_resource(max_entries=8, show_spinner="Looking for pairs worth asking …")
+def candidates(folder: str) -> views.Candidates:
+    """Pairs of a run's training images that may be asked about; the sliders only put them in another order."""
+    run = find_run(folder, runs_folder())
     train = opened_split(run).train
-    among = train[:: -(-len(train) // MOST_LOOKED)]
-    done = PairSet(known, np.zeros(len(known), dtype=bool)).within(among).pairs
-    with st.spinner("Looking for pairs worth asking …"):
-        found, _ = views.informative_pairs(run.embeddings("final")[among], hinge.bias, hinge.margin, AHEAD, done)
-    return among[found]
+    return views.candidates(run.embeddings("final"), train[:: -(-len(train) // MOST_LOOKED)])
 
 
 def question(dataset: Dataset, given: PairSet, pair: Pair) -> None:
@@ -193,6 +195,27 @@ def lead_to_training(run: Run, given: PairSet) -> None:
     st.page_link("pages/train.py", label=f"Train {method.title} with these pairs", icon=":material/model_training:",
                  query_params={"dataset": spec.dataset, "method": method.name, "pairs": "given",
                                "backbone": spec.encoder.backbone, "split": spec.split})
+
+
+def lead_to_continuing(run: Run, dataset: Dataset, given: PairSet) -> None:
+    """The button that trains this run on with what it has not learnt from yet, as a new run."""
+    further = run.further(given)
+    inside = further.within(opened_split(run).train)
+    same = int(inside.same.sum())
+    if not 0 < same < len(inside):
+        st.caption("Continuing this run needs further pairs of each kind, of images of its training half, that it has "
+                   f"not learnt from yet; so far {same} the same and {len(inside) - same} different.")
+        return
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        epochs = st.number_input("Epochs", 1, 100, 1, width=130, key="giving-epochs",
+                                 help="Each draws 10,000 of the further pairs, half of either kind. Many of them on "
+                                      "few pairs forget what was learnt before.")
+        pressed = st.button(f"Continue this run with the {len(inside):,} further pairs", icon=":material/resume:",
+                            key="giving-continue", help="A new run starts where this one ended; this one stays.")
+    if pressed:
+        begun = jobs.submit(jobs.plan_continuation(run, dataset, further, {"epochs": epochs}), run.folder.parent,
+                            further)
+        st.switch_page("pages/runs.py", query_params={"run": begun.id})
 
 
 def list_of_given(dataset: Dataset, given: PairSet) -> None:

@@ -30,12 +30,14 @@ def hyperparameters(run: Run) -> dict[str, Any]:
         return run.spec().fields
 
 
-def title_of(spec: Spec) -> str:
-    """A run in words: method, data set, what differs from the defaults, seed."""
+def title_of(spec: Spec, with_dataset: bool = True) -> str:
+    """A run in words: method, data set, what differs from the defaults, seed, the run that it continues."""
     changed = ", ".join(f"{name} {value}" for name, value in spec.fields.items())
     titles = {method.name: method.title for method in METHODS}
-    parts = [titles.get(spec.method, f"{spec.method} (a method unknown here)"), f"on {spec.dataset_title}",
-             f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else ""]
+    parts = [titles.get(spec.method, f"{spec.method} (a method unknown here)"),
+             f"on {spec.dataset_title}" if with_dataset else "",
+             f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
+             f"continuing {spec.starts_from[-6:]}" if spec.starts_from else ""]
     return " ".join(part for part in parts if part)
 
 

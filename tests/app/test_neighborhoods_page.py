@@ -122,6 +122,15 @@ def test_methods_without_proxies_have_no_such_part(places: Path) -> None:
     text = texts(opened("neighborhoods", run=other.id))
     assert re.search("[Ss]imilar .*because", text)
     assert "Learnt points" not in text
+    assert "By cosine" in text
+
+
+def test_embeddings_whose_length_counts_have_their_nearest_by_distance(places: Path) -> None:
+    own = worked(places / "runs", method="ml", fields={"dimension": 4, "epochs": 1}, most_pairs=200)
+    final, initial = (texts(opened("neighborhoods", run=own.id, embedding=which)) for which in ("final", "initial"))
+    assert "By distance" in final
+    assert "cosine" not in final
+    assert "cosine" not in initial
 
 
 def direction(across: float, along: float) -> views.Direction:
@@ -148,4 +157,5 @@ def test_a_pair_s_drawing_is_to_scale() -> None:
     (views.Pair(1.0, 0.5, direction(1.0, 0), direction(1.0, 0)), "Less similar than most.*because.*mostly across"),
     (views.Pair(1.0, 0.5, direction(1.0, 0), direction(0, 1.0)), "along one flat and across the other")])
 def test_the_sentence_says_why(pair: views.Pair, words: str) -> None:
-    assert re.search(words, because(pair, 0.5))
+    assert re.search(words, because(pair, 0.5, True))
+    assert "cosine" not in because(pair, 0.5, False)

@@ -69,6 +69,29 @@ def test_a_finished_run_shows_its_evaluation_beside_frozen_and_pca(done: Run) ->
     assert table.loc["Recall@1", "Final"] > 90
 
 
+def test_runs_of_several_widths_are_laid_over_each_other_by_k_and_by_width(done: Run) -> None:
+    evaluation = done.evaluation()
+    assert evaluation is not None
+    copies = [Run(shutil.copytree(done.folder, done.folder.with_name(f"{done.id}-{number}"))) for number in range(2)]
+    wider = {name: row | {"dimension": 32.0, "mprec@10": 12.5} for name, row in evaluation.items()}
+    copies[0].write_evaluation(wider)
+    copies[1].write_evaluation({name: {"dimension": 8.0, "mprec@10": 11.0} for name in evaluation})
+    test = opened("runs", run=done.id, **{"with": f"{copies[0].id}.nonsense.{copies[1].id}"})
+    assert not test.exception
+    assert "How pure the nearest are" in texts(test)
+    assert "evaluated before mprec@K was kept" in texts(test)
+    tables = [one.value for one in test.dataframe]
+    by_depth = next(one for one in tables if "K" in one)
+    assert by_depth["K"].tolist() == list(range(1, 51))
+    assert by_depth.iloc[9, 1] == round(evaluation["final"]["mprec@10"], 2)
+    assert by_depth.shape[1] == 4, "K, two runs with curves, frozen features"
+    by_width = next(one for one in tables if "d" in one)
+    assert by_width["d"].tolist() == [8, 16, 32]
+    assert by_width["mprec@10"].tolist() == [11.0, by_depth.iloc[9, 1], 12.5]
+    for copy in copies:
+        shutil.rmtree(copy.folder)
+
+
 def test_retrieval_answers_the_query_in_the_address(done: Run) -> None:
     test = opened("retrieval", run=done.id, add="3")
     assert not test.exception

@@ -158,7 +158,8 @@ def test_pairs_are_given_skipped_and_taken_back(run: Run, given: GivenPairs) -> 
     assert not test.exception
     first = asked(test)
     train = make_split(run.dataset(), "seen").train
-    stream = train[views.informative_pairs(run.embeddings("final")[train], 0.1, 0.02, 4)[0]].tolist()
+    found = views.candidates(run.embeddings("final"), train)
+    stream = views.informative_pairs(found, 0.1, 0.02, 4)[0].tolist()
     assert list(first) == stream[0]
     press(test, "Same")
     assert told(given) == [(*first, True)]
@@ -218,6 +219,22 @@ def test_given_pairs_come_into_a_run(run: Run, given: GivenPairs, monkeypatch: p
     assert begun.spec().pairs == "given"
     assert begun.spec().encoder.backbone == "pixels"
     assert len(begun.pairs()) == 3
+
+
+def test_further_pairs_continue_the_run(run: Run, given: GivenPairs, monkeypatch: pytest.MonkeyPatch) -> None:
+    train = make_split(run.dataset(), "seen").train.tolist()
+    given.give(train[0], train[1], True)
+    assert "so far 1 the same and 0 different" in texts(opened("pairs", run=run.id, show="give"))
+    given.give(train[0], train[2], False)
+    test = opened("pairs", run=run.id, show="give")
+    test.number_input(key="giving-epochs").set_value(2).run()
+    monkeypatch.setattr(jobs, "_launch", lambda _task: None)
+    press(test, "Continue this run with the 2 further pairs")
+    begun = list_runs(run.folder.parent)[0]
+    assert (begun.spec().starts_from, begun.spec().fields["epochs"]) == (run.id, 2)
+    assert told(given) == [(*pair, same) for pair, same in zip(begun.pairs().pairs.tolist(),
+                                                                begun.pairs().same.tolist(), strict=True)]
+    shutil.rmtree(begun.folder)
 
 
 def test_train_asks_for_pairs_only_where_a_method_learns_from_them(run: Run) -> None:

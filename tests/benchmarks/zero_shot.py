@@ -30,6 +30,7 @@ from udml_core import worker
 from udml_core.cli import _parsed
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.evaluation import in_short
 from udml_core.jobs import plan
 from udml_core.runs import Run, Spec, create, installed_versions, jsonable
 
@@ -92,7 +93,8 @@ def finished(run: Run, name: str) -> dict[str, Any]:
     status = worker.work(run)
     if status.state != "done":
         sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
-    return {"seed": run.spec().seed, "seconds": time.monotonic() - began, "evaluation": run.evaluation(),
+    return {"seed": run.spec().seed, "seconds": time.monotonic() - began,
+            "evaluation": {name: in_short(row) for name, row in (run.evaluation() or {}).items()},
             "curves": run.metrics()[0]}
 
 

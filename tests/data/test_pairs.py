@@ -45,6 +45,16 @@ def test_an_answer_that_is_given_again_counts_as_last_and_its_undo_brings_the_fi
     assert told(given) == [(3, 17, True)]
 
 
+def test_what_is_known_is_left_out_either_way_round_unless_it_is_of_the_other_kind() -> None:
+    found = PairSet(np.array([[3, 17], [9, 2], [4, 5], [17, 4]]), np.array([True, False, True, False]))
+    known = PairSet(np.array([[17, 3], [2, 9], [4, 6]]), np.array([True, True, True]))
+    further = found.without(known)
+    assert further.pairs.tolist() == [[9, 2], [4, 5], [17, 4]]
+    assert further.same.tolist() == [False, True, False]
+    assert len(found.without(PairSet(np.zeros((0, 2), np.int64), np.zeros(0, bool)))) == 4
+    assert len(found.without(found)) == 0
+
+
 @pytest.mark.parametrize("cut", [
     b'{"first": 5, "sec', b"\xff\xfe", b'["a"]', b'{"first": 1, "second": "x", "same": 1}'])
 def test_a_line_that_was_cut_spoils_no_other(given: GivenPairs, cut: bytes) -> None:

@@ -45,6 +45,12 @@ class PairSet:
         kept = np.isin(self.pairs, images).all(axis=1)
         return PairSet(np.searchsorted(images, self.pairs[kept]), self.same[kept])
 
+    def without(self, known: PairSet) -> PairSet:
+        """Those that are not known, either way round, or known as the other kind."""
+        mine, theirs = (np.sort(one.pairs, axis=1) @ np.array([1 << 33, 2]) + one.same for one in (self, known))
+        kept = ~np.isin(mine, theirs)
+        return PairSet(self.pairs[kept], self.same[kept])
+
     def check(self) -> None:
         """Raises:
         UserError: not both kinds are there, so that all distances could go to 0 or grow without end."""

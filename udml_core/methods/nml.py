@@ -96,12 +96,12 @@ class PairMethod(Method):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         space = self._space(data, setting)
-        done, rows, first = self._resume(space, data, setting, start)
+        done, rows, first, unit = self._resume(space, data, setting, start)
         pairs, same = (one.to(setting.device) for one in data.pairs)
         hinge = PairHinge(space.kernel, self.bias, self.margin)
         shown = torch.arange(0, len(pairs), -(-len(pairs) // SHOWN_PAIRS))
         before = hinge.squared(space.points, first, pairs[shown])
-        rate = self.learning_rate * self._unit(space, first)
+        rate = self.learning_rate * unit
         for epoch in range(done + 1, self.epochs + 1):
             drawn = balanced_draw(same.cpu(), PAIRS_AN_EPOCH, generator(setting.seed, epoch)).to(setting.device)
             seen = []
@@ -114,19 +114,21 @@ class PairMethod(Method):
             used = Pairs(pairs[shown], same[shown], before, after, hinge.argument(after, same[shown]))
             yield Epoch(epoch, _curves(torch.cat(seen)), Embedder(setting.encoder, self._head(rows, data)),
                         (used, *self._prototypes(rows)),
-                        {"epoch": torch.tensor(epoch), "rows": rows, "first rows": first})
+                        {"epoch": torch.tensor(epoch), "rows": rows, "first rows": first,
+                         "unit": torch.tensor(unit, dtype=torch.float64)})
 
     def _resume(self, space: _Space, data: TrainingData, setting: Setting,
-                start: State | None) -> tuple[int, Tensor, Tensor]:
-        """Epochs done, the rows, and the rows that were the first."""
+                start: State | None) -> tuple[int, Tensor, Tensor, float]:
+        """Epochs done, the rows, the rows that were the first, and what the learning rate is told in."""
         if start is None:
             rows = self._first_rows(space, data, setting.seed)
-            return 0, rows, rows
+            return 0, rows, rows, self._unit(space, rows)
         rows, first = (start[name].to(setting.device) for name in ("rows", "first rows"))
         if rows.shape[1] != space.points.shape[1]:
             raise UserError(f"To go on, {type(self).__name__} needs points of the width {rows.shape[1]} that it began "
                             f"with, got {space.points.shape[1]}. Give the same features, or start anew.")
-        return int(start["epoch"]), rows, first
+        unit = float(start["unit"]) if "unit" in start else self._unit(space, first)  # of before it was kept
+        return int(start["epoch"]), rows, first, unit
 
 
 class NML(PairMethod):
@@ -324,6 +326,11 @@ def go_on(method: PairMethod, data: TrainingData, setting: Setting, state: State
         state: of the last epoch so far.
     """
     return method.model_copy(update={"epochs": int(state["epoch"]) + epochs}).fit(data, setting, state)
+
+
+def as_start(state: State) -> State:
+    """A trained model's state as another training starts from it: what that explains as `before` is this model."""
+    return {**state, "first rows": state["rows"]}
 
 
 def _curves(argument: Tensor) -> dict[str, float]:

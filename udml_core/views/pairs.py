@@ -92,8 +92,14 @@ def place_of(pairs: Array, pair: tuple[int, ...]) -> int | None:
 
 def first_unasked(pairs: Array, known: Array) -> int | None:
     """Where the first of pairs (p, 2) stands that is none of the known (k, 2), either way round; None without one."""
-    done = {tuple(one) for one in np.sort(known, axis=1).tolist()}
-    return next((place for place, one in enumerate(np.sort(pairs, axis=1).tolist()) if tuple(one) not in done), None)
+    places = np.flatnonzero(~_are_of(pairs, known))
+    return int(places[0]) if len(places) else None
+
+
+def _are_of(pairs: Array, known: Array) -> Array:
+    """Which of pairs (p, 2) of int64 are some of the known (k, 2), either way round, (p,) bool."""
+    first, second = (np.sort(part, axis=1) for part in (pairs, known))
+    return np.isin(first[:, 0] << 32 | first[:, 1], second[:, 0] << 32 | second[:, 1])
 
 
 def usual_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
@@ -112,47 +118,48 @@ def step_of(value: float) -> float:
     return float(10.0 ** (math.floor(math.log10(value)) - 1))
 
 
-def informative_pairs(embedding: Array, bias: float, margin: float, count: int, known: Array | None = None,
-                      seed: int = 0) -> tuple[Array, Array]:
-    """Pairs whose squared distance is nearest to where NML's hinge bends: half of those taken for the same, d² < b,
-    nearest to b − m, and half of those taken for different, nearest to b + m; in turn, the most doubtful first.
+@dataclass(frozen=True)
+class Candidates:
+    """Pairs (c, 2) of rows of an embedding that may be asked about, each once and the lower row first, and their
+    squared distances (c,): what is searched once, whatever b and m are."""
 
-    Looked for among each image's nearest and some random pairs. Of a kind of which there are not so many, there are
-    fewer.
+    pairs: Array
+    squared: Array
 
-    Args:
-        embedding: (n, l), n ≥ 2. known: (k, 2) pairs that are not asked again.
 
-    Returns:
-        Pairs (c, 2) of rows, the lower first, and their squared distances (c,).
-    """
-    total = len(embedding)
-    first, second = _candidates(embedding, seed)
-    fresh = first * total + second
-    if known is not None and len(known):
-        ordered = np.sort(np.asarray(known), axis=1)
-        fresh = fresh[~np.isin(fresh, ordered[:, 0] * total + ordered[:, 1])]
-    pairs = np.column_stack([fresh // total, fresh % total])
-    rows = np.asarray(embedding, dtype=np.float64)
+def candidates(embedding: Array, among: Array, seed: int = 0) -> Candidates:
+    """Some rows (a,) of an embedding (n, l), ascending, a ≥ 2, each with its nearest of these; and some at random."""
+    rows, total = np.asarray(embedding[among], dtype=np.float64), len(among)
+    near = nearest(rows, min(NEAREST, total - 1))[1]
+    drawn = np.random.default_rng(seed).integers(total, size=(DRAWN, 2))
+    first = np.concatenate([np.repeat(np.arange(total), near.shape[1]), drawn[:, 0]])
+    second = np.concatenate([near.ravel(), drawn[:, 1]])
+    apart = first != second
+    keys = np.unique((np.minimum(first, second) * total + np.maximum(first, second))[apart])
+    pairs = np.column_stack([keys // total, keys % total])
     squared = np.concatenate([((rows[part[:, 0]] - rows[part[:, 1]]) ** 2).sum(axis=1)
                               for part in np.array_split(pairs, max(1, len(pairs) // 4096))])
-    kinds = [np.flatnonzero(squared < bias), np.flatnonzero(squared >= bias)]
+    return Candidates(among[pairs], squared)
+
+
+def informative_pairs(found: Candidates, bias: float, margin: float, count: int,
+                      known: Array | None = None) -> tuple[Array, Array]:
+    """Pairs whose squared distance is nearest to where NML's hinge bends: half of those taken for the same, d² < b,
+    nearest to b − m, and half of those taken for different, nearest to b + m; in turn, the most doubtful first. Of a
+    kind of which there are not so many, there are fewer.
+
+    Args:
+        known: (k, 2) pairs that are not asked again.
+
+    Returns:
+        Pairs (c, 2), and their squared distances (c,).
+    """
+    squared = found.squared
+    fresh = np.ones(len(squared), dtype=bool) if known is None else ~_are_of(found.pairs, known)
+    kinds = [np.flatnonzero(fresh & (squared < bias)), np.flatnonzero(fresh & (squared >= bias))]
     picked = [kind[np.argsort(np.abs(squared[kind] - edge), kind="stable")][:half]
               for kind, edge, half in zip(kinds, (bias - margin, bias + margin), (count - count // 2, count // 2),
                                           strict=True)]
     turn = np.concatenate([np.arange(len(one)) for one in picked])
     chosen = np.concatenate(picked)[np.argsort(turn, kind="stable")]
-    return pairs[chosen], squared[chosen]
-
-
-def _candidates(embedding: Array, seed: int) -> tuple[Array, Array]:
-    """Each pair once, the lower row first, (c,) each."""
-    total = len(embedding)
-    near = nearest(embedding, min(NEAREST, total - 1))[1]
-    drawn = np.random.default_rng(seed).integers(total, size=(DRAWN, 2))
-    first = np.concatenate([np.repeat(np.arange(total), near.shape[1]), drawn[:, 0]])
-    second = np.concatenate([near.ravel(), drawn[:, 1]])
-    keys = np.unique(np.minimum(first, second) * total + np.maximum(first, second))
-    first, second = keys // total, keys % total
-    apart = first != second
-    return first[apart], second[apart]
+    return found.pairs[chosen], squared[chosen]
