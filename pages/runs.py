@@ -6,6 +6,7 @@ import streamlit as st
 from pages.parts.figures import curve, curve_names, evaluation_table, table_behind
 from pages.parts.loading import told
 from pages.parts.runs import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
+from pages.parts.similarities import explore_similarities
 from udml_core import jobs
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
@@ -33,15 +34,20 @@ def ticked(runs: list[Run]) -> list[Run]:
     return [run for run in runs if run.id == wanted][:1] or runs[:1]
 
 
+def live_runs() -> list[Run]:
+    """Those that wait or run."""
+    return [run for run in list_runs(runs_folder()) if run.status().state in LIVE_STATES]
+
+
 @st.fragment(run_every="2s")
-def going_on(run_ids: tuple[str, ...]) -> None:
-    """Runs that wait or run, and the curves of the chosen ones; ends by itself when the runs do."""
-    live = [run for run in list_runs(runs_folder()) if run.status().state in LIVE_STATES]
+def going_on(run_ids: tuple[str, ...], live_ids: tuple[str, ...]) -> None:
+    """Runs that wait or run, and the curves of the chosen ones; the page begins anew when one starts or ends."""
+    live = live_runs()
     for run in live:
         live_panel(run, "runs")
     chosen = [find_run(run_id, runs_folder()) for run_id in run_ids]
     curves(chosen)
-    if not any(run.id in run_ids for run in live):
+    if tuple(run.id for run in live) != live_ids:
         st.rerun(scope="app")
 
 
@@ -118,10 +124,12 @@ if not everything:
     st.stop()
 with told():
     selected = ticked(everything)
-    if any(run.status().state in LIVE_STATES for run in [*selected, *everything[:MOST_LISTED]]):
-        going_on(tuple(run.id for run in selected))
+    live_ids = tuple(run.id for run in live_runs())
+    if live_ids:
+        going_on(tuple(run.id for run in selected), live_ids)
     else:
         curves(selected)
     for one in selected:
         details(one)
     comparison(selected)
+    explore_similarities(tuple(run.id for run in selected))
