@@ -23,10 +23,10 @@ from udml_core.retrieval import Which
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import instances as views
 
-SHOWN, SIDE = 24, 200
+SHOWN, SIDE = 24, 168
 USUAL_BATCH = 128
 EMBEDDINGS: dict[Which, str] = {"initial": "before training", "final": "after training"}
-COMPETITORS = {"half": "all of its half", "batch": "a batch, as in training"}
+COMPETITORS = {"batch": "a batch drawn from its half", "half": "all of its half"}
 REPRESENTATIONS = {"latent": "z, which its softmax compares", "instance": "x, the embedding"}
 SLIDERS = {"temperature": ("τ, what cosines are divided by", 0.02, 1.0, 0.01, 0.1),
            "eta": ("η, how many times the others count", 1.0, 100.0, 1.0, 1.0)}
@@ -95,9 +95,8 @@ def two_views(asked: Asked, own: dict[Which, float]) -> None:
     st.markdown(f"The two views' cosine is **{own['final']:.3f}** after training, **{own['initial']:.3f}** before.")
     st.caption(f"Drawn at {side} × {side} pixels, a random crop, a flip in half of the cases, and what else the "
                f"method changes. {kept}")
-    if st.button("Draw again", icon=":material/casino:", key="instance-draw"):
-        into_address("draw", str(asked.draw + 1))
-        st.rerun(scope="fragment")
+    st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=into_address,
+              args=("draw", str(asked.draw + 1)), help="Two other views, and another batch below.")
 
 
 def sliders(run: Run) -> tuple[float, float]:
@@ -124,6 +123,11 @@ def nearest(asked: Asked, standing: Standing, which: Which) -> int | None:
                    height=300)
 
 
+def another(split: Split) -> None:
+    """Look at any image of the training half."""
+    into_address("picked", str(np.random.default_rng().choice(split.train)))
+
+
 def certainty(asked: Asked) -> None:
     """σ of the image among those that trained."""
     rows = np.flatnonzero(asked.split.train == asked.index)
@@ -139,7 +143,7 @@ def certainty(asked: Asked) -> None:
 @st.fragment
 @told()
 def explore(run_id: str) -> None:
-    """The image, its views, the sliders, and the softmax that re-forms with them."""
+    """The image, its views, and the softmax over the others."""
     run = find_run(run_id, runs_folder())
     dataset, split = opened_dataset(run.spec().dataset), opened_split(run)
     index = int(number_in_address("picked", int(split.train[0]), 0, len(dataset) - 1))
@@ -150,9 +154,7 @@ def explore(run_id: str) -> None:
                     "on the map.")
         st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:",
                      query_params={"run": run.id, "picked": str(index)})
-        if st.button("Another one", icon=":material/shuffle:", key="instance-another"):
-            into_address("picked", str(np.random.default_rng().choice(split.train)))
-            st.rerun(scope="fragment")
+        st.button("Another one", icon=":material/shuffle:", key="instance-another", on_click=another, args=(split,))
     certainty(asked)
     latent = has_record(run, LatentLayer)
     if latent:
@@ -164,23 +166,21 @@ def explore(run_id: str) -> None:
     rows = _drawn(str(run.folder), index, asked.draw)[1]
     own = {which: views.agreement(_seen_as(run, rows[which], which, latent)) for which in EMBEDDINGS}
     two_views(asked, own)
-    clicked = compete(asked, own, latent)
-    if clicked is not None:
-        into_address("picked", str(clicked))
-        st.rerun(scope="fragment")
+    compete(asked, own, latent)
 
 
-def compete(asked: Asked, own: dict[Which, float], latent: bool) -> int | None:
-    """The softmax before and after training; the image that was just picked."""
+@st.fragment
+def compete(asked: Asked, own: dict[Which, float], latent: bool) -> None:
+    """The softmax before and after training; all that moves with τ and η."""
     st.header("Told from all others")
     st.caption("Training asks with one view of an image which of many is its other view. D = exp(s/τ) + η Σ exp(s_k/τ) "
                "sums over the other view, at cosine s, and all others, at cosines s_k. Here the image itself asks, s "
                "is the cosine of the two views above, and others are compared as they are, without augmentation.")
     temperature, eta = sliders(asked.run)
     among = st.segmented_control("Against", list(COMPETITORS), required=True, key="instance-among",
-                                 default=in_address("among", list(COMPETITORS), "half"),
-                                 format_func=COMPETITORS.__getitem__) or "half"
-    into_address("among", among, "half")
+                                 default=in_address("among", list(COMPETITORS), "batch"),
+                                 format_func=COMPETITORS.__getitem__) or "batch"
+    into_address("among", among, "batch")
     batch = int(hyperparameters(asked.run).get("batch", USUAL_BATCH)) if among == "batch" else 0
     labels, found = asked.dataset.labels, {}
     for which, words in EMBEDDINGS.items():
@@ -202,7 +202,10 @@ def compete(asked: Asked, own: dict[Which, float], latent: bool) -> int | None:
         with column:
             clicks.append(nearest(asked, standing, which))
     standing_table(asked.dataset, [before, after])
-    return just_picked(clicks)
+    clicked = just_picked(clicks)
+    if clicked is not None:
+        into_address("picked", str(clicked))
+        st.rerun()
 
 
 st.title("Instances")

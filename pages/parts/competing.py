@@ -88,8 +88,8 @@ def standing_words(before: Standing, after: Standing) -> str:
     if after.same is None:
         return words
     weight = after.parts["others of its class"] / max(100 * (1 - now.own), 1e-12)
-    return (f"{words} Of what the others hold, **{100 * weight:.0f} %** lies with images of its own class, which the "
-            "loss, told of no classes, pushes away with the rest.")
+    return (f"{words} Of what the others hold, **{100 * weight:.0f} %** lies with images of its own class: a loss that "
+            "is told of no classes pushes them away with the rest.")
 
 
 def standing_table(dataset: Dataset, standings: list[Standing]) -> None:
