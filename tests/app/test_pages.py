@@ -15,8 +15,8 @@ from udml_core.data import catalog
 from udml_core.jobs import plan
 from udml_core.runs import Run, create
 
-PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
-         "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
+PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "instances",
+         "triplets", "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
 
 
 @pytest.fixture(scope="module")
