@@ -23,6 +23,7 @@ st.navigation({
         st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
         st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
         st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:"),
+        st.Page("pages/instances.py", title="Instances", icon=":material/fingerprint:"),
         st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
         st.Page("pages/affinity.py", title="Labels & affinity", icon=":material/share:"),
         st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),

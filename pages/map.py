@@ -28,7 +28,9 @@ from pages.parts.placing import bring_images, placed_images
 from pages.parts.scatter import Color, map_file, scatter
 from pages.parts.selection import Selection, selection
 from pages.parts.sharing import Download, image_list, share
+from pages.parts.similarities import similarity_pictures, similarity_words
 from pages.parts.slider import live_slider
+from pages.parts.uncertainty import LABEL, certain_and_uncertain
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views.clusters import summary
 from udml_core.views.maps import neighborhood_change
@@ -79,6 +81,17 @@ def at_cursor(shown: Shown) -> None:
     for column, name in zip(st.columns(CURVES), names, strict=False):
         with column:
             curve(name, {"run": rows}, f"map-{name}", shown.epoch)
+
+
+def own_kind(shown: Shown) -> None:
+    """How near images are to their own kind against others at the moment that the cursor stands at."""
+    numbers = shown.run.epoch_numbers()
+    moments = {"initial": numbers[0], "final": shown.run.kept_epoch()} if numbers else {}
+    epoch = moments.get(shown.name) if shown.epoch is None else shown.epoch
+    if epoch is not None:
+        with st.expander("Own kind against others at this moment", icon=":material/join_inner:"):
+            similarity_pictures(shown.run, epoch, "map-near")
+            st.caption(similarity_words(shown.run))
 
 
 def changed(first: Shown, second: Shown) -> int | None:
@@ -135,6 +148,9 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
     if picked is not None:
         clicks.append(nearest_images(shown, picked, frame_words(shown.name), "map-near"))
     at_cursor(shown)
+    own_kind(shown)
+    if color.label == LABEL:
+        clicks.append(certain_and_uncertain(shown.dataset, shown.projection.indices, color))
     if other is not None:
         clicks.append(changed(shown, other))
     clicks.append(selected_images(shown.dataset, held, "map-selected"))

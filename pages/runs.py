@@ -8,6 +8,7 @@ from pages.parts.figures import curve, curve_names, evaluation_table, table_behi
 from pages.parts.loading import told
 from pages.parts.precision import precision_of
 from pages.parts.runs import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
+from pages.parts.similarities import explore_similarities
 from udml_core import jobs
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
@@ -37,15 +38,20 @@ def ticked(runs: list[Run]) -> list[Run]:
     return [by_id[one] for one in dict.fromkeys(wanted) if one in by_id] or runs[:1]
 
 
+def live_runs() -> list[Run]:
+    """Those that wait or run."""
+    return [run for run in list_runs(runs_folder()) if run.status().state in LIVE_STATES]
+
+
 @st.fragment(run_every="2s")
-def going_on(run_ids: tuple[str, ...]) -> None:
-    """Runs that wait or run, and the curves of the chosen ones; ends by itself when the runs do."""
-    live = [run for run in list_runs(runs_folder()) if run.status().state in LIVE_STATES]
+def going_on(run_ids: tuple[str, ...], live_ids: tuple[str, ...]) -> None:
+    """Runs that wait or run, and the curves of the chosen ones; the page begins anew when one starts or ends."""
+    live = live_runs()
     for run in live:
         live_panel(run, "runs")
     chosen = [find_run(run_id, runs_folder()) for run_id in run_ids]
     curves(chosen)
-    if not any(run.id in run_ids for run in live):
+    if tuple(run.id for run in live) != live_ids:
         st.rerun(scope="app")
 
 
@@ -123,11 +129,13 @@ if not everything:
 with told():
     every = ticked(everything)
     selected = every[:2]
-    if any(run.status().state in LIVE_STATES for run in [*selected, *everything[:MOST_LISTED]]):
-        going_on(tuple(run.id for run in selected))
+    live_ids = tuple(run.id for run in live_runs())
+    if live_ids:
+        going_on(tuple(run.id for run in selected), live_ids)
     else:
         curves(selected)
     for one in selected:
         details(one)
     comparison(selected)
+    explore_similarities(tuple(run.id for run in selected))
     precision_of(every)

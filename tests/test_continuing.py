@@ -35,10 +35,8 @@ def of_labels(seed: int) -> PairSet:
 
 
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory, shared_cache: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", str(shared_cache))
-        return worked(tmp_path_factory.mktemp("continuing"), method="nml", fields=FIELDS, pairs=of_labels(1))
+def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return worked(tmp_path_factory.mktemp("continuing"), method="nml", fields=FIELDS, pairs=of_labels(1))
 
 
 def continued(run: Run, pairs: PairSet, **fields: Any) -> Run:

@@ -16,14 +16,15 @@ from tests.running import spec, worked, write_digits
 from udml_core import worker
 from udml_core.data import annotations, catalog
 from udml_core.data.pairs import PairSet
-from udml_core.data.splits import make_split
+from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_ready
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r, recall_at_k
-from udml_core.explanations import Clusters, Pairs, Prototypes, Triplets, Uncertainty
+from udml_core.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run, best_epoch, create
+from udml_core.runs import Run, best_epoch, create, list_runs
+from udml_core.views.instances import latent_rows
 
 
 def quiet(_share: float, _what: str) -> None: ...
@@ -282,10 +283,21 @@ def test_seen_classes_are_judged_by_the_training_half_and_pslr_by_both_represent
         assert 50 < row["knn@200"] <= 100
         assert 50 < row["linear probe"] <= 100
     assert any(isinstance(one, Uncertainty) for one in run.explanations(1))
+    assert [isinstance(one, LatentLayer) for one in run.explanations(0)] == [True]
+    dataset = catalog.load("digits")
+    split, trained = make_split(dataset, "seen"), run.epoch_trained(1)
+    assert trained is not None
+    np.testing.assert_allclose(trained, run.embeddings("final")[fixed_sample(split.train, worker.JUDGED)], atol=1e-6)
+    layer = next(one for one in run.explanations(1) if isinstance(one, LatentLayer))
+    z = latent_rows(np.asarray(run.embeddings("final"))[split.test], layer.weight)
+    assert found["latent"]["map@r"] == pytest.approx(100 * map_at_r(z, np.asarray(dataset.labels)[split.test])[0])
     unseen = worked(tmp_path, method="pslr", fields=fields | {"embeds": "latent"}, split="zero-shot").evaluation()
     assert unseen is not None
     assert set(unseen) == {"initial", "frozen", "pca", "final"}
     assert "knn@200" not in unseen["final"]
+    of_z = next(one for one in list_runs(tmp_path) if one.id != run.id)
+    assert not any(isinstance(one, LatentLayer) for one in of_z.explanations(1))
+    assert (of_z.embeddings("initial") >= 0).all()  # z of the layer that training starts from
 
 
 def by_torchrun(run: Run) -> subprocess.CompletedProcess[str]:

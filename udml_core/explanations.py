@@ -141,12 +141,25 @@ class Uncertainty:
     sigma: Any
 
 
-Explanation = Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes | Uncertainty
+@dataclass(frozen=True)
+class LatentLayer:
+    """What leads from an embedding x to the latent representation behind it, z = unit(ReLU(x · weight)) (PSLR eq. 2,
+    A = I).
+
+    weight (l, l).
+    """
+
+    weight: Any
+
+
+Explanation = (Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes | Uncertainty
+               | LatentLayer)
 """What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
 
 KINDS: dict[str, type[Explanation]] = {
     "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
-    "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty}
+    "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty,
+    "latent": LatentLayer}
 
 
 def name_of(record: Explanation) -> str:
@@ -168,6 +181,6 @@ def thinned(record: Explanation, limit: int) -> Explanation:
         case Triplets() | Pairs():
             step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
-        case Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Affinities() | Uncertainty():
-            # a row a point: none can be left out
+        case (Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Affinities() | Uncertainty()
+              | LatentLayer()):  # a row a point, or a whole: nothing can be left out
             return record

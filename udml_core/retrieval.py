@@ -116,8 +116,15 @@ class Retrieval:
 
     def embed(self, image: Image.Image, which: Which = "final") -> Array:
         """The embedding (l,) of an image that a person brings."""
-        embedder = self._final_embedder if which == "final" else self._initial_embedder
-        return embed_pixels(embedder, embedder.encoder.prepare(image.convert("RGB"))[None])[0]
+        return self.embed_prepared(self.prepared(image)[None], which)[0]
+
+    def prepared(self, image: Image.Image) -> Array:
+        """An image as the network reads it, uint8 (3, s, s)."""
+        return self._final_embedder.encoder.prepare(image.convert("RGB"))
+
+    def embed_prepared(self, pixels: Array, which: Which = "final") -> Array:
+        """The embeddings (b, l) of prepared images (b, 3, s, s)."""
+        return embed_pixels(self._final_embedder if which == "final" else self._initial_embedder, pixels)
 
     def search(self, query: Query, k: int = 10, which: Which = "final", gallery: Gallery = "test",
                allowed: Array | None = None) -> list[Hit]:

@@ -201,8 +201,9 @@ class Run(Task):
             file.flush()
             os.fsync(file.fileno())
 
-    def write_epoch(self, number: int, records: Iterable[Explanation], sample: Array) -> None:
-        """Keep an epoch's explanations and the embedding of the fixed sample."""
+    def write_epoch(self, number: int, records: Iterable[Explanation], sample: Array,
+                    trained: Array | None = None) -> None:
+        """Keep an epoch's explanations and the embedding of the fixed sample; also that of one of the training half."""
         final = self.folder / "epochs" / f"{number:04d}"
         if final.exists():
             return
@@ -211,6 +212,8 @@ class Run(Task):
         aside.parent.mkdir(exist_ok=True)  # the run's own folder is never made again where somebody removed it
         aside.mkdir()
         np.save(aside / "sample.npy", sample.astype(np.float32))
+        if trained is not None:
+            np.save(aside / "trained.npy", trained.astype(np.float32))
         for record in records:
             np.savez(aside / f"{name_of(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
         aside.rename(final)
@@ -248,6 +251,12 @@ class Run(Task):
     def epoch_sample(self, number: int) -> Array:
         """The embedding of the fixed sample after an epoch (0: before the first)."""
         return read_array(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
+
+    def epoch_trained(self, number: int) -> Array | None:
+        """The embedding (t, l), after an epoch, of `fixed_sample(split.train, t)`; None where none was kept, as in the
+        split `all` and in older runs."""
+        path = self.folder / "epochs" / f"{number:04d}" / "trained.npy"
+        return read_array(path) if path.exists() else None
 
     def explanations(self, number: int) -> list[Explanation]:
         """What the method explained itself with in an epoch, as arrays."""

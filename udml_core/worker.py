@@ -32,7 +32,7 @@ from udml_core.evaluation import (
     recall_at_k,
 )
 from udml_core.execution import Reporter, execute
-from udml_core.explanations import thinned
+from udml_core.explanations import LatentLayer, thinned
 from udml_core.jobs import device_lock, place, resolve_device
 from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, PairMethod, Setting, State
 from udml_core.methods.nml import as_start, go_on
@@ -45,7 +45,7 @@ Array = np.ndarray[Any, Any]
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
 """Images of the fixed sample whose embedding is kept for every epoch; fewer where each passes a trained encoder."""
 JUDGED = 1000
-"""Of the sample, how many the curves are computed from."""
+"""Of the sample, how many the curves are computed from; and of the training half, how many are kept beside it."""
 TRIPLETS_KEPT = 2000
 GRAPH_NEIGHBORS = 50
 KNN, VOTING = 200, 5000
@@ -190,7 +190,11 @@ class _Work:
         """An epoch's row of curves; its explanations and the sample's embedding are kept on the way."""
         embedder = epoch.embedder.eval()
         sample = embed(embedder, loaded, loaded.sample)
-        self.run.write_epoch(epoch.number, [thinned(one, TRIPLETS_KEPT) for one in epoch.explanations], sample)
+        trained = None
+        if loaded.split.name != "all":
+            trained = embed(embedder, loaded, fixed_sample(loaded.split.train, JUDGED))
+        records = [thinned(one, TRIPLETS_KEPT) for one in (*epoch.explanations, *_latent_layer(embedder))]
+        self.run.write_epoch(epoch.number, records, sample, trained)
         judged = sample[loaded.judged]
         row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(judged)}
         before = self.run.epoch_numbers()
@@ -233,6 +237,12 @@ class _Work:
                 analyst.keep(self.run, plan_analysis(kind=kind, **given), self.reporter.share)
             except UserError as error:
                 log.info("no %s: %s", kind, error)
+
+
+def _latent_layer(embedder: Embedder) -> tuple[LatentLayer, ...]:
+    """What leads from the embedding to a latent representation, where one lies behind it."""
+    head = embedder.head
+    return (LatentLayer(head.latent),) if isinstance(head, LatentHead) and head.shown == "instance" else ()
 
 
 def _training_data(run: Run, loaded: Loaded, report: Report) -> TrainingData:

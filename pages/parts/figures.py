@@ -19,12 +19,15 @@ CURVE_WORDS = {
     "violating": "Share of triplets or pairs that violate", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
     "effective rank": "Effective rank", "neighbor stability": "Neighbors kept since last epoch",
-    "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",
+    "sample knn@200": "Weighted kNN accuracy (k = 200) on a sample of the test half",
+    "positive similarity": "Mean cosine of an image's two views", "mean similarity": "Mean cosine of any two views",
+    "latent positive similarity": "Mean cosine of two views, z", "latent mean similarity": "Mean cosine of any two, z",
+    "log sigma": "Mean log σ", "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",
 }
 HIDDEN = ("epoch", "seconds")
-EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "map@r", "nmi", "f", "purity",
-                   "trustworthiness", "continuity", "effective rank", "neighbors kept from frozen", "dimension",
-                   "images")
+EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "map@r", "knn@200", "linear probe",
+                   "nmi", "f", "purity", "trustworthiness", "continuity", "effective rank",
+                   "neighbors kept from frozen", "dimension", "images")
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -116,13 +119,14 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
     columns = {}
     for run, evaluation in evaluations.items():
         for name, row in evaluation.items():
-            title = {"pca": "PCA, same width"}.get(name, name.capitalize())
+            title = {"pca": "PCA, same width", "latent": "Final, latent z"}.get(name, name.capitalize())
             columns[title if len(evaluations) == 1 else f"{run}: {title}"] = row
     present = [name for name in EVALUATION_ROWS if any(row.get(name) is not None for row in columns.values())]
     words = pd.Index([MEASURE_WORDS.get(name, name.capitalize()) for name in present], name="Measure")
     return pd.DataFrame({title: [row.get(name) for name in present] for title, row in columns.items()}, index=words)
 
 
-MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "nmi": "NMI", "f": "Pairwise F",
+MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN accuracy, k = 200", "nmi": "NMI",
+                 "f": "Pairwise F",
                  "neighbors kept from frozen": "10 nearest kept from frozen", "dimension": "Width",
                  "images": "Images searched"}

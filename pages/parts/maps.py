@@ -23,11 +23,13 @@ from pages.parts.choosing import in_address, into_address, number_in_address
 from pages.parts.columns import column_color, kept_columns
 from pages.parts.gallery import gallery, gallery_selection, just_picked, mark_of, tile_of
 from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.records import has_record
 from pages.parts.scatter import Color, Layout
 from pages.parts.selection import Selection
+from pages.parts.uncertainty import LABEL, noise, noise_epoch, noise_slider
 from udml_core.analyses import MAPS, AnalysisSpec, Kind, Projection, Scope, list_analyses, plan_analysis
 from udml_core.data.dataset import Dataset
-from udml_core.explanations import Clusters, Triplets
+from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import maps as views
 
@@ -159,6 +161,8 @@ def colorings(shown: Shown) -> dict[str, Callable[[], Color]]:
     found["half"] = lambda: _halves(shown)
     if any(isinstance(one, Triplets) for one in shown.run.explanations(_latest(shown.run))):
         found["weight"] = lambda: _weights(shown)
+    if has_record(shown.run, Uncertainty):
+        found[LABEL] = lambda: _noise(shown)
     for name, values in kept_columns(dataset).items():
         found[name] = partial(column_color, name, values, indices)
     return found
@@ -168,7 +172,7 @@ COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
     "trustworthiness": "Distortion: trustworthiness", "continuity": "Distortion: continuity",
     "neighbors kept": "Neighbors kept since the first frame", "half": "Training or test half",
-    "weight": "Mean triplet weight",
+    "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
 }
 
 
@@ -234,6 +238,14 @@ def _weights(shown: Shown) -> Color:
     return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="no triplet kept")
 
 
+def _noise(shown: Shown) -> Color:
+    """σ at the cursor's epoch, where the map stands at one."""
+    sigma = noise(shown.run, noise_epoch(shown.run) if shown.epoch is None else shown.epoch)
+    rows = rows_of(opened_split(shown.run).train, shown.projection.indices)
+    known = np.full(len(rows), np.nan) if sigma is None else np.where(rows >= 0, sigma[rows], np.nan)
+    return Color(LABEL, known, none="not trained on" if sigma is not None else "not kept before training")
+
+
 def chosen_color(shown: Shown, label: str) -> Color:
     """What colours the points, kept in the address."""
     choices = colorings(shown)
@@ -242,6 +254,8 @@ def chosen_color(shown: Shown, label: str) -> Color:
     chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color",
                           format_func=lambda one: COLOR_WORDS.get(one, one))
     into_address("color", chosen, usual)
+    if chosen == LABEL and shown.epoch is None:
+        noise_slider(shown.run)
     return choices[chosen]()
 
 
@@ -264,6 +278,8 @@ def nearest_images(shown: Shown, picked: int, where: str, key: str) -> int | Non
     st.page_link("pages/retrieval.py", label="Search with it among all images", icon=":material/image_search:",
                  query_params={"run": shown.run.id, "add": str(picked)})
     st.page_link("pages/neighborhoods.py", label="Its linear neighborhood", icon=":material/hub:",
+                 query_params={"run": shown.run.id, "picked": str(picked)})
+    st.page_link("pages/instances.py", label="Told from all others", icon=":material/fingerprint:",
                  query_params={"run": shown.run.id, "picked": str(picked)})
     return clicked
 

@@ -26,6 +26,11 @@ def has_record(run: Run, kind: type[Explanation]) -> bool:
     return bool(_epochs_of(str(run.folder), kind.__name__, 2))
 
 
+def epochs_with(run: Run, kind: type[Explanation]) -> list[int]:
+    """The epochs of a finished run that kept such a record."""
+    return _epochs_of(str(run.folder), kind.__name__, EVERY)
+
+
 @st.cache_data(max_entries=512, show_spinner=False)
 def _epochs_of(folder: str, kind: str, most: int) -> list[int]:
     """Those of a finished run's first epochs that kept such a record."""
@@ -36,7 +41,7 @@ def _epochs_of(folder: str, kind: str, most: int) -> list[int]:
 
 def chosen_epoch(run: Run, kind: type[Explanation], key: str, on_change: Callable[[], None] | None = None) -> int:
     """One of the epochs that kept such a record, the last one at first; kept in the address."""
-    epochs = _epochs_of(str(run.folder), kind.__name__, EVERY)
+    epochs = epochs_with(run, kind)
     wanted = int(number_in_address("epoch", epochs[-1]))
     epoch = st.selectbox("Epoch", epochs, epochs.index(wanted) if wanted in epochs else len(epochs) - 1, key=key,
                          on_change=on_change)

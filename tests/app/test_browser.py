@@ -18,8 +18,8 @@ from tests.app.conftest import App
 from udml_core.runs import Run, list_runs
 
 pytestmark = pytest.mark.browser
-PAGES = ("", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
-         "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
+PAGES = ("", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "instances",
+         "triplets", "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
 MINUTE = 60_000
 
 

@@ -13,8 +13,8 @@ from tests.running import worked, write_digits
 from udml_core.data import catalog
 from udml_core.runs import Run
 
-PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "triplets",
-         "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
+PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "instances",
+         "triplets", "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
 
 
 pytestmark = pytest.mark.usefixtures("own_places")

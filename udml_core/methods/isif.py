@@ -33,8 +33,8 @@ class ISIF(InstanceMethod):
         "What changes between views is forgotten, and what tells images apart is kept.")
     promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
     promise_source: ClassVar[str] = (
-        "PSLR's paper, tables 3–5: gains with the encoder trained. In trials with a linear head on frozen features of "
-        "birds it fell, as images of a class are pushed apart like all others.")
+        "PSLR's paper, tables 3–5: recall@1 rises over Initial on birds, cars and products, with the encoder trained. "
+        "A linear head alone, 5 epochs on the embedded Fashion-MNIST: MAP@R 55.5 against 55.9 of PCA, where it starts.")
 
     temperature: Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True)] = 0.1
     """What similarities are divided by in the softmax."""

@@ -30,7 +30,7 @@ from udml_core.losses.instance import (
     structure_loss,
 )
 from udml_core.methods.base import Setting, Shown
-from udml_core.methods.embedder import AnyHead, LatentHead, Representation
+from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
 from udml_core.methods.instance import Curves, InstanceMethod, Objective, alignment
 from udml_core.methods.network import Network, embedded
 from udml_core.neighbors import nearest
@@ -104,6 +104,10 @@ class PSLR(InstanceMethod):
         if self.graph == "neighbors" and self.n_neighbors >= min(images, self.batch):
             raise UserError(f"PSLR.n_neighbors must be below the images in a batch, {min(images, self.batch)}, got "
                             f"{self.n_neighbors}. Lower the field 'n_neighbors', or raise 'batch'.")
+
+    def initial(self, data: TrainingData, setting: Setting) -> Embedder:
+        network = self._network(data, setting)
+        return network.embedder(setting.encoder, self.objective(network, data, setting).head(network.weight))
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Latent(self, setting.seed).to(setting.device)
