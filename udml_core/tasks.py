@@ -14,7 +14,7 @@ from udml_core.data.storage import replace_text
 
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
 LIVE_STATES: tuple[State, ...] = ("waiting", "running")
-STARTING_SECONDS = 30.0
+STARTING_SECONDS = 120.0
 """How long a submitted worker may take until it holds its lock and has written its process number."""
 RESERVE_BYTES = 65_536
 SHARE_TO_GO_BY = 0.03

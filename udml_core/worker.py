@@ -53,9 +53,13 @@ KNN, VOTING = 200, 5000
 log = logging.getLogger("udml")
 
 
-def work(run: Run) -> Status:
-    """Take a run from where it stands to its end. Its failure is written down, not raised."""
-    return execute(run, lambda reporter: _in_turn(run, reporter))
+def work(run: Run, analyse: bool = True) -> Status:
+    """Take a run from where it stands to its end. Its failure is written down, not raised.
+
+    Args:
+        analyse: whether the map and the graph that pages show at once are computed too.
+    """
+    return execute(run, lambda reporter: _in_turn(run, reporter, analyse))
 
 
 def assist(run: Run, device: str) -> None:
@@ -77,7 +81,7 @@ def assist(run: Run, device: str) -> None:
 def _untold(_share: float, _what: str) -> None: ...
 
 
-def _in_turn(run: Run, reporter: Reporter) -> None:
+def _in_turn(run: Run, reporter: Reporter, analyse: bool) -> None:
     """Wait for the device, first come first served, and work."""
     device = device_lock(run.spec().device)
     while True:
@@ -91,7 +95,7 @@ def _in_turn(run: Run, reporter: Reporter) -> None:
         time.sleep(0.3)
     try:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
-        _Work(run, reporter).all()
+        _Work(run, reporter).all(analyse)
     finally:
         device.release()
 
@@ -123,14 +127,15 @@ class _Work:
         self.device = torch.device(resolve_device(self.spec.device))
         self.method: Method = self.spec.build_method()
 
-    def all(self) -> None:
+    def all(self, analyse: bool) -> None:
         loaded = load(self.run, self.reporter.share, self.spec.device)
         sheets_of(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0)
         evaluate_run(self.run, loaded, self.reporter.share)
-        self._analyse(len(loaded.split.train))
+        if analyse:
+            self._analyse(len(loaded.split.train))
 
     def _train(self, loaded: Loaded) -> Embedder:
         data = _training_data(self.run, loaded, self.reporter.share)

@@ -57,6 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("dataset")
     parser.add_argument("--table", action="append", choices=TABLES)
+    parser.add_argument("--row", action="append", help="Of the tables' rows only these.")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=50)
     parser.add_argument("--labels-per-class", type=int)
@@ -69,7 +70,8 @@ def main() -> None:
     given = parser.parse_args()
     dataset = catalog.load(given.dataset)
     tables = given.table or ["1"]
-    rows = {name: words for table in tables for name, words in TABLES[table].items()}
+    rows = {name: words for table in tables for name, words in TABLES[table].items()
+            if not given.row or name in given.row}
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name, words in rows.items():

@@ -90,7 +90,7 @@ def planned(dataset: Dataset, row: str, seed: int, **rest: Any) -> Spec:
 def finished(run: Run, name: str) -> dict[str, Any]:
     """What a run gives, once it has been worked on from where it stands to its end."""
     began = time.monotonic()
-    status = worker.work(run)
+    status = worker.work(run, analyse=False)
     if status.state != "done":
         sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
     return {"seed": run.spec().seed, "seconds": time.monotonic() - began,
