@@ -48,7 +48,7 @@ def share_picture(standings: list[Standing]) -> None:
                        insidetextanchor="middle", textangle=0,
                        marker={"color": colors.get(name, OTHER),
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,
-                                           "bgcolor": colors.get(name, OTHER), "fgcolor": "white"}})
+                                           "bgcolor": colors.get(name, OTHER), "fgcolor": "rgba(255,255,255,0.4)"}})
     figure.update_layout(title={"text": "Shares of the sum D, %", "font": {"size": 14}}, barmode="stack", height=260,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
                          legend={"orientation": "h", "y": -0.15, "traceorder": "normal"})

@@ -19,7 +19,7 @@ CURVE_WORDS = {
     "violating": "Share of triplets or pairs that violate", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
     "effective rank": "Effective rank", "neighbor stability": "Neighbors kept since last epoch",
-    "sample knn@200": "Weighted kNN accuracy (k = 200) on a sample of the test half",
+    "sample knn@200": "Weighted kNN accuracy on the sample",
     "positive similarity": "Mean cosine of an image's two views", "mean similarity": "Mean cosine of any two views",
     "latent positive similarity": "Mean cosine of two views, z", "latent mean similarity": "Mean cosine of any two, z",
     "log sigma": "Mean log σ", "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance of two proxies",
@@ -126,7 +126,7 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
     return pd.DataFrame({title: [row.get(name) for name in present] for title, row in columns.items()}, index=words)
 
 
-MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN accuracy, k = 200", "nmi": "NMI",
+MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
                  "f": "Pairwise F",
                  "neighbors kept from frozen": "10 nearest kept from frozen", "dimension": "Width",
                  "images": "Images searched"}

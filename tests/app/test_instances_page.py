@@ -124,7 +124,7 @@ def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_link(run: Run) -> 
     assert found[1] == f"Test half, x: AUC {x[0]:.3f} (start {x[1]:.3f})"
     assert found[3] == f"Test half, z: AUC {z[0]:.3f} (start {z[1]:.3f})"
     (evaluation,) = [one.value for one in test.dataframe if one.value.index.name == "Measure"]
-    assert {"Weighted kNN accuracy, k = 200", "Linear probe"} <= set(evaluation.index)
+    assert {"Weighted kNN, k = 200", "Linear probe"} <= set(evaluation.index)
     assert "Final, latent z" in evaluation.columns
 
 
