@@ -27,7 +27,7 @@ def worked(root: Path, **given: Any) -> Run:
     return run
 
 
-def until(run: Task, *states: str, seconds: float = 60) -> float:
+def until(run: Task, *states: str, seconds: float = 240) -> float:
     """Wait for a state; the seconds that it took."""
     began = time.monotonic()
     while run.status().state not in states:

@@ -26,7 +26,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def command(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-m", "udml_core", *words], cwd=ROOT, env=os.environ, capture_output=True,
-                          text=True, timeout=120, check=False)
+                          text=True, timeout=300, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, sub
 
 
 def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
         assert server.poll() is None, "the server ended at its start"
         try:
@@ -101,7 +101,7 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
                 return
         except OSError:
             time.sleep(0.2)
-    raise AssertionError("the server did not answer within a minute")
+    raise AssertionError("the server did not answer within four minutes")
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,7 @@ KINDS = ("title", "header", "subheader", "markdown", "caption", "info", "warning
 
 def opened(page: str, **query: str) -> AppTest:
     """A page with an address."""
-    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=60)
+    test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
     for name, value in query.items():
         test.query_params[name] = value
     test.run()

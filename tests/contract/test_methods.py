@@ -29,6 +29,7 @@ from udml_core.runs import Run
 from udml_core.sampling import generator, label_pairs
 
 SECONDS = 3.0
+"""Of the processor, so that a busy machine is no fault."""
 SMALL: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 3},
     "srpml": {"dimension": 32, "epochs": 3, "steps": 3},
@@ -117,9 +118,9 @@ def test_a_method_yields_numbered_epochs_in_time_and_is_bit_equal_for_a_seed_and
         method: type[Method], backbone: str, fields: dict[str, Any], tmp_path: Path) -> None:
     built = method.make(fields)
     data = data_for(built, backbone)
-    began = time.perf_counter()
+    began = time.process_time()
     epochs = list(built.fit(data, setting(3, backbone)))
-    lasted = time.perf_counter() - began
+    lasted = time.process_time() - began
     assert [epoch.number for epoch in epochs] == list(range(1, built.epochs_planned + 1))
     assert lasted < SECONDS * (2 if backbone == "cnn" else 1)
     for epoch in epochs:

@@ -76,7 +76,7 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 def test_a_killed_process_leaves_its_blocks_to_the_next(digits: tuple[Dataset, Encoder], blocks: list[int]) -> None:
     with other(kill_at=BLOCKS - 3) as killed:
-        killed.communicate(timeout=60)
+        killed.communicate(timeout=240)
     assert killed.returncode == -signal.SIGKILL
     found = np.array(features_of(*digits))
     assert 0 < len(blocks) <= BLOCKS - 24, "nothing was kept"
@@ -94,7 +94,7 @@ def test_who_comes_second_waits_and_computes_nothing(digits: tuple[Dataset, Enco
         with pytest.raises(subprocess.TimeoutExpired):
             process.wait(0.5)
         np.save(path, np.full((1797, 128), 7.0, np.float32))
-    said, _ = process.communicate(timeout=60)
+    said, _ = process.communicate(timeout=240)
     assert said == "0 (1797, 128) 7.0\n"
 
 
@@ -158,7 +158,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_cache_on_a_full_disk_is_told_and_ends_no_process(small_disk: Path) -> None:
     """The features measure 920 kB. A memory map that meets a full disk is ended by SIGBUS, so room is taken before."""
     with other(UDML_CACHE=str(small_disk)) as process:
-        said, _ = process.communicate(timeout=60)
+        said, _ = process.communicate(timeout=240)
     assert process.returncode == 0, "the process was killed"
     assert "UserError The disk is full" in said
     assert "needs 0.9 MB" in said
