@@ -11,9 +11,9 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
-# A process a core, each with one thread; a file's tests share what they train.
+# Three processes with one thread each, as browser tests wait more than they compute; a file's tests share what they train.
 test: dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: dev
 	$(BIN)/ruff check .

@@ -116,9 +116,9 @@ def test_fields_that_shape_what_is_learnt_are_kept(fields: dict[str, Any], messa
 
 def test_what_cannot_be_continued_is_refused(first: Run, tmp_path: Path) -> None:
     dataset, pairs = first.dataset(), of_labels(2)
-    unfinished = create(spec(method="nml", fields=FIELDS, most_pairs=100), tmp_path)
     of_one_kind = PairSet(pairs.pairs[pairs.same], pairs.same[pairs.same])
     other = worked(tmp_path, method="frozen")
+    unfinished = create(spec(method="nml", fields=FIELDS, most_pairs=100), tmp_path)
     for run, given, images, message in (
             (other, pairs, dataset, "Only NML, ML and KML"), (unfinished, pairs, dataset, "Only a finished run"),
             (first, of_one_kind, dataset, "pairs of both kinds"),

@@ -88,5 +88,5 @@ def test_a_folder_that_is_gone_or_holds_only_other_files_says_what_was_expected(
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(UserError, match=r"no data set 'digitz'.* Known: fashion-mini, digits, fashion-mnist, birds100"):
+    with pytest.raises(UserError, match=r"no data set 'digitz'.* Known: fashion-mini, digits, fashion-mnist, mnist"):
         catalog.find("digitz")
