@@ -89,7 +89,7 @@ def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, sub
         yield url, server
     finally:
         server.terminate()
-        server.wait(10)
+        server.wait(60)
 
 
 def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
