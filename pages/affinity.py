@@ -280,9 +280,10 @@ with told():
         if source is not None:
             explore(run.id, source, epoch_of(run) if source == "training" else 0)
         st.header("Does the embedding keep its directions?")
-        st.markdown("A metric that is free to grow or shrink can win its loss by putting everything onto few "
-                    "directions. The effective rank counts how many are used. Lay a run with *orthogonal* off beside "
-                    "one with it on.")
+        st.markdown("The effective rank counts how many are used. A metric that is free to grow or shrink can win its "
+                    "loss by putting everything onto few of them. Where L is orthonormal, everything can flee from "
+                    "everything instead, until it is spread evenly: then the rank rises while recall falls. Lay a run "
+                    "with *orthogonal* off beside one with it on.")
         chosen, images = run.id, run.spec().fingerprint
         other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
                            and bool(one.epoch_numbers()), optional=True)
