@@ -11,10 +11,10 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
-# Three processes with one thread each, as browser tests wait more than they compute. A file's tests share what they
-# train; those of the app, which last longest, come first.
+# Three processes with one thread each, as browser tests wait more than they compute; a file's tests share what they
+# train.
 test: dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
 
 check: dev
 	$(BIN)/ruff check .
