@@ -26,7 +26,7 @@ FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 
-expect.set_options(timeout=30_000)  # a slow machine is no fault
+expect.set_options(timeout=120_000)  # a slow machine is no fault
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def page(app: App, browser: Browser, request: pytest.FixtureRequest) -> Iterator
     options = getattr(request, "param", {})
     context = browser.new_context(base_url=app.url, **{"viewport": {"width": 1400, "height": 1000}} | options)
     opened = context.new_page()
-    opened.set_default_timeout(60_000)
+    opened.set_default_timeout(120_000)
     complaints: list[str] = []
     opened.on("console", lambda message: complaints.append(message.text) if _is_complaint(message) else None)
     opened.on("response", lambda got: complaints.append(f"{got.status} {got.url}") if _is_missing(got) else None)
