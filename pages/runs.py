@@ -38,15 +38,15 @@ def ticked(runs: list[Run]) -> list[Run]:
     return [by_id[one] for one in dict.fromkeys(wanted) if one in by_id] or runs[:1]
 
 
-def live_runs() -> list[Run]:
+def live_among(runs: list[Run]) -> list[Run]:
     """Those that wait or run."""
-    return [run for run in list_runs(runs_folder()) if run.status().state in LIVE_STATES]
+    return [run for run in runs if run.status().state in LIVE_STATES]
 
 
 @st.fragment(run_every="2s")
 def going_on(run_ids: tuple[str, ...], live_ids: tuple[str, ...]) -> None:
     """Runs that wait or run, and the curves of the chosen ones; the page begins anew when one starts or ends."""
-    live = live_runs()
+    live = live_among(list_runs(runs_folder()))
     for run in live:
         live_panel(run, "runs")
     chosen = [find_run(run_id, runs_folder()) for run_id in run_ids]
@@ -129,7 +129,7 @@ if not everything:
 with told():
     every = ticked(everything)
     selected = every[:2]
-    live_ids = tuple(run.id for run in live_runs())
+    live_ids = tuple(run.id for run in live_among(everything))
     if live_ids:
         going_on(tuple(run.id for run in selected), live_ids)
     else:

@@ -1,14 +1,15 @@
-"""What a run's epochs kept of a kind: which epochs did, one of them chosen, and its record."""
+"""What runs' epochs kept: which epochs did of a kind, one of them chosen, and its record; a cursor through training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import streamlit as st
 
 from pages.parts.choosing import into_address, number_in_address
+from pages.parts.slider import live_slider
 from udml_core.explanations import Explanation
 from udml_core.runs import Run
 
@@ -47,3 +48,20 @@ def chosen_epoch(run: Run, kind: type[Explanation], key: str, on_change: Callabl
                          on_change=on_change)
     into_address("epoch", str(epoch), str(epochs[-1]))
     return epoch
+
+
+def chosen_moment(runs: Sequence[Run], key: str) -> float:
+    """Where a cursor through the training of runs stands, the end at first; kept in the address."""
+    last = max(run.epoch_numbers()[-1] for run in runs)
+    moment = number_in_address("moment", last, 0, last)
+    if last:
+        moment = live_slider("Epoch", 0, last, moment, 1, f"{key}-{last}", play=True,
+                             marks={0.0: "before training", float(last): f"epoch {last}"})
+        into_address("moment", f"{moment:g}", f"{last:g}")
+    return moment
+
+
+def epoch_at(run: Run, moment: float) -> int:
+    """The epoch that was the last one at a moment, or the run's first."""
+    numbers = run.epoch_numbers()
+    return max([one for one in numbers if one <= moment], default=numbers[0])

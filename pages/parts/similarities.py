@@ -10,12 +10,10 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.parts.browser import Array
-from pages.parts.choosing import into_address, number_in_address
 from pages.parts.figures import COLORS, GRAY, draw, table_behind
 from pages.parts.loading import dataset_of, opened_split, told
-from pages.parts.records import record_of
+from pages.parts.records import chosen_moment, epoch_at, record_of
 from pages.parts.runs import title_of
-from pages.parts.slider import live_slider
 from udml_core.data.splits import fixed_sample
 from udml_core.explanations import LatentLayer
 from udml_core.runs import Run, find_run, runs_folder
@@ -128,15 +126,9 @@ def explore_similarities(run_ids: tuple[str, ...]) -> None:
     if not runs:
         return
     st.subheader("Own kind against others")
-    last = max(run.epoch_numbers()[-1] for run in runs)
-    epoch = number_in_address("moment", last, 0, last)
-    if last:
-        epoch = live_slider("Epoch", 0, last, epoch, 1, f"similarity-{last}", play=True,
-                            marks={0.0: "before training", float(last): f"epoch {last}"})
-        into_address("moment", f"{epoch:g}", f"{last:g}")
+    moment = chosen_moment(runs, "similarity")
     for run in runs:
         if len(runs) > 1:
             st.markdown(f"**{title_of(run.spec())}**")
-        numbers = run.epoch_numbers()
-        similarity_pictures(run, max([one for one in numbers if one <= epoch], default=numbers[0]), f"near-{run.id}")
+        similarity_pictures(run, epoch_at(run, moment), f"near-{run.id}")
     st.caption(similarity_words(runs[0]))

@@ -9,11 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.choosing import into_address, number_in_address
 from pages.parts.figures import COLORS, DASHES, GRAY, curve, draw, table_behind
 from pages.parts.loading import told
+from pages.parts.records import chosen_moment, epoch_at
 from pages.parts.runs import hyperparameters
-from pages.parts.slider import live_slider
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views.affinity import Spectrum, spectrum
 
@@ -44,23 +43,15 @@ def explore_spectrum(run_ids: tuple[str, ...]) -> None:
         st.caption("This run kept no epoch.")
         return
     names = short_names(runs)
-    last = max(run.epoch_numbers()[-1] for run in runs)
-    epoch = number_in_address("moment", last, 0, last)
-    if last:
-        epoch = live_slider("Epoch", 0, last, epoch, 1, f"spectrum-{last}", play=True,
-                            marks={0.0: "before training", float(last): f"epoch {last}"})
-        into_address("moment", f"{epoch:g}", f"{last:g}")
-    found: dict[str, Spectrum] = {}
-    for run, name in zip(runs, names, strict=True):
-        numbers = run.epoch_numbers()
-        found[name] = _spectrum(str(run.folder), max([one for one in numbers if one <= epoch], default=numbers[0]))
+    moment = chosen_moment(runs, "spectrum")
+    found = {name: _spectrum(str(run.folder), epoch_at(run, moment)) for run, name in zip(runs, names, strict=True)}
     start = _spectrum(str(runs[0].folder), runs[0].epoch_numbers()[0])
     rows = {name: run.metrics()[0] for name, run in zip(names, runs, strict=True)}
     left, right = st.columns(2)
     with left:
         for name in CURVES:
             if any(row.get(name) is not None for one in rows.values() for row in one):
-                curve(name, rows, f"spectrum-{name}", epoch)
+                curve(name, rows, f"spectrum-{name}", moment)
     with right:
         singular_values(start, found)
     st.markdown("  \n".join(f"**{name}**: effective rank {one.rank:.1f} of {len(one.values)}, its largest singular "

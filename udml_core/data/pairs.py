@@ -30,6 +30,12 @@ UNREADABLE = "It must be a CSV file in UTF-8."
 WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "different": False}
 
 
+def pair_keys(pairs: Array) -> Array:
+    """A number (p,) int64 for each pair (p, 2) of positions below 2³¹, the same either way round."""
+    ordered = np.sort(pairs, axis=1)
+    return ordered[:, 0] << 31 | ordered[:, 1]
+
+
 @dataclass(frozen=True, eq=False)
 class PairSet:
     """pairs (p, 2) int64: two images each, by position. same (p,) bool: whether they are to be the same."""
@@ -47,7 +53,7 @@ class PairSet:
 
     def without(self, known: PairSet) -> PairSet:
         """Those that are not known, either way round, or known as the other kind."""
-        mine, theirs = (np.sort(one.pairs, axis=1) @ np.array([1 << 33, 2]) + one.same for one in (self, known))
+        mine, theirs = (2 * pair_keys(one.pairs) + one.same for one in (self, known))
         kept = ~np.isin(mine, theirs)
         return PairSet(self.pairs[kept], self.same[kept])
 

@@ -11,6 +11,7 @@ import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from udml_core.data.pairs import pair_keys
 from udml_core.losses.kernels import Linear
 from udml_core.losses.pairs import PairHinge
 from udml_core.neighbors import nearest
@@ -92,14 +93,8 @@ def place_of(pairs: Array, pair: tuple[int, ...]) -> int | None:
 
 def first_unasked(pairs: Array, known: Array) -> int | None:
     """Where the first of pairs (p, 2) stands that is none of the known (k, 2), either way round; None without one."""
-    places = np.flatnonzero(~_are_of(pairs, known))
+    places = np.flatnonzero(~np.isin(pair_keys(pairs), pair_keys(known)))
     return int(places[0]) if len(places) else None
-
-
-def _are_of(pairs: Array, known: Array) -> Array:
-    """Which of pairs (p, 2) of int64 are some of the known (k, 2), either way round, (p,) bool."""
-    first, second = (np.sort(part, axis=1) for part in (pairs, known))
-    return np.isin(first[:, 0] << 32 | first[:, 1], second[:, 0] << 32 | second[:, 1])
 
 
 def usual_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
@@ -155,7 +150,8 @@ def informative_pairs(found: Candidates, bias: float, margin: float, count: int,
         Pairs (c, 2), and their squared distances (c,).
     """
     squared = found.squared
-    fresh = np.ones(len(squared), dtype=bool) if known is None else ~_are_of(found.pairs, known)
+    fresh = np.ones(len(squared), dtype=bool) if known is None else (
+        ~np.isin(pair_keys(found.pairs), pair_keys(known)))
     kinds = [np.flatnonzero(fresh & (squared < bias)), np.flatnonzero(fresh & (squared >= bias))]
     picked = [kind[np.argsort(np.abs(squared[kind] - edge), kind="stable")][:half]
               for kind, edge, half in zip(kinds, (bias - margin, bias + margin), (count - count // 2, count // 2),
