@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +106,25 @@ def test_it_can_be_continued_again_and_knows_what_was_learnt_before_it(first: Ru
     assert len(first.further(told)) > len(second.further(told)) > len(new) > 0
 
 
+def test_it_starts_from_the_epoch_that_was_kept_where_a_later_one_was_worse(tmp_path: Path) -> None:
+    fields = FIELDS | {"epochs": 4, "learning_rate": 1.0}
+    chosen = worked(tmp_path, method="nml", fields=fields, pairs=of_labels(1), select="validation", seed=1)
+    assert chosen.kept_epoch() == 3, "this rate overshoots in the fourth"
+    new = continued(chosen, of_labels(2))
+    assert worker.work(new).state == "done", new.status().message
+    np.testing.assert_array_equal(new.embeddings("initial"), chosen.embeddings("final"))
+
+
+def test_a_run_whose_kept_state_was_lost_says_so(first: Run, tmp_path: Path) -> None:
+    run = Run(shutil.copytree(first.folder, tmp_path / first.id))
+    plan = jobs.plan_continuation(run, run.dataset(), of_labels(2), {}, "cpu")
+    (run.folder / "checkpoint" / "0002" / "state.safetensors").write_bytes(b"cut")
+    with pytest.raises(UserError, match="has lost its folder 'checkpoint'"):
+        create(plan, tmp_path, of_labels(2))
+    with pytest.raises(UserError, match="has lost its folder 'checkpoint'"):
+        jobs.plan_continuation(run, run.dataset(), of_labels(2), {}, "cpu")
+
+
 @pytest.mark.parametrize(("fields", "message"), [
     ({"dimension": 8}, "keeps the dimension that it starts with, 6, got 8. Leave it out"),
     ({"kernel": "rbf"}, "keeps the kernel that it starts with, chi2, got rbf"),
@@ -132,5 +152,5 @@ def test_without_the_state_that_it_starts_from_it_says_so(first: Run) -> None:
     (run.folder / "start" / "state.safetensors").write_bytes(b"cut")
     status = worker.work(run)
     assert status.state == "failed"
-    assert f"the last state of {first.id}" in status.message
+    assert f"the state of {first.id}" in status.message
     assert run.id in [one.id for one in list_runs(first.folder.parent)]

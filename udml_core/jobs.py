@@ -98,7 +98,7 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
 
 def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mapping[str, Any], device: str = "auto"
                       ) -> Spec:
-    """The spec of a new run that starts where a finished one ended and learns from further pairs only: the paper's
+    """The spec of a new run that starts from what a finished one kept and learns from further pairs only: the paper's
     online use. Data set, features, split, seed and method are the finished run's, which stays as it is.
 
     Args:
@@ -116,9 +116,7 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
                         "one of these.")
     if state != "done":
         raise UserError(f"Only a finished run is continued, and {run.id} is {state}. {ADVICE[state]}")
-    if run.read_checkpoint() is None:
-        raise UserError(f"A run is continued from its last state, and {run.id} has lost its folder 'checkpoint'. "
-                        "Restore it, or train anew.")
+    run.kept_checkpoint()
     changed = spec.fields | {"epochs": 1} | dict(fields)
     built = find_method(spec.method).make(changed)
     for name, value in built:

@@ -67,7 +67,7 @@ class Spec(BaseModel):
     most_pairs: int = MOST_PAIRS
     """How many pairs are drawn from labels, at most."""
     starts_from: str | None = None
-    """The id of the finished run that this one goes on from with further pairs; its last state lies in the folder."""
+    """The id of the finished run that this one goes on from with further pairs; its kept state lies in the folder."""
     created: float = Field(default_factory=time.time)
     versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
 
@@ -273,7 +273,17 @@ class Run(Task):
 
     def write_checkpoint(self, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> None:
         """Put the state after an epoch in place, whole or not at all, and drop the older ones."""
-        final = self.folder / "checkpoint" / f"{number:04d}"
+        final = self._put_checkpoint(f"{number:04d}", state, embedder)
+        for other in self._checkpoints():
+            if other != final:
+                shutil.rmtree(other, ignore_errors=True)
+
+    def write_best(self, state: Mapping[str, Tensor], embedder: Embedder) -> None:
+        """Keep the state after the epoch that is the best so far on the validation images."""
+        self._put_checkpoint("best", state, embedder)
+
+    def _put_checkpoint(self, name: str, state: Mapping[str, Tensor], embedder: Embedder) -> Path:
+        final = self.folder / "checkpoint" / name
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         aside.parent.mkdir(exist_ok=True)
@@ -283,9 +293,7 @@ class Run(Task):
         embedder.save(aside / "embedder.safetensors")
         shutil.rmtree(final, ignore_errors=True)
         aside.rename(final)
-        for other in self._checkpoints():
-            if other != final:
-                shutil.rmtree(other, ignore_errors=True)
+        return final
 
     def read_checkpoint(self) -> tuple[int, dict[str, Tensor], Path] | None:
         """The newest epoch's number and state, and where its embedder lies; None before the first."""
@@ -294,6 +302,18 @@ class Run(Task):
             if state is not None:
                 return int(folder.name), state, folder / "embedder.safetensors"
         return None
+
+    def kept_checkpoint(self) -> Path:
+        """The folder of state and embedder after the epoch whose embedder is the final one.
+
+        Raises:
+            UserError: it was lost.
+        """
+        for folder in (self.folder / "checkpoint" / f"{self.kept_epoch():04d}", self.best_embedder_path.parent):
+            if _state_in(folder) is not None:
+                return folder
+        raise UserError(f"A run is continued from the state that it kept, and {self.id} has lost its folder "
+                        "'checkpoint'. Restore it, or train anew.")
 
     def read_start(self) -> tuple[dict[str, Tensor], Path] | None:
         """The state that this run goes on from, and where its embedder lies; None where it begins anew.
@@ -306,22 +326,17 @@ class Run(Task):
             return None
         state = _state_in(folder)
         if state is None:
-            raise UserError(f"{folder} must hold the last state of {earlier}, where this run starts, and could not be "
+            raise UserError(f"{folder} must hold the state of {earlier}, where this run starts, and could not be "
                             "read. Continue that run again.")
         return state, folder / "embedder.safetensors"
 
     def _checkpoints(self) -> list[Path]:
         return sorted(path for path in (self.folder / "checkpoint").glob("[0-9]*") if path.name.isdecimal())
 
-    def write_best(self, embedder: Embedder) -> None:
-        """Keep the embedder of the epoch that is the best so far on the validation images."""
-        self.best_embedder_path.parent.mkdir(exist_ok=True)
-        embedder.save(self.best_embedder_path)
-
     @property
     def best_embedder_path(self) -> Path:
         """The embedder of the epoch that was best on the validation images."""
-        return self.folder / "checkpoint" / "best.safetensors"
+        return self.folder / "checkpoint" / "best" / "embedder.safetensors"
 
     # Results
 
@@ -370,13 +385,13 @@ class Run(Task):
 
 
 def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
-    """Make a run's folder, whole or not at all; with the last state of the run in `root` that it starts from, if any.
+    """Make a run's folder, whole or not at all; with the kept state of the run in `root` that it starts from, if any.
 
     Args:
         pairs: those that a person or a file gave, where the spec says so; they stay with the run.
 
     Raises:
-        UserError: the folder of runs cannot be written.
+        UserError: the folder of runs cannot be written, or the state to start from was lost.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(spec.created))
     final = root / f"{stamp}-{spec.method}-{secrets.token_hex(3)}"
@@ -387,7 +402,7 @@ def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
         if pairs is not None:
             replace_arrays(aside / "pairs.npz", {"pairs": pairs.pairs, "same": pairs.same})
         if spec.starts_from is not None:
-            shutil.copytree(Run(root / spec.starts_from)._checkpoints()[-1], aside / "start")
+            shutil.copytree(Run(root / spec.starts_from).kept_checkpoint(), aside / "start")
         (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
         aside.rename(final)
     except OSError as error:

@@ -158,7 +158,7 @@ class _Work:
                                 "again.")
             row = self._measured(loaded, epoch)
             if best_epoch([*recorded.values(), row]) == epoch.number:
-                self.run.write_best(epoch.embedder)
+                self.run.write_best(epoch.state, epoch.embedder)
             if epoch.number not in recorded:
                 recorded[epoch.number] = row
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
