@@ -29,6 +29,9 @@ st.navigation({
         st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
     ],
+    "What was measured": [
+        st.Page("pages/results.py", title="Results", icon=":material/table_chart:"),
+    ],
     "Lessons": [
         st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:"),
     ],

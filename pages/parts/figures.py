@@ -44,7 +44,13 @@ def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | N
                             "toImageButtonOptions": {"format": kind, "filename": key}})
 
 
-def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None) -> None:
+def line_style(place: int) -> dict[str, str]:
+    """Colour and dash, which tell 16 lines apart."""
+    return {"color": COLORS[place % 4], "dash": DASHES[(place + place // 4) % 4]}
+
+
+def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
+          height: int = 230) -> None:
     """One curve over the epochs, a line a run, told apart by colour and dash; a line marks the cursor's epoch."""
     figure = go.Figure()
     last = []
@@ -52,10 +58,10 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         points = [(row["epoch"], row[name]) for row in rows if row.get(name) is not None]
         if points:
             figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], name=run, mode="lines+markers",
-                               line={"dash": DASHES[position % 4], "color": COLORS[position % 4]})
+                               line=line_style(position))
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}")
     title = CURVE_WORDS.get(name, name.capitalize())
-    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=230, showlegend=len(runs) > 1,
+    figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height, showlegend=len(runs) > 1,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
                          hovermode="x unified")
     figure.update_yaxes(tickformat=".4~g")

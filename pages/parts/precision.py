@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.parts.browser import Array
-from pages.parts.figures import COLORS, DASHES, GRAY, draw, table_behind
+from pages.parts.figures import GRAY, draw, line_style, table_behind
 from pages.parts.runs import title_of
 from udml_core.runs import Run, Spec
 from udml_core.views import precision as views
@@ -99,8 +99,7 @@ def _line(name: str, names: Sequence[str], references: Mapping[str, views.Row]) 
     """Colour and dash; gray for what needs no training."""
     if name in references:
         return {"color": GRAY, "dash": ("dot", "dash")[list(references).index(name)], "width": 2}
-    place = names.index(name)
-    return {"color": COLORS[place % 4], "dash": DASHES[(place + place // 4) % 4]}
+    return line_style(names.index(name))
 
 
 def _show(figure: go.Figure, title: str, x_title: str, key: str, lines: int, said: str) -> None:

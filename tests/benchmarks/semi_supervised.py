@@ -137,7 +137,8 @@ def record(given: argparse.Namespace, dataset: Dataset, tables: list[str], resul
             "protocol": f"split {split_of(dataset)}; labels drawn by the seed; epoch chosen by {given.select}; "
                         "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
             "comparable": (printed(given.dataset, "SSDML") is not None and "mini" not in given.dataset
-                           and given.per_class is None), "rows": results}
+                           and given.per_class is None),
+            "printed": {"Start": start} if (start := printed(given.dataset, "Initial")) else {}, "rows": results}
 
 
 if __name__ == "__main__":
