@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
@@ -19,10 +20,19 @@ from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r
 from udml_core.explanations import Affinities, Triplets
 from udml_core.geometry import ConjugateGradient, Grassmann
-from udml_core.graph import propagate
+from udml_core.graph import propagate, propagate_affinities
 from udml_core.losses.angular import SmoothAngular
-from udml_core.losses.metrics import labeled_pairs, laplacian_metric, matrix_root, scatter
-from udml_core.methods import LRML, METHODS, SSDML, Epoch, Setting, Triplet
+from udml_core.losses.metrics import (
+    Bounds,
+    close_metric,
+    information_theoretic_prior,
+    labeled_pairs,
+    laplacian_metric,
+    likelihood_ratio_prior,
+    pair_entropy,
+    scatter,
+)
+from udml_core.methods import METHODS, SSDML, Epoch, Setting, Triplet, find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.few import pretrained
 from udml_core.methods.network import SGDRates
@@ -35,11 +45,11 @@ TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2
 
 
 @cache
-def given(backbone: str = "pixels") -> tuple[TrainingData, Setting]:
+def given(backbone: str = "pixels", per_class: int = 8) -> tuple[TrainingData, Setting]:
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
     train = make_split(dataset, "zero-shot").train
-    few = drawn_labels(dataset, train, 8, 0)
+    few = drawn_labels(dataset, train, per_class, 0)
     data = training_data(features_of(dataset, encoder), dataset.labels, train, "few", pixels_of(dataset, encoder),
                          few=few)
     return data, Setting(0, torch.device("cpu"), encoder)
@@ -153,19 +163,88 @@ def test_the_printed_loss_lets_everything_flee_and_the_relative_one_does_not() -
     assert grown["relative"] < 1.2
 
 
-def test_lrml_on_frozen_features_is_its_closed_form() -> None:
-    data, setting = given()
-    (epoch,) = LRML(partition=0, weight_dissimilar=0.1).fit(data, setting)
-    points = unit(data.features).double()
-    squared, neighbors = nearest(points.numpy(), 10)
-    edges = np.stack([np.repeat(np.arange(len(points)), 10), neighbors.ravel()], axis=1)
-    similar, dissimilar = (scatter(points, part) for part in labeled_pairs(data.labels))
-    spread = scatter(points, torch.from_numpy(edges), torch.from_numpy(heat_kernel(squared.astype(np.float64)).ravel()))
-    metric, used = laplacian_metric(similar, dissimilar, spread, 1.0, 0.1, 1.0)
-    assert epoch.losses["dissimilar weight"] == pytest.approx(used)
+class Pieces:
+    """What the baselines' metrics are made of, written out; of so few labels that no pair is left out."""
+
+    def __init__(self) -> None:
+        self.data, self.setting = given(per_class=5)
+        self.points = unit(self.data.features).double()
+        squared, self.neighbors = nearest(self.points.numpy(), 10)
+        self.heat = heat_kernel(squared.astype(np.float64))
+        self.pairs = labeled_pairs(self.data.labels)
+        self.similar, self.dissimilar = (scatter(self.points, part) for part in self.pairs)
+
+    def along(self, weights: Any) -> Tensor:
+        """The mean outer product of the differences along the graph's edges."""
+        edges = np.stack([np.repeat(np.arange(len(self.points)), 10), self.neighbors.ravel()], axis=1)
+        return scatter(self.points, torch.from_numpy(edges), torch.from_numpy(np.ascontiguousarray(weights)).ravel())
+
+    def propagated(self) -> Tensor:
+        return self.along(propagate_affinities(self.neighbors, self.data.labels.numpy(), 0.99).clip(0))
+
+    def by_density(self) -> Tensor:
+        """Each affinity over the root of the mean affinities at both its ends."""
+        weights = self.heat.copy()
+        for row, column in np.ndindex(*weights.shape):
+            ends = self.heat[row].mean(), self.heat[self.neighbors[row, column]].mean()
+            weights[row, column] /= np.sqrt(ends[0] * ends[1])
+        return self.along(weights)
+
+    def bounds(self) -> Bounds:
+        found = torch.cat([(self.points[one[:, 0]] - self.points[one[:, 1]]).square().sum(1) for one in self.pairs])
+        return Bounds(*np.quantile(found.numpy(), [0.05, 0.95]).tolist())
+
+    def metric(self, name: str) -> Tensor:
+        """The baseline's M (d, d)."""
+        if name == "apllr":
+            return close_metric(likelihood_ratio_prior(self.similar, self.dissimilar)[0], self.propagated(), 1.0)
+        if name == "apit":
+            prior = information_theoretic_prior(self.points, self.pairs, self.bounds(), 1.0)
+            return close_metric(prior, self.propagated(), 1.0)
+        edges = self.along(self.heat) if name == "lrml" else self.by_density()
+        return laplacian_metric(self.similar, self.dissimilar, edges, 1.0, 0.1, 1.0)[0]
+
+
+@pytest.mark.parametrize("name", ["lrml", "isdml", "apllr", "apit"])
+def test_a_baseline_on_frozen_features_is_its_metric_put_together(name: str) -> None:
+    pieces = Pieces()
+    (epoch,) = find_method(name).make({"partition": 0, "weight_dissimilar": 0.1}).fit(pieces.data, pieces.setting)
     weight = epoch.embedder.head.weight
-    assert weight is not None
-    torch.testing.assert_close(weight, matrix_root(metric).float(), rtol=1e-3, atol=1e-4)
+    assert isinstance(weight, Tensor)
+    metric, got = pieces.metric(name), (weight @ weight.mT).double()
+    if name != "apit":
+        torch.testing.assert_close(got, metric, rtol=1e-3, atol=1e-4)
+        return
+    plain = close_metric(torch.eye(len(metric), dtype=torch.float64), pieces.propagated(), 1.0)
+    assert (got - metric).norm() < 0.25 * (plain - metric).norm(), "ITML depends on the order of pairs"
+
+
+def test_seraph_judges_labeled_pairs_better_and_all_pairs_more_surely_than_the_plain_metric() -> None:
+    pieces = Pieces()
+    (epoch,) = find_method("seraph").make({"partition": 0}).fit(pieces.data, pieces.setting)
+    every = torch.combinations(torch.arange(len(pieces.points)))
+    kinds = torch.cat([torch.ones(len(pieces.pairs.similar)), -torch.ones(len(pieces.pairs.dissimilar))])
+
+    def objective(embedded: Tensor) -> float:
+        known, free = ((embedded[one[:, 0]] - embedded[one[:, 1]]).square().sum(1)
+                       for one in (torch.cat(pieces.pairs), every))
+        return float(pair_entropy(known, kinds, free, 1.0, 1.0))
+
+    learnt = torch.from_numpy(epoch.embedder.embed_features(pieces.data.features.numpy()))
+    assert objective(learnt) < objective(unit(pieces.data.features)) - 0.05
+
+
+@pytest.mark.parametrize("name", ["lrml", "seraph", "isdml", "apllr", "apit"])
+def test_a_baseline_compares_images_by_the_metric_that_it_learnt(name: str) -> None:
+    data, setting = given()
+    *_, epoch = find_method(name).make({"partition": 0}).fit(data, setting)
+    root = epoch.embedder.head.weight
+    assert isinstance(root, Tensor)
+    embedded = torch.from_numpy(epoch.embedder.embed_features(data.features.numpy()))
+    difference = unit(data.features[:50]) - unit(data.features[50:100])
+    torch.testing.assert_close((embedded[:50] - embedded[50:100]).square().sum(1),
+                               torch.einsum("nd,de,ne->n", difference, root @ root.mT, difference),
+                               rtol=1e-3, atol=1e-5)
 
 
 def test_losses_on_labels_alone_never_look_at_other_images() -> None:

@@ -1,8 +1,8 @@
 """The five semi-supervised methods that SSDML is compared with, made deep as its paper does, by Algorithm 1: once a
 partition the metric M is learnt on the features as they are, then SGD trains the network with M fixed.
 
-Their embedding is M^½z. Their own papers give no objective for a network; what is minimized there is said in
-`PairMetric._loss` and `SERAPH._loss`.
+Their embedding is M^½z, of any length, so that images are compared by (z−z')ᵀM(z−z') as in training. Their own papers
+give no objective for a network; what is minimized there is said in `PairMetric._loss` and `SERAPH._loss`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class PairMetric(Partitioned):
                     network.step(loss)
                     seen.append({"loss": loss.item()})
                     setting.report(min(1.0, len(seen) * self.batch / len(kept["points"])))
-            embedder = Embedder(network.snapshot(), Head(root), trained=network.trains)
+            embedder = Embedder(network.snapshot(), Head(root, normalized=False), trained=network.trains)
             state = kept | network.state() | {"epoch": torch.tensor(epoch)}
             yield Epoch(epoch, mean_curves(seen) | learnt, embedder, (), state)
 
