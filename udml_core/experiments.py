@@ -107,6 +107,7 @@ def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
     if "costs" in record:
         yield Table(record["costs"]["protocol"], {f"n = {name}": _row(row)
                                                   for name, row in record["costs"]["rows"].items()})
+    if "pairs a second" in record:
         yield Table("Pairs a second", {f"D = {one['D']}, d = {one['d']}": _row({name: one[name] for name in
                                                                                 ("ours", "autograd")})
                                        for one in record["pairs a second"]})

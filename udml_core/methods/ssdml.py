@@ -59,9 +59,11 @@ class SSDML(Partitioned):
     What counts is the product of rate and batches: the paper's 1e-4 is at 1e-3 × 75 in the second of its epochs of 450
     batches, and at 1e-3 × 150 in the fourth. Conjugate gradient on L, which each batch bends its own way, speeds it up
     and does not cause it. The norm of Lᵀz does not matter (.71 at first, .76 at last). The sum in place of the mean is
-    a rate a hundred times as large. Hence the defaults: the mean, and a tenth of the printed rate, which after ten
-    epochs of 450 batches stands where 3e-4 × 150 does. With learning_rate=1e-4 or scale="sum" the collapse can be
-    watched; choosing the epoch by validation is part of the method.
+    a rate a hundred times as large. On the whole of Fashion-MNIST at 2e-5 (three seeds, the record fashion-mnist-ssdml)
+    MAP@R of held-out images is 30 after three epochs, where it began, while recall@1 gains three points; it is 28 after
+    the fourth and 23 after the fifth. Hence the defaults: the mean, and a twentieth of the printed rate, of which ten
+    epochs come as far as two and a half of these. With learning_rate=1e-4 or scale="sum" the collapse can be watched;
+    choosing the epoch by validation is part of the method.
     """
 
     name: ClassVar[str] = "ssdml"
@@ -89,7 +91,7 @@ class SSDML(Partitioned):
     orthogonal: bool = True
     """Whether LᵀL = I (the paper's table 4 is without)."""
 
-    learning_rate: Annotated[float, Field(gt=0, le=10), Shown(symbol="η", low=1e-6, high=0.1, logarithmic=True)] = 1e-5
+    learning_rate: Annotated[float, Field(gt=0, le=10), Shown(symbol="η", low=1e-6, high=0.1, logarithmic=True)] = 5e-6
     """Step of SGD on the encoder. The paper's is 1e-4, which within a few epochs ends in an even spread."""
 
     scale: Scale = "mean"
