@@ -117,8 +117,9 @@ def wanted(seen: Seen, lacking: Array) -> Array:
 def pairs_list(seen: Seen, places: Array, place: int | None) -> None:
     """The pairs as tiles; one that is picked is looked at."""
     if not len(places):
-        st.info("There are none of these among the kept pairs: none contradicts the classes or other pairs."
-                if st.query_params.get("by") else "There are none of this kind among the kept pairs.",
+        of_kind = " of this kind" if st.query_params.get("kind") else ""
+        st.info(f"There are none of these among the kept pairs: none{of_kind} contradicts the classes or other pairs."
+                if st.query_params.get("by") else f"There are none{of_kind} among the kept pairs.",
                 icon=":material/check:")
         return
     shown = places[:SHOWN]

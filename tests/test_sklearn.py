@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV
@@ -15,7 +16,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, PLM, RPML, SRPML, Frozen, Method, Whiten
+from udml_core.methods import (
+    KML,
+    LMNN,
+    LRML,
+    METHODS,
+    ML,
+    NCA,
+    NML,
+    PCA,
+    PLM,
+    RPML,
+    SRPML,
+    SSDML,
+    Frozen,
+    Method,
+    Whiten,
+    find_method,
+)
 from udml_core.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
 
@@ -24,7 +42,8 @@ SMALL: list[Method] = [
     ML(dimension=1, epochs=1), KML(dimension=1, epochs=1), NCA(dimension=1, iterations=3),
     LMNN(dimension=1, iterations=3), LMNN(dimension=1, iterations=3, variant="square"), PCA(dimension=1), Frozen(),
     Whiten(n_neighbors=1), RPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5),
-    SRPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5, batch=10)]
+    SRPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5, batch=10),
+    LRML(n_neighbors=1), SSDML(dimension=1, epochs=1, steps=1, n_neighbors=2)]
 
 
 @parametrize_with_checks([MetricLearner(method) for method in SMALL])
@@ -73,6 +92,52 @@ def test_going_on_epoch_by_epoch_is_fitting_and_further_pairs_continue_it(
     assert not np.array_equal(before, moved.transform(later))
 
 
+@pytest.mark.parametrize("told", [[1, 0], [1, -1], [1.0, -1.0], [True, False]])
+def test_the_same_and_different_may_be_told_as_papers_do(told: list[Any], digits: tuple[Any, Any]) -> None:
+    X, y = digits[0][:200], digits[1][:200]
+    pairs, same = (one.numpy() for one in label_pairs(torch.from_numpy(y), 200, generator(0, 0)))
+    method = ML(dimension=4, epochs=1)
+    expected = MetricLearner(method).fit(X, pairs=(pairs, same)).transform(X)
+    given = np.where(same, told[0], told[1])
+    np.testing.assert_array_equal(MetricLearner(method).fit(X, pairs=(pairs, given)).transform(X), expected)
+
+
+@pytest.mark.parametrize("method", [PCA(dimension=3), NML(dimension=3, epochs=1),
+                                    RPML(dimension=3, epochs=1, steps=1, epsilon=0.9, n_neighbors=5)],
+                         ids=lambda one: one.name)
+def test_it_gives_data_frames_where_they_are_asked_for(method: Method, digits: tuple[Any, Any]) -> None:
+    X, y = digits[0][:200], digits[1][:200]
+    plain = MetricLearner(method).fit(X, y).transform(X)
+    frame = MetricLearner(method).set_output(transform="pandas").fit(X, y).transform(X)
+    assert list(frame.columns) == ["metriclearner0", "metriclearner1", "metriclearner2"]
+    np.testing.assert_array_equal(frame.to_numpy(), plain)
+    with config_context(transform_output="pandas"):
+        line = make_pipeline(MinMaxScaler(clip=True), MetricLearner(method)).fit(X, y)
+        assert list(line.transform(X).columns) == list(frame.columns)
+
+
+def test_its_seed_may_come_from_where_scikit_learn_s_do(digits: tuple[Any, Any]) -> None:
+    X, y = digits[0][:200], digits[1][:200]
+
+    def embedded(random_state: Any) -> Any:
+        return MetricLearner(NML(dimension=3, epochs=1, beginning="random"), random_state).fit(X, y).transform(X)
+
+    np.testing.assert_array_equal(embedded(np.int64(3)), embedded(3))
+    np.testing.assert_array_equal(embedded(np.random.RandomState(5)), embedded(np.random.RandomState(5)))
+    assert not np.array_equal(embedded(None), embedded(3))
+
+
+@pytest.mark.parametrize("name", [one.name for one in METHODS if one.supervision == "few"])
+def test_few_labels_are_learnt_from_and_the_rest_is_minus_one(name: str, digits: tuple[Any, Any]) -> None:
+    X, y = digits[0][:300], digits[1][:300].copy()
+    y[60:] = -1
+    fields = {"epochs": 1} | ({"dimension": 8} if name in ("ssdml", "triplet", "angular") else {})
+    learner = MetricLearner(find_method(name).make(fields))
+    few = learner.fit(X, y).transform(X)
+    assert np.isfinite(few).all()
+    assert not np.array_equal(few, clone(learner).fit(X, digits[1][:300]).transform(X))
+
+
 def test_what_does_not_fit_is_said(digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:100], digits[1][:100]
     pairs = (np.array([[0, 1], [2, 3]]), np.array([True, False]))
@@ -80,6 +145,13 @@ def test_what_does_not_fit_is_said(digits: tuple[Any, Any]) -> None:
             (PLM(), {}, "learns from images"), (PCA(dimension=4), {"pairs": pairs}, "learns from no pairs"),
             (NML(dimension=200), {"y": y}, "Lower the field 'dimension'"),
             (NML(), {"pairs": (pairs[0], pairs[1][:1])}, "arrays of the shapes"),
+            (NML(), {"pairs": (pairs[0],)}, "arrays of the shapes"),
+            (NML(), {"pairs": (pairs[0] + 0.7, pairs[1])}, "whole numbers, got float64"),
+            (NML(), {"pairs": (pairs[0] > 0, pairs[1])}, "whole numbers, got bool"),
+            (NML(), {"pairs": (pairs[0] * 0 + 3, pairs[1])}, "two different rows of X, got row 3 twice"),
+            (NML(), {"pairs": (pairs[0], [1, 2])}, r"1 and −1, got \[1, 2\]"),
+            (NML(), {"pairs": (pairs[0], ["same", "different"])}, r"got \['different', 'same'\]"),
+            (LRML(partition=0), {"y": np.full(100, -1)}, "got 0 labels in 0 classes"),
             (NML(), {"pairs": (pairs[0] + 98, pairs[1])}, "rows 0 to 99 of X, got 98 to 101"),
             (NML(), {"pairs": (pairs[0], [True, True])}, "pairs of both kinds"), (NML(), {}, "requires y to be passed"),
             (NML(), {"y": np.arange(100)}, "pairs of both kinds")):

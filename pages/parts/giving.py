@@ -61,9 +61,9 @@ def sitting(dataset: Dataset) -> Sitting:
 
 
 def ask_about(dataset: Dataset, pair: Pair) -> None:
-    """Make a pair the one that is asked."""
+    """Make a pair the one that is asked, whatever run, b and m are chosen then."""
     now = sitting(dataset)
-    now.asked, now.said = pair, ""
+    now.asked, now.said, now.of = pair, "", None
 
 
 def answer(dataset: Dataset, pair: Pair, same: bool) -> None:
@@ -117,11 +117,7 @@ def explore_giving(run_id: str) -> None:
         hinge = hinge_sliders(run, "giving")
     pair = next_pair(run, dataset, given, hinge)
     with question_place:
-        if pair is None:
-            st.success("Every pair that can be told from the embedding was asked. Move b or m below for others.",
-                       icon=":material/done_all:")
-        else:
-            question(dataset, given, pair)
+        question(dataset, given, pair)
     lead_to_training(run, given)
     if find_method(run.spec().method).supervision == "pairs":
         lead_to_continuing(run, dataset, given)
@@ -158,19 +154,27 @@ def candidates(folder: str) -> views.Candidates:
     return views.candidates(run.embeddings("final"), train[:: -(-len(train) // MOST_LOOKED)])
 
 
-def question(dataset: Dataset, given: PairSet, pair: Pair) -> None:
-    """Both images, and the answers."""
-    st.markdown("**Are these two the same?** Press **S** for the same, **D** for different, **N** for another pair, "
-                "**U** to undo.")
-    two_images(dataset, pair, named=False)
+def question(dataset: Dataset, given: PairSet, pair: Pair | None) -> None:
+    """Both images, and the answers; or that there is nothing left to ask, which can be taken back too."""
+    known = ""
+    if pair is None:
+        st.success("Every pair that can be told from the embedding was asked. Move b or m below for others.",
+                   icon=":material/done_all:")
+    else:
+        st.markdown("**Are these two the same?** Press **S** for the same, **D** for different, **N** for another pair, "
+                    "**U** to undo.")
+        two_images(dataset, pair, named=False)
+        before = views.place_of(given.pairs, pair)
+        if before is not None:
+            known = f" So far this pair is given as {word(bool(given.same[before]))}."
     with st.container(horizontal=True):
-        for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
-            st.button(label, icon=f":material/{icon}:", key=f"give-{key}", shortcut=key, type="primary",
-                      on_click=answer, args=(dataset, pair, same))
-        st.button("Skip", icon=":material/skip_next:", key="give-N", shortcut="N", on_click=skip, args=(dataset, pair))
+        if pair is not None:
+            for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
+                st.button(label, icon=f":material/{icon}:", key=f"give-{key}", shortcut=key, type="primary",
+                          on_click=answer, args=(dataset, pair, same))
+            st.button("Skip", icon=":material/skip_next:", key="give-N", shortcut="N", on_click=skip,
+                      args=(dataset, pair))
         st.button("Undo", icon=":material/undo:", key="give-U", shortcut="U", on_click=undo, args=(dataset,))
-    before = views.place_of(given.pairs, pair)
-    known = "" if before is None else f" So far this pair is given as {word(bool(given.same[before]))}."
     said = sitting(dataset).said + known
     st.caption(said or "Answers are kept at once. Classes are not shown, so that they do not sway you.")
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(said)}</div>')

@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import opened, texts
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core import jobs
 from udml_core.data.pairs import GivenPairs
 from udml_core.data.splits import make_split
@@ -180,6 +180,33 @@ def test_pairs_are_given_skipped_and_taken_back(run: Run, given: GivenPairs) -> 
     assert "Nothing is left to take back" in texts(test)
     assert asked(opened("pairs", run=run.id, show="give", asked="12.3")) == (12, 3), "a link may ask"
     assert list(asked(opened("pairs", run=run.id, show="give", asked="nonsense"))) == stream[0]
+
+
+def test_what_was_looked_at_is_asked_whatever_b_or_run_was_before(run: Run, given: GivenPairs) -> None:
+    test = opened("pairs", run=run.id, show="give")
+    pair = record_of(run, 2).pairs[5]
+    train = make_split(run.dataset(), "seen").train
+    test.segmented_control(key="pairs-show").set_value("learnt").run()
+    test.query_params["pair"], test.query_params["bias"] = ".".join(map(str, train[pair].tolist())), "0.2"
+    test.run()
+    press(test, "Answer it yourself")
+    assert "Are these two the same?" in texts(test)
+    assert test.query_params["bias"] in ("0.2", ["0.2"])
+    assert asked(test) == tuple(train[pair].tolist())
+
+
+def test_the_last_answer_can_be_taken_back_when_nothing_is_left_to_ask(
+        places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(write_digits(tmp_path / "four", 4, by_class=False))
+    own = worked(places / "four", method="frozen", dataset=folder, split=None)
+    monkeypatch.setenv("UDML_RUNS", str(places / "four"))
+    test = opened("pairs", run=own.id, show="give")
+    for _ in range(6):
+        press(test, "Same")
+    assert "Every pair that can be told from the embedding was asked" in texts(test)
+    press(test, "Undo")
+    assert "Are these two the same?" in texts(test)
+    assert len(GivenPairs(own.dataset()).read()) == 5
 
 
 def test_a_pair_that_was_given_is_not_asked_in_another_session(run: Run, given: GivenPairs) -> None:

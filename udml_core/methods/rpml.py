@@ -219,7 +219,7 @@ class SRPML(AuthorityMethod):
         done, point, step, labels, explained = self._resume(data, setting, start)
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
         network = EncoderInTraining(data, setting, rates, self.batch_norm == "batch", start)
-        optimizer = ConjugateGradient(self._space(setting.encoder.dimension))
+        optimizer = ConjugateGradient(self._space(data.features.shape[1]))
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
         for epoch in range(done + 1, self.epochs + 1):
             random = generator(setting.seed, epoch)

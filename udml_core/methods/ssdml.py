@@ -138,7 +138,7 @@ class SSDML(Partitioned):
         else:
             done, projection, step = int(start["epoch"]), start["projection"].to(setting.device), float(start["step"])
             triplets = start["triplets"]
-        optimizer = ConjugateGradient(self._space(setting.encoder.dimension))
+        optimizer = ConjugateGradient(self._space(data.features.shape[1]))
         for epoch in range(done + 1, self.epochs + 1):
             explained: tuple[Explanation, ...] = ()
             if self._begins(epoch):
