@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("datasets", nargs="+")
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32, 64])
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32, 64, 128])
     parser.add_argument("--epochs", type=int, default=100)
     parser.add_argument("--sweep", action="store_true", help="Bias and margin of NML in place of the methods.")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as KML, whose steps grow "
@@ -53,7 +54,8 @@ def main() -> None:
     for name in given.datasets:
         given_data = Given(name)
         rows: dict[str, Any] = {}
-        for title, method in candidates(given.dimensions, given.epochs, given.sweep):
+        for title, method in candidates(given.dimensions, given_data.features.shape[1], given.epochs,
+                                        given.sweep):
             if title.split()[0] in given.without:
                 continue
             tuned = method if given.sweep else given_data.tuned(method)
@@ -70,18 +72,19 @@ def main() -> None:
             given.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def candidates(dimensions: list[int], epochs: int, sweep: bool) -> Iterator[tuple[str, Method]]:
-    """Rows of the table and the methods that make them."""
+def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -> Iterator[tuple[str, Method]]:
+    """Rows of the table and the methods that make them; a sweep is a grid, at the usual learning rate."""
     if sweep:
-        for width in dimensions:
-            for bias in BIASES:
-                yield f"b={bias} m=0.02 d={width}", NML(dimension=width, epochs=epochs, bias=bias,
-                                                        margin=min(0.02, bias))
-            for margin in MARGINS:
-                yield f"b=0.1 m={margin} d={width}", NML(dimension=width, epochs=epochs, margin=margin)
+        for width, bias, margin in product(dimensions, BIASES, MARGINS):
+            if margin <= bias:
+                yield f"b = {bias}, m = {margin}" + f", d={width}" * (len(dimensions) > 1), NML(
+                    dimension=width, epochs=epochs, bias=bias, margin=margin)
         return
     yield "no projection", Frozen()
     for width in dimensions:
+        if width > features:
+            yield f"NML d={width}", NML(dimension=width, epochs=epochs)  # alone in that it may be wider
+            continue
         yield f"PCA d={width}", PCA(dimension=width)
         yield f"NML d={width}", NML(dimension=width, epochs=epochs)
         yield f"ML d={width}", ML(dimension=width, epochs=epochs)
