@@ -16,12 +16,12 @@ from udml_core import analyst, jobs, worker
 from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, list_analyses, plan_analysis
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
-from udml_core.data.dataset import read_given_image
+from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.labels import LabelSource
-from udml_core.data.pairs import MOST_PAIRS, GivenPairs, read_pairs
+from udml_core.data.pairs import MOST_PAIRS, GivenPairs, PairSet, read_pairs
 from udml_core.data.places import existing_path
 from udml_core.data.sources.folder import Folder
-from udml_core.data.splits import Select, SplitName
+from udml_core.data.splits import Select, SplitName, make_split
 from udml_core.errors import UserError
 from udml_core.evaluation import in_short
 from udml_core.exporting import export
@@ -106,10 +106,23 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
     if data.skipped:
         typer.echo(f"{len(data.skipped)} files skipped, {len(data)} images read", err=True)
-    given = read_pairs(pairs_file, data) if pairs_file else GivenPairs(data).read() if given_pairs else None
+    given = _pairs_of(data, pairs_file, given_pairs)
+    if given is not None and pairs != MOST_PAIRS:
+        raise UserError("--pairs tells how many are drawn from labels, and pairs were given. Leave it out.")
     spec = jobs.plan(data, method, _parsed(settings or []), backbone, pooling, size, split, seed,
                      device, select, labels, labels_per_class, pairs, given)
+    if given is not None:
+        inside = given.within(make_split(data, spec.split, spec.holds_out, spec.seed).train)
+        typer.echo(f"{len(inside)} of {len(given)} pairs are of images that train", err=True)
     _start(jobs.submit(spec, _root(root), given), wait, as_json)
+
+
+def _pairs_of(data: Dataset, pairs_file: Path | None, given_pairs: bool) -> PairSet | None:
+    """Those that a file names or that were given in the app; None where neither is asked for."""
+    if pairs_file and given_pairs:
+        raise UserError("Pairs come from a file or from the app, and both were named. Leave out --pairs-file or "
+                        "--given-pairs.")
+    return read_pairs(pairs_file, data) if pairs_file else GivenPairs(data).read() if given_pairs else None
 
 
 @app.command()
@@ -156,10 +169,11 @@ def continue_(run: RunName,
     """Train on with further pairs where a finished run of NML, ML or KML ended: a new run, and the old one stays."""
     earlier = find_run(run, _root(root))
     data = earlier.dataset(_progress())
-    if pairs_file is None and not given_pairs:
+    told = _pairs_of(data, pairs_file, given_pairs)
+    if told is None:
         raise UserError("A run is continued with further pairs. Name a file of them with --pairs-file, or take those "
                         "given in the app with --given-pairs.")
-    further = read_pairs(pairs_file, data) if pairs_file else earlier.further(GivenPairs(data).read())
+    further = earlier.further(told) if given_pairs else told
     spec = jobs.plan_continuation(earlier, data, further, _parsed(settings or []), device)
     _start(jobs.submit(spec, earlier.folder.parent, further), wait, as_json)
 

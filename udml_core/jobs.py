@@ -191,7 +191,7 @@ def expect(spec: Spec, dataset: Dataset) -> Expectation:
     activations = 120 * 600 * spec.encoder.size**2 if method.trains_encoder else 0
     encoded = (0 if computed else len(dataset)) + method.views_needed * train
     return Expectation(encoded * per_image, epoch * method.epochs_planned,
-                       600e6 + 12.0 * train * width + activations)
+                       600e6 + method.expected_bytes(train, width) + activations)
 
 
 def resolve_device(text: str) -> str:

@@ -91,11 +91,19 @@ def test_a_file_that_was_written_is_read_as_it_was(given: GivenPairs) -> None:
         parse_pairs(b"\xff\xfe", "mine.csv", given.dataset)
 
 
+def test_spaces_behind_commas_and_empty_lines_are_no_fault(given: GivenPairs) -> None:
+    found = parse_pairs(b"first, second, same\n\n1, 2, same\n3, 4, different\n", "mine.csv", given.dataset)
+    assert found.pairs.tolist() == [[1, 2], [3, 4]]
+    assert found.same.tolist() == [True, False]
+
+
 @pytest.mark.parametrize(("content", "message"), [
     ("", "must have the columns"), ("first,second,same\n", "at least one pair"),
     ("a,b,c\n1,2,1\n", "must have the col"),
     ("first,second,same\n1,2,1\n1,1797,1\n", "line 3: needs two different images"),
     ("first,second,same\n1,1,1\n", "line 2"), ("first,second,same\n1,2,maybe\n", "'maybe'"),
+    ("first;second;same\n1;2;1\n", "parted by commas.*got the columns first;second;same and 1 lines"),
+    ("first,second,same\n\n\n1,2,maybe\n", "line 4: needs"),
     ("first,second,same\n1,2\n", "line 2"), ("first,second,same\n1,²,1\n", "line 2")])
 def test_a_file_that_names_no_pairs_is_refused_with_its_line(
         given: GivenPairs, tmp_path: Path, content: str, message: str) -> None:

@@ -14,7 +14,7 @@ from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.evaluation import mean_precision_at_k
 from udml_core.losses.lmnn import large_margin_loss
-from udml_core.methods import LMNN, NCA, PCA, Epoch, Method
+from udml_core.methods import KML, LMNN, NCA, PCA, Epoch, Method
 from udml_core.methods.embedder import unit
 from udml_core.methods.neighborhood import target_neighbors
 
@@ -52,7 +52,7 @@ def test_the_margin_loss_and_its_gradient_are_those_of_the_triple_loop(
     (total / 24).backward()
     assert 0 < active < 24 * 2 * 16
     value, gradient = large_margin_loss(points, weight.detach(), labels, targets, 0.7)
-    assert value == pytest.approx(float(total) / 24)
+    assert value == pytest.approx(total.item() / 24)
     torch.testing.assert_close(gradient, weight.grad)
 
 
@@ -65,6 +65,25 @@ def test_targets_are_the_nearest_of_the_class() -> None:
         others = [one for one in rows if labels[one] == labels[row] and one != row]
         nearest = sorted(others, key=lambda one: ((points[one] - points[row]) ** 2).sum())[:3]
         assert rows[targets[place]].tolist() == nearest
+
+
+def test_a_small_class_repeats_its_targets_and_takes_none_from_others() -> None:
+    points, labels = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32), np.arange(40) % 4
+    labels[[3, 9]] = 9
+    targets = target_neighbors(points, labels, 3)[1]
+    assert targets[3].tolist() == [9, 9, 9]
+    assert targets[9].tolist() == [3, 3, 3]
+    others = np.delete(np.arange(40), [3, 9])
+    assert all(len(set(targets[one].tolist())) == 3 for one in others)
+
+
+@pytest.mark.parametrize(("method", "most"), [(NCA(), 20_000), (KML(), 10_000)], ids=lambda one: str(one)[:9])
+def test_what_keeps_every_two_images_tells_its_memory_and_has_a_most(method: Method, most: int) -> None:
+    method.check(most, 1280)
+    with pytest.raises(UserError, match=f"at most {most:,}, got {most + 1:,}. Choose"):
+        method.check(most + 1, 1280)
+    assert method.expected_bytes(most, 1280) > 30 * most**2
+    assert method.expected_bytes(most, 1280) > 10 * LMNN().expected_bytes(most, 1280)
 
 
 def test_nca_is_scikit_learn_s_on_the_principal_components() -> None:

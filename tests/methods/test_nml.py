@@ -148,7 +148,7 @@ def test_negative_features_are_refused_or_split() -> None:
 @pytest.mark.parametrize(("method", "images", "message"), [
     (NML(margin=0.2), 100, "NML.margin must be at most the bias 0.1, got 0.2"),
     (NML(dimension=64), 50, "at most the number of images 50"), (ML(dimension=65), 100, "at most"),
-    (KML(dimension=8), 30_000, "takes at most 20,000, got 30,000")])
+    (KML(dimension=8), 30_000, "takes at most 10,000, got 30,000")])
 def test_what_cannot_work_is_refused_before(method: Method, images: int, message: str) -> None:
     with pytest.raises(UserError, match=message):
         method.check(images, 64)

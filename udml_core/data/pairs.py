@@ -156,15 +156,18 @@ def read_pairs(path: Path, dataset: Dataset) -> PairSet:
 def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
     """The same from the file's content; `name` is what messages call it."""
     try:
-        rows = list(csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline="")))
+        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), skipinitialspace=True)
+        rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"The pairs in {name} could not be read: {error}. {UNREADABLE}") from error
-    if not rows or not set(COLUMNS) <= set(rows[0]):
-        raise UserError(f"{name} must have the columns first, second and same in its first line, and at least one "
-                        "pair below.")
+    columns = reader.fieldnames or []
+    if not rows or not set(COLUMNS) <= set(columns):
+        raise UserError(f"{name} must have the columns first, second and same in its first line, parted by commas, and "
+                        f"at least one pair below; got the columns {', '.join(columns)[:100] or 'none'} and "
+                        f"{len(rows)} lines below.")
     places = {image: index for index, image in enumerate(dataset.names)}
     found = []
-    for line, row in enumerate(rows, 2):
+    for line, row in rows:
         images = [_position(row[column], places) for column in COLUMNS[:2]]
         same = WORDS.get((row["same"] or "").strip().lower())
         if None in images or images[0] == images[1] or same is None:

@@ -118,6 +118,10 @@ class Method(BaseModel, ABC):
         """
         return 1e-10 * images * width**2 + 0.5
 
+    def expected_bytes(self, images: int, width: int) -> float:
+        """A rough guess of the memory that training takes, without an encoder; for the same."""
+        return 12.0 * images * width
+
     def check(self, images: int, width: int | None) -> None:
         """Refuse, before anything is computed, fields that cannot work.
 

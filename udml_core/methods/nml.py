@@ -163,8 +163,9 @@ class NML(PairMethod):
     and batches of any but very large size."""
 
     beginning: Literal["images", "random"] = "images"
-    """Rows start at random training images, or at uniform random numbers; either scaled so that the median squared
-    distance is the bias."""
+    """Rows start at random training images, or at uniform random numbers; either scaled until the median squared
+    distance is the bias, or as near as so few rows can come. Those of the Gaussian kernel are not scaled: it is largest
+    at the images."""
 
     negative: Literal["refuse", "split"] = "refuse"
     """What to do about negative features: refuse them, or take [x⁺, x⁻] in place of x."""
@@ -287,7 +288,7 @@ class KML(LinearPairs):
         "It is the usual way to make a linear metric nonlinear; its cost grows with the number of training images.")
     promise_source: ClassVar[str] = "Paper, in words: about as good as NML, at many times its cost."
 
-    MOST_IMAGES: ClassVar[int] = 20_000
+    MOST_IMAGES: ClassVar[int] = 10_000
 
     @property
     def positive_only(self) -> bool:
@@ -304,6 +305,9 @@ class KML(LinearPairs):
         once = 3e-10 * images**2 * width + (2e-9 * images**3 if self.beginning == "pca" else 0.0)
         steps = 2e-10 * PAIRS_AN_EPOCH * self.dimension * images + 3e-4 * PAIRS_AN_EPOCH / self.batch
         return once / self.epochs + steps
+
+    def expected_bytes(self, images: int, width: int) -> float:
+        return super().expected_bytes(images, width) + 48.0 * images**2
 
     def _space(self, data: TrainingData, setting: Setting) -> _Space:
         points = self._points(data, setting.device)
