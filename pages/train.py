@@ -14,7 +14,7 @@ from udml_core import jobs
 from udml_core.backbones import BACKBONES, Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.labels import LabelSource
+from udml_core.data.labels import LabelSource, default_select
 from udml_core.data.splits import SPLITS, Select, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
@@ -24,6 +24,10 @@ from udml_core.tasks import LIVE_STATES
 OTHER = "another, by name"
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 SELECTS: tuple[Select, ...] = get_args(Select)
+SELECT_WORDS: dict[LabelSource, str] = {
+    "drawn": "Validation needs labels: 15 % of the training half, never seen by the method.",
+    "given": "Validation asks the labels that you gave, each against the others: leave-one-out R@1 in every epoch, until "
+             "the effective rank of the training images says that the embedding collapses. No image is held out."}
 
 
 def choose_dataset() -> Dataset | None:
@@ -87,8 +91,8 @@ def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pair
             into_address("split", split, usual)
             seed = st.number_input("Seed", 0, 2**31 - 1, 0)
             device = st.text_input("Device", "auto", help="auto, cpu or cuda:N")
-            select = st.selectbox("Keep the epoch", SELECTS,
-                                  help="Validation needs labels: 15 % of the training half, never seen by the method.")
+            select = st.selectbox("Keep the epoch", SELECTS, SELECTS.index(default_select(labels)),
+                                  key=f"train-select-{labels}", help=SELECT_WORDS[labels])
     with told():
         return jobs.plan(dataset, method.name, fields, backbone, pooling or POOLINGS[0], size, split, int(seed),
                          device.strip() or "auto", select, labels, per_class, pairs.most, pairs.given)

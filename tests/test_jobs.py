@@ -17,7 +17,7 @@ import pytest
 from tests.running import spec, until, worked, write_digits
 from udml_core import jobs, worker
 from udml_core.backbones import Encoder
-from udml_core.data import catalog
+from udml_core.data import annotations, catalog
 from udml_core.data.features import features_of
 from udml_core.errors import UserError
 from udml_core.runs import Run, create
@@ -97,6 +97,16 @@ def test_few_labels_are_counted_and_refused_where_they_do_not_fit(tmp_path: Path
     folder = str(write_digits(tmp_path / "flat", by_class=False))
     with pytest.raises(UserError, match="Give labels yourself"):
         spec("lrml", dataset=folder, split=None)
+
+
+def test_given_labels_choose_the_epoch_unless_the_last_is_asked_for(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    for start in range(2):
+        annotations.give(catalog.load("digits"), range(start, 20, 2), f"class {start}")
+    for given, select in (({"labels": "given"}, "validation"), ({"labels": "given", "select": "last"}, "last"),
+                          ({}, "last"), ({"select": "validation"}, "validation")):
+        assert spec("lrml", split="all", **given).select == select  # type: ignore[arg-type]
 
 
 def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:

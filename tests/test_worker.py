@@ -124,7 +124,7 @@ def test_labels_that_a_person_gave_are_frozen_with_the_run_and_choose_its_epoch(
         spec(**given)
     for start in range(0, 10):
         annotations.give(dataset, range(start, 40, 10), f"digit {start}")
-    run = create(spec(select="validation", **given), tmp_path / "runs")
+    run = create(spec(**given), tmp_path / "runs")
     annotations.give(dataset, range(40), "something else")  # too late for this run
     assert worker.work(run).state == "done", run.status().message
     rows = run.metrics()[0]

@@ -30,7 +30,7 @@ from udml_core.backbones.pooling import Pooling
 from udml_core.data.annotations import given
 from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
-from udml_core.data.labels import LabelSource, check_labels, default_per_class
+from udml_core.data.labels import LabelSource, check_labels, default_per_class, default_select
 from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import cache_folder
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
@@ -52,11 +52,12 @@ CHANGEABLE = ("epochs", "batch", "bias", "margin", "learning_rate")
 
 def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str = "efficientnet-lite0",
          pooling: Pooling = "mean", size: int | None = None, split: SplitName | None = None, seed: int = 0,
-         device: str = "auto", select: Select = "last", labels: LabelSource = "drawn",
+         device: str = "auto", select: Select | None = None, labels: LabelSource = "drawn",
          labels_per_class: int | None = None, most_pairs: int = MOST_PAIRS, pairs: PairSet | None = None) -> Spec:
     """A run's spec, with everything checked that can be checked before training.
 
     Args:
+        select: validation where labels were given, else last, unless told.
         labels, labels_per_class: for methods that learn from few labels: drawn from the data set's by the seed, or
             those that a person has given so far.
         most_pairs: how many a method that learns from pairs draws from the labels, at most.
@@ -69,7 +70,7 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     check_backbone(backbone)
     if not 0 <= seed < 2**31:
         raise UserError(f"The seed must be between 0 and {2**31 - 1}, got {seed}.")
-    name = split or default_split(dataset)
+    name, select = split or default_split(dataset), select or default_select(labels)
     parts = make_split(dataset, name, select if labels == "drawn" else "last", seed)
     if len(parts.train) < 2 or len(parts.test) < 2:
         raise UserError(f"The split '{name}' needs at least 2 images in each half, got {len(parts.train)} to train and "

@@ -178,10 +178,13 @@ def test_train_asks_methods_for_few_labels_which(source: str, run: Run) -> None:
     dataset = run.dataset()
     test = opened("train", dataset="digits", method="ssdml", labels=source, split="seen")
     assert not test.exception
+    select = next(one for one in test.selectbox if one.label == "Keep the epoch")
     if source == "drawn":
+        assert (select.value, "15 % of the training half" in select.help) == ("last", True)
         assert test.number_input(key="labels-per-class").value is None
         assert not test.error
         return
+    assert (select.value, "leave-one-out R@1" in select.help) == ("validation", True)
     assert "0 images have a label so far" in texts(test)
     assert "got 0 labels in 0 classes" in test.error[0].value
     annotations.give(dataset, make_split(dataset, "seen").train[:4].tolist(), "some")
