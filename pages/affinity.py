@@ -23,6 +23,7 @@ from pages.parts.scatter import Color, scatter
 from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
 from pages.parts.spectrum import explore_spectrum
+from udml_core.data.annotations import classes
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Affinities
 from udml_core.runs import Run, find_run, runs_folder
@@ -114,7 +115,8 @@ def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
             assert told_ones is not None
             codes, names = told_ones[0][images], told_ones[1]
         else:
-            codes, names = spreading.coded(given_now(dataset), images)
+            given, names = given_now(dataset), classes(dataset)
+            codes = spreading.coded(given, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
     wanted = graph.row_of(int(number_in_address("picked", -1, 0, len(dataset) - 1)))
     return Looked(run, dataset, graph, names, stored, graph.telling if wanted is None else wanted)

@@ -21,7 +21,7 @@ from pages.parts.scatter import Color, scatter
 from pages.parts.selection import select, selection
 from pages.parts.sharing import Download, share, table_file
 from udml_core.analyses import plan_analysis
-from udml_core.data.annotations import LONGEST_CLASS, give, undo
+from udml_core.data.annotations import LONGEST_CLASS, classes, give, undo
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.runs import Run, find_run, runs_folder
@@ -37,7 +37,8 @@ SKIPPED, PROBLEM = "labels-skipped", "labels-problem"
 class Board:
     """What is labeled so far, on the graph of a run's training images (p,).
 
-    given: class by image position. codes (p,): places in `names`, −1 without a label.
+    given: class by image position. names: every class that was ever given, so that each keeps its number. codes (p,):
+    places in `names`, −1 without a label.
     """
 
     run: Run
@@ -48,6 +49,12 @@ class Board:
     names: tuple[str, ...]
     codes: Array
     gamma: float
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """The classes of the labels that stand, and the number of each."""
+        standing = set(self.given.values())
+        return {name: number for number, name in enumerate(self.names, 1) if name in standing}
 
     @cached_property
     def ends(self) -> views.Ends:
@@ -65,9 +72,8 @@ class Board:
 
 def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
     images, neighbors = graph_of_run(run)
-    given = given_now(dataset)
-    codes, names = views.coded(given, images)
-    return Board(run, dataset, images, neighbors, given, names, codes, gamma)
+    given, names = given_now(dataset), classes(dataset)
+    return Board(run, dataset, images, neighbors, given, names, views.coded(given, names, images), gamma)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
@@ -120,14 +126,14 @@ def naming(board: Board, chosen: Array) -> None:
     else:
         what_to_name(board, chosen, images)
     held = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
-    choices = [*board.names, *(name for name in held if name not in board.names)][:MOST_BUTTONS]
     with st.container(horizontal=True):
-        for number, name in enumerate(choices, 1):
-            is_key = number <= min(KEYS, len(board.names))
-            st.button(name, key=f"labels-class-{number}", shortcut=str(number) if is_key else None, disabled=not images,
-                      on_click=name_them, args=(dataset, images, name), icon=None if number <= len(board.names)
-                      else ":material/verified:", help=None if number <= len(board.names)
-                      else "The class that the data set has for it.")
+        for name, number in list(board.classes.items())[:MOST_BUTTONS]:
+            st.button(name, key=f"labels-class-{number}", shortcut=str(number) if number <= KEYS else None,
+                      disabled=not images, on_click=name_them, args=(dataset, images, name))
+        for name in held:
+            if name not in board.classes:
+                st.button(name, key="labels-class-own", on_click=name_them, args=(dataset, images, name),
+                          icon=":material/verified:", help="The class that the data set has for it.")
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
         st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
@@ -152,7 +158,7 @@ def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
                                           for one in images[:LISTED]], "Images to be named", "labels-chosen",
                           selection(board.dataset), 84, 240)
         return
-    how = f"keys 1–{KEYS} give a class" if board.names else "type its class; from then on keys give it"
+    how = f"keys 1–{KEYS} give a class" if board.classes else "type its class; from then on keys give it"
     st.markdown(f"**To be named: the suggested one** · {how}.")
     st.image(board.dataset.images[images[0]], width=140,
              alt=f"The image that is suggested: {board.dataset.names[images[0]]}")
@@ -205,7 +211,7 @@ def numbers(board: Board) -> None:
     """How many labels there are, and how far they spread."""
     trained = int((board.codes >= 0).sum())
     found = [("Labels", f"{len(board.given):,}", "Images with a label."),
-             ("Classes", f"{len(board.names):,}", "Names given so far.")]
+             ("Classes", f"{len(board.classes):,}", "Names given so far.")]
     if trained:
         found.append(("Reached", f"{100 * (board.ends.best >= 0).mean():.0f} %",
                       "Images of the training half from which a walk can end at a label."))
@@ -247,9 +253,9 @@ def given_so_far(board: Board) -> None:
     if not board.given:
         st.caption("Nothing yet. Name the suggested image, or select images on the map and name them together.")
         return
-    numbered = list(enumerate(board.names, 1))
+    numbered = list(board.classes.items())
     for start in range(0, len(numbered), 3):
-        for column, (number, name) in zip(st.columns(3), numbered[start : start + 3], strict=False):
+        for column, (name, number) in zip(st.columns(3), numbered[start : start + 3], strict=False):
             images = [image for image, label in board.given.items() if label == name]
             with column:
                 st.markdown(f"**{number}. {name}** · {len(images):,}")

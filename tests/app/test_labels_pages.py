@@ -82,7 +82,7 @@ def test_the_suggested_image_is_named_and_the_name_is_taken_back(run: Run) -> No
     test = opened("labels", run=run.id)
     assert not test.exception
     assert f"come by as often before they end: {first.visits:,.0f} times" in texts(test)
-    test = press(test, "labels-class-1")
+    test = press(test, "labels-class-own")
     assert annotations.given(dataset) == {dataset.names[images[first.row]]: name}
     assert figures(test)["Labels"] == "1"
     assert "meet a label" in texts(test)
@@ -108,6 +108,22 @@ def test_selected_images_are_named_as_typed_and_let_go(run: Run) -> None:
     assert "To be named: the suggested one" in texts(test)
     assert "1. my own" in texts(test)
     assert figures(test)["Right"] == "0.0 %", "no class of the data set is called so"
+
+
+def test_a_class_keeps_its_button_when_another_image_of_it_is_renamed(run: Run) -> None:
+    dataset = run.dataset()
+    train = make_split(dataset, "seen").train
+    for image, name in zip(train[[0, 1, 2, 0]].tolist(), ("shirt", "bag", "shirt", "coat"), strict=True):
+        annotations.give(dataset, [image], name)
+    test = opened("labels", run=run.id)
+    assert [test.button(key=f"labels-class-{number}").label for number in (1, 2, 3)] == ["shirt", "bag", "coat"]
+    annotations.give(dataset, [train[1]], "coat")
+    test = test.run()
+    assert not test.exception
+    assert [(one.key, one.label) for one in test.button if str(one.key).startswith("labels-class-")
+            and one.key != "labels-class-own"] == [("labels-class-1", "shirt"), ("labels-class-3", "coat")]
+    assert "3. coat" in texts(test)
+    assert figures(test)["Classes"] == "2"
 
 
 def test_an_empty_name_is_told(run: Run) -> None:

@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from udml_core.data import catalog
-from udml_core.data.annotations import annotations_path, by_position, give, given, undo
+from udml_core.data.annotations import annotations_path, by_position, classes, give, given, undo
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
@@ -36,6 +36,21 @@ def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits:
     assert undo(digits) == []
     assert given(digits) == {}
     assert len(annotations_path(digits).read_bytes().splitlines()) == 6  # nothing given is ever lost
+
+
+def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Dataset) -> None:
+    assert classes(digits) == ()
+    for image, name in ((0, "shirt"), (1, "bag"), (2, "shirt")):
+        give(digits, [image], name)
+    assert classes(digits) == ("shirt", "bag")
+    give(digits, [0], "coat")
+    assert classes(digits) == ("shirt", "bag", "coat")
+    for _ in range(3):
+        undo(digits)  # coat, the second shirt, the only bag
+    give(digits, [3], "hat")
+    give(digits, [1], "bag")
+    assert classes(digits) == ("shirt", "bag", "coat", "hat")
+    assert given(digits) == {digits.names[0]: "shirt", digits.names[3]: "hat", digits.names[1]: "bag"}
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101])

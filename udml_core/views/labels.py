@@ -28,12 +28,10 @@ def neighbor_rows(embedding: Array, rows: Array, n_neighbors: int) -> Array:
     return nearest(np.asarray(embedding[rows]), min(n_neighbors, len(rows) - 1))[1]
 
 
-def coded(labels: Mapping[int, str], images: Array) -> tuple[Array, tuple[str, ...]]:
-    """Labels by image position as codes of ascending images (p,), −1 where there is none, and the classes' names in
-    the order in which they were first given; labels of other images are left out, their classes stay."""
-    names = tuple(dict.fromkeys(labels.values()))
-    codes = np.array([names.index(labels[image]) if image in labels else -1 for image in images.tolist()], dtype=int)
-    return codes, names
+def coded(labels: Mapping[int, str], names: Sequence[str], images: Array) -> Array:
+    """Labels by image position as places in `names`, of ascending images (p,); −1 where there is none."""
+    place = {name: number for number, name in enumerate(names)}
+    return np.array([place[labels[image]] if image in labels else -1 for image in images.tolist()], dtype=int)
 
 
 @dataclass(frozen=True)
