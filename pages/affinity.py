@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.analyses import rows_of
 from pages.parts.browser import Array
@@ -118,8 +119,23 @@ def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
             given, names = given_now(dataset), classes(dataset)
             codes = spreading.coded(given, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
-    wanted = graph.row_of(int(number_in_address("picked", -1, 0, len(dataset) - 1)))
+    wanted = graph.row_of(picked_in_address(dataset))
     return Looked(run, dataset, graph, names, stored, graph.telling if wanted is None else wanted)
+
+
+def picked_in_address(dataset: Dataset) -> int:
+    """The image that the address asks for, −1 where it asks for none."""
+    return int(number_in_address("picked", -1, 0, len(dataset) - 1))
+
+
+def say_where_outside(place: DeltaGenerator, looked: Looked, image: int) -> bool:
+    """Whether an image was asked for that the graph does not have; says so, and which one is shown all the same."""
+    outside = image >= 0 and looked.graph.row_of(image) is None
+    if outside:
+        place.warning(f"{looked.dataset.caption(image)} is none of the {len(looked.graph.images):,} images of this "
+                      f"graph, which are of the training half. {looked.dataset.caption(looked.image)} is shown; look "
+                      "at another of these.", icon=":material/hub:")
+    return outside
 
 
 def around(looked: Looked, part: views.Part) -> None:
@@ -244,6 +260,8 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     """Everything that follows γ or the image."""
     run = find_run(run_id, runs_folder())
     looked = looked_at(run, opened_dataset(run.spec().dataset), source, epoch)
+    said = st.container()
+    say_where_outside(said, looked, picked_in_address(looked.dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.image(looked.dataset.images[looked.image], width=96, alt=f"The image: {looked.dataset.names[looked.image]}")
         st.markdown(f"**{looked.dataset.caption(looked.image)}**  \n{(looked.graph.codes >= 0).sum()} of "
@@ -259,7 +277,7 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     share([Download("The neighbors as a table", "affinities.csv", "text/csv", lambda: table_file(
         looked.dataset, near, {"before": part.before[0], "after": part.after[0]}))], "affinity")
     clicked = just_picked(clicks)
-    if clicked is not None:
+    if clicked is not None and not say_where_outside(said, looked, clicked):
         into_address("picked", str(clicked))
         st.rerun(scope="fragment")
 
