@@ -273,7 +273,8 @@ def go_on(board: Board) -> None:
         if board.given:
             st.page_link("pages/train.py", label=f"Train SSDML with these {len(board.given):,} labels",
                          icon=":material/model_training:", query_params={
-                             "dataset": board.dataset.name, "method": "ssdml", "labels": "given", "split": spec.split})
+                             "dataset": spec.dataset, "method": "ssdml", "labels": "given",
+                             "backbone": spec.encoder.backbone, "split": spec.split})
         images = np.array(list(board.given), dtype=np.int64)
         share([Download("Labels as a table", "labels.csv", "text/csv", lambda: table_file(
             board.dataset, images, {"given": np.array(list(board.given.values()), dtype=object)}))], "labels")

@@ -1,5 +1,6 @@
 """Choose data, method and hyper-parameters, see what it will take, start."""
 
+from contextlib import suppress
 from typing import get_args
 
 import streamlit as st
@@ -21,7 +22,7 @@ from udml_core.methods import METHODS, Method
 from udml_core.runs import Spec, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
-OTHER = "another, by name"
+OTHER, OFTEN_NAMED = "another, by name", "timm:vit_small_patch14_dinov2.lvd142m"
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 SELECTS: tuple[Select, ...] = get_args(Select)
 SELECT_WORDS: dict[LabelSource, str] = {
@@ -31,12 +32,18 @@ SELECT_WORDS: dict[LabelSource, str] = {
 
 
 def choose_dataset() -> Dataset | None:
-    """A data set that is here, kept in the address."""
-    names = [source.name for source in catalog.sources() if source.missing() is None]
-    wanted = st.query_params.get("dataset", names[0])
-    titles = {source.name: source.title for source in catalog.sources()}
-    name = st.selectbox("Data set", names, names.index(wanted) if wanted in names else 0,
-                        format_func=lambda one: titles[one])
+    """A data set that is here, kept in the address; also a folder that a run was made of."""
+    titles = {source.name: source.title for source in catalog.sources() if source.missing() is None}
+    wanted = st.query_params.get("dataset", next(iter(titles)))
+    if wanted not in titles and any(run.spec().dataset == wanted for run in list_runs(runs_folder())):
+        with suppress(UserError):
+            titles |= {source.name: source.title for source in [catalog.find(wanted)] if source.missing() is None}
+    if wanted not in titles:
+        st.warning(f"The link names a data set that is not here, {wanted[:200]}. Another one is shown: choose yours, "
+                   "or add its folder on the page Data.", icon=":material/link_off:")
+    names = list(titles)
+    name = st.selectbox("Data set", names, names.index(wanted) if wanted in titles else 0,
+                        format_func=titles.__getitem__)
     st.query_params["dataset"] = name
     with told():
         return opened_dataset(name)
@@ -62,17 +69,18 @@ def explain(method: type[Method]) -> None:
 
 
 def choose_backbone() -> str:
-    """A backbone's name."""
+    """A backbone's name, kept in the address."""
     names, usual = [*BACKBONES, OTHER], next(iter(BACKBONES))
-    wanted = in_address("backbone", names, usual)
-    name = st.selectbox("Backbone", names, names.index(wanted),
+    wanted = st.query_params.get("backbone", usual)
+    listed = OTHER if ":" in wanted else in_address("backbone", names, usual)
+    name = st.selectbox("Backbone", names, names.index(listed),
                         format_func=lambda one: BACKBONES[one].title if one in BACKBONES else one,
                         help="The network whose features the method starts from.")
-    into_address("backbone", name, usual)
-    if name != OTHER:
-        return name
-    return st.text_input("Name of the model", "timm:vit_small_patch14_dinov2.lvd142m",
-                         help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
+    if name == OTHER:
+        name = st.text_input("Name of the model", wanted if ":" in wanted else OFTEN_NAMED, key="train-backbone-name",
+                             help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
+    into_address("backbone", name if name in BACKBONES or ":" in name else OTHER, usual)
+    return name
 
 
 def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pairs: PairChoice, labels: LabelSource,

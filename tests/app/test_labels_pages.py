@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs
 from xml.etree import ElementTree
 
 import numpy as np
@@ -14,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.ego import SIZE, ego_drawing
 from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core.data import annotations
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
@@ -168,6 +171,29 @@ def test_affinity_shows_what_training_had_and_how_many_triplets_were_true(run: R
     assert "20 of 1,438 images of this graph have a label" in texts(test)
 
 
+def test_affinity_says_when_an_image_is_not_in_its_graph_and_keeps_the_one_that_was_shown(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, parts = run.dataset(), make_split(run.dataset(), "seen")
+    outside, inside = int(parts.test[3]), int(parts.train[9])
+    said = f"{dataset.caption(outside)} is none of the 1,438 images of this graph"
+    test = opened("affinity", run=run.id, picked=str(outside))
+    assert said in test.warning[0].value
+    test = opened("affinity", run=run.id, picked=str(inside))
+    assert not test.warning
+    monkeypatch.setattr("pages.parts.scatter.scatter", lambda *_, **__: outside)
+    monkeypatch.setattr("pages.parts.maps.covering_map", a_map)
+    monkeypatch.setattr("pages.parts.maps.distortion", lambda _: None)
+    test = test.run()
+    assert not test.exception
+    assert said in test.warning[0].value
+    assert test.query_params["picked"] == str(inside)
+    assert f"**{dataset.caption(inside)}**" in texts(test)
+
+
+def a_map(_run: Run, images: np.ndarray) -> SimpleNamespace:
+    return SimpleNamespace(layout=SimpleNamespace(indices=images))
+
+
 def test_a_run_that_was_told_no_labels_shows_those_that_are_given(frozen: Run) -> None:
     assert "Give a few" in texts(opened("affinity", run=frozen.id))
     dataset = frozen.dataset()
@@ -187,6 +213,32 @@ def test_two_spectra_are_named_by_what_differs(run: Run, places: Path) -> None:
     assert not test.exception
     for name, one in (("ssdml orthogonal True", run), ("ssdml orthogonal False", other)):
         assert f"{name}**: effective rank {views.spectrum(one.epoch_sample(1)).rank:.1f} of 8" in texts(test)
+
+
+def test_labels_lead_to_training_on_the_same_images_by_the_same_backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                         ) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    folder = write_digits(tmp_path / "my photos", 80)
+    made = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+    annotations.give(made.dataset(), [0], "one")
+    link = opened("labels", run=made.id).get("page_link")[-1].proto
+    query = {name: values[0] for name, values in parse_qs(link.query_string).items()}
+    assert query == {"dataset": str(folder), "method": "ssdml", "labels": "given", "backbone": "pixels",
+                     "split": "seen"}
+    test = opened("train", **query)
+    assert not test.exception
+    assert not test.warning
+    chosen = {one.label: one.value for one in test.selectbox}
+    assert (chosen["Data set"], chosen["Backbone"], chosen["Split"]) == (str(folder), "pixels", "seen")
+    shutil.rmtree(folder)
+    for gone in (str(folder), "nonsense"):
+        assert f"a data set that is not here, {gone}" in opened("train", dataset=gone).warning[0].value
+
+
+def test_train_takes_a_model_by_its_name_from_the_link() -> None:
+    test = opened("train", dataset="digits", backbone="timm:vit_tiny")
+    assert test.text_input(key="train-backbone-name").value == "timm:vit_tiny"
+    assert test.query_params["backbone"] == "timm:vit_tiny"
 
 
 @pytest.mark.parametrize("source", ["drawn", "given"])
