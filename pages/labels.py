@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +18,7 @@ from pages.parts.gallery import gallery_selection, tile_of
 from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
 from pages.parts.loading import opened_dataset, told
 from pages.parts.maps import UNITS, covering_map, distortion
+from pages.parts.runs import UNSEEN
 from pages.parts.scatter import Color, scatter
 from pages.parts.selection import select, selection
 from pages.parts.sharing import Download, share, table_file
@@ -28,9 +30,10 @@ from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import labels as views
 
 USUAL_GAMMA = 0.99
-SUGGESTED, LISTED, KEYS, MOST_BUTTONS = 5, 60, 9, 40
+SUGGESTED, LISTED, KEYS, MOST_BUTTONS = 5, 60, 10, 40
+KEYS_IN_WORDS = "keys 1–9, and 0 for the tenth, give a class"
 COLORS = {"class": "the class that its walks end at", "certainty": "how certain that is"}
-SKIPPED, PROBLEM = "labels-skipped", "labels-problem"
+TRAILS, PROBLEM, SAID = "labels-trails", "labels-problem", "labels-said"
 
 
 @dataclass(frozen=True)
@@ -63,8 +66,8 @@ class Board:
     @cached_property
     def next(self) -> list[views.Suggestion]:
         """The images to label next."""
-        skipped = st.session_state.get(SKIPPED, {}).get(self.dataset.fingerprint, ())
-        return suggested(str(self.run.folder), tuple(self.codes.tolist()), self.gamma, tuple(skipped))
+        skipped = tuple(image for images in trail_of(self.dataset) for image in images)
+        return suggested(str(self.run.folder), tuple(self.codes.tolist()), self.gamma, skipped)
 
     def image(self, suggestion: views.Suggestion) -> int:
         return int(self.images[suggestion.row])
@@ -86,13 +89,21 @@ def suggested(folder: str, codes: tuple[int, ...], gamma: float, skipped: tuple[
 
 # What buttons and keys do
 
+def trail_of(dataset: Dataset) -> list[list[int]]:
+    """What was done in this session: the images that were passed over, or none for a class that was given."""
+    trails: dict[str, list[list[int]]] = st.session_state.setdefault(TRAILS, {})
+    return trails.setdefault(dataset.fingerprint, [])
+
+
 def name_them(dataset: Dataset, images: list[int], name: str) -> None:
     """Give images a class, and let go of the selection."""
     try:
-        give(dataset, images, name)
+        kept = give(dataset, images, name)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
+    st.session_state[SAID] = f"Kept: {len(images):,} as {kept}."
+    trail_of(dataset).append([])
     select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
 
 
@@ -101,17 +112,23 @@ def name_as_typed(dataset: Dataset, images: list[int]) -> None:
 
 
 def take_back(dataset: Dataset) -> None:
-    """Undo the last act, and select its images again, so that they can be named otherwise."""
+    """Undo what was done last, a class or a passing over, and select its images again, so that they can be named."""
+    trail = trail_of(dataset)
     try:
-        select(dataset.fingerprint, np.array(undo(dataset), dtype=np.int64))
+        images = (trail[-1] if trail else []) or undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
+        return
+    del trail[-1:]
+    st.session_state[SAID] = f"Taken back: {len(images):,} to be named again."
+    select(dataset.fingerprint, np.array(images, dtype=np.int64))
 
 
-def pass_over(fingerprint: str, images: list[int]) -> None:
+def pass_over(dataset: Dataset, images: list[int]) -> None:
     """Suggest other images, and let go of the selection."""
-    st.session_state.setdefault(SKIPPED, {}).setdefault(fingerprint, []).extend(images)
-    select(fingerprint, np.zeros(0, dtype=np.int64))
+    trail_of(dataset).append(images)
+    st.session_state[SAID] = f"Passed over: {len(images):,}."
+    select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
 
 
 # What is drawn
@@ -128,7 +145,7 @@ def naming(board: Board, chosen: Array) -> None:
     held = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
     with st.container(horizontal=True):
         for name, number in list(board.classes.items())[:MOST_BUTTONS]:
-            st.button(name, key=f"labels-class-{number}", shortcut=str(number) if number <= KEYS else None,
+            st.button(name, key=f"labels-class-{number}", shortcut=str(number % 10) if number <= KEYS else None,
                       disabled=not images, on_click=name_them, args=(dataset, images, name))
         for name in held:
             if name not in board.classes:
@@ -141,10 +158,13 @@ def naming(board: Board, chosen: Array) -> None:
         st.form_submit_button("Name it so", icon=":material/new_label:", disabled=not images, on_click=name_as_typed,
                               args=(dataset, images))
     with st.container(horizontal=True):
-        st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U", disabled=not board.given,
-                  on_click=take_back, args=(dataset,))
+        st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
+                  disabled=not (board.given or trail_of(dataset)), on_click=take_back, args=(dataset,))
         st.button("Pass over", icon=":material/skip_next:", key="labels-skip", shortcut="S", disabled=not images,
-                  on_click=pass_over, args=(dataset.fingerprint, images))
+                  on_click=pass_over, args=(dataset, images))
+    said = st.session_state.get(SAID, "")
+    st.caption(said)
+    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(said)}</div>')
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
         st.error(problem, icon=":material/error:")
@@ -153,12 +173,12 @@ def naming(board: Board, chosen: Array) -> None:
 def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
     """The selected images, or the suggested one with the reason."""
     if len(chosen):
-        st.markdown(f"**To be named: {len(images):,} selected** · keys 1–{KEYS} give a class, Esc lets go.")
+        st.markdown(f"**To be named: {len(images):,} selected** · {KEYS_IN_WORDS}, Esc lets go.")
         gallery_selection(board.dataset, [tile_of(board.dataset, one, badge=board.given.get(one, ""))
                                           for one in images[:LISTED]], "Images to be named", "labels-chosen",
                           selection(board.dataset), 84, 240)
         return
-    how = f"keys 1–{KEYS} give a class" if board.classes else "type its class; from then on keys give it"
+    how = KEYS_IN_WORDS if board.classes else "type its class; from then on keys give it"
     st.markdown(f"**To be named: the suggested one** · {how}.")
     st.image(board.dataset.images[images[0]], width=140,
              alt=f"The image that is suggested: {board.dataset.names[images[0]]}")
@@ -301,7 +321,7 @@ def explore(run_id: str) -> None:
 
 st.title("Labels")
 st.markdown("Name a few images. What you say spreads along the neighbor graph of an embedding, and methods for few "
-            "labels can train on it. Every label is kept at once; **U** takes the last one back.")
+            "labels can train on it. Every label is kept at once; **U** takes back what was done last.")
 with told():
     chosen = chosen_run("Run whose embedding the labels spread in")
     if chosen is not None:

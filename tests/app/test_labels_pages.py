@@ -15,6 +15,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.ego import SIZE, ego_drawing
+from pages.parts.selection import Selection
 from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
@@ -143,6 +144,35 @@ def test_who_is_passed_over_is_not_suggested_again(run: Run) -> None:
     assert first
     test = press(test, "labels-skip")
     assert re.findall(r"end: ([\d,]+) times", texts(test)) != first
+
+
+def test_undo_takes_back_what_was_done_last_a_label_or_a_passing_over(run: Run) -> None:
+    test = press(opened("labels", run=run.id), "labels-class-own")
+    labeled = annotations.given(run.dataset())
+    suggested = re.findall(r"label: ([\d,]+) times", texts(test))
+    test = press(press(test, "labels-skip"), "labels-undo")
+    assert annotations.given(run.dataset()) == labeled, "the label stays"
+    assert "To be named: 1 selected" in texts(test)
+    test.session_state["selection"] = Selection(run.dataset().fingerprint)
+    assert re.findall(r"label: ([\d,]+) times", texts(test.run())) == suggested
+    assert len(annotations.given(run.dataset())) == 1
+    test = press(test, "labels-undo")
+    assert annotations.given(run.dataset()) == {}
+    assert test.button(key="labels-undo").disabled
+
+
+def test_ten_classes_have_keys_and_a_class_is_spelled_as_before(run: Run) -> None:
+    dataset = run.dataset()
+    for image, number in zip(make_split(dataset, "seen").train.tolist(), range(11), strict=False):
+        annotations.give(dataset, [image], f"class {chr(97 + number)}")
+    test = opened("labels", run=run.id)
+    keys = [test.button(key=f"labels-class-{number}").proto.shortcut for number in range(1, 12)]
+    assert keys == [*"1234567890", ""]
+    test.text_input(key="labels-typed").input("Class B")
+    next(button for button in test.button if button.label == "Name it so").click().run()
+    assert not test.exception
+    assert figures(test)["Classes"] == "11"
+    assert "Kept: 1 as class b." in texts(test)
 
 
 def test_labels_outside_the_training_half_are_told_apart(run: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
@@ -51,6 +52,16 @@ def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Datas
     give(digits, [1], "bag")
     assert classes(digits) == ("shirt", "bag", "coat", "hat")
     assert given(digits) == {digits.names[0]: "shirt", digits.names[3]: "hat", digits.names[1]: "bag"}
+
+
+def test_a_class_is_spelled_as_it_stands_or_as_the_data_set_has_it(digits: Dataset) -> None:
+    assert give(digits, [0], "Shirt") == "Shirt"
+    assert give(digits, [1], " sHIRT ") == "Shirt"
+    assert set(given(digits).values()) == {"Shirt"}
+    undo(digits)
+    undo(digits)
+    assert give(digits, [0], "shirt") == "shirt", "a spelling that was taken back binds nobody"
+    assert give(replace(digits, class_names=tuple("ABCDEFGHIJ")), [2], "c") == "C"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101])

@@ -22,8 +22,12 @@ LONGEST_CLASS = 100
 """Letters of a class's name."""
 
 
-def give(dataset: Dataset, images: Iterable[int], name: str) -> None:
+def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
     """Put images, by position, into a class; one undo takes them all back.
+
+    Returns:
+        The class as it is kept: spelled as it stands already, or else as the data set has it, where that differs only
+        in capital letters. Two such classes are one to a person.
 
     Raises:
         UserError: the name is empty or too long, or the file cannot be written.
@@ -31,9 +35,12 @@ def give(dataset: Dataset, images: Iterable[int], name: str) -> None:
     cleaned = " ".join(name.split())
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
         raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)}. Type one.")
+    spelled = {one.casefold(): one for one in (*dataset.class_names, *given(dataset).values())}
+    kept = spelled.get(cleaned.casefold(), cleaned)
     chosen = [dataset.names[index] for index in images]
     if chosen:
-        _append(dataset, {"images": chosen, "class": cleaned})
+        _append(dataset, {"images": chosen, "class": kept})
+    return kept
 
 
 def undo(dataset: Dataset) -> list[int]:
