@@ -51,9 +51,10 @@ def ends_of(folder: str, codes: tuple[int, ...], classes: int, gamma: float) -> 
 
 
 def gamma_slider(usual: float, key: str, marked: str) -> float:
-    """γ, kept in the address."""
+    """γ, kept in the address, in steps as fine as the usual one needs: between 0.99 and 0.999 lies much."""
     field = next(one for one in describe(SSDML) if one.name == "gamma")
-    low, high, step = slider_range(field)
+    step = min(slider_range(field)[2], 10.0 ** -len(f"{usual:f}".rstrip("0").partition(".")[2]))
+    low, high = step, 1 - step
     gamma = live_slider(f"{label_of(field)}: how far a label reaches", low, high,
                         number_in_address("gamma", usual, low, high), step, key, marks={usual: marked})
     into_address("gamma", f"{gamma:g}", f"{usual:g}")
