@@ -28,6 +28,7 @@ from udml_core.data.annotations import classes
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Affinities
 from udml_core.runs import Run, find_run, runs_folder
+from udml_core.tasks import ADVICE
 from udml_core.views import affinity as views
 from udml_core.views import labels as spreading
 
@@ -294,11 +295,15 @@ def epoch_of(run: Run) -> int:
 
 st.title("Labels & affinity")
 with told():
-    run = chosen_run()
+    run = chosen_run(unfinished=True)
     if run is not None:
-        source = chosen_source(run, opened_dataset(run.spec().dataset))
+        state = run.status().state
+        source = chosen_source(run, opened_dataset(run.spec().dataset)) if state == "done" else None
         if source is not None:
             explore(run.id, source, epoch_of(run) if source == "training" else 0)
+        elif state != "done":
+            st.info(f"Graph, affinities and triplets need a finished run, and {run.id} is {state}. "
+                    f"{ADVICE[state]} Below is what its embedding does meanwhile.", icon=":material/hourglass_top:")
         st.header("Does the embedding keep its directions?")
         st.markdown("The effective rank counts how many are used. A metric that is free to grow or shrink can win its "
                     "loss by putting everything onto few of them. Where L is orthonormal, everything can flee from "
@@ -306,5 +311,5 @@ with told():
                     "with *orthogonal* off beside one with it on.")
         chosen, images = run.id, run.spec().fingerprint
         other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
-                           and bool(one.epoch_numbers()), optional=True)
+                           and bool(one.epoch_numbers()), optional=True, unfinished=True)
         explore_spectrum((run.id,) if other is None else (run.id, other.id))

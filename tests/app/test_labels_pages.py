@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
@@ -269,6 +270,53 @@ def test_train_takes_a_model_by_its_name_from_the_link() -> None:
     test = opened("train", dataset="digits", backbone="timm:vit_tiny")
     assert test.text_input(key="train-backbone-name").value == "timm:vit_tiny"
     assert test.query_params["backbone"] == "timm:vit_tiny"
+
+
+def test_affinity_opens_at_the_gamma_of_the_run_however_near_to_1(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    near = Run(Path(shutil.copytree(run.folder, tmp_path / "runs" / run.id)))
+    spec = near.spec()
+    (near.folder / "spec.json").write_text(spec.model_copy(update={"fields": spec.fields | {"gamma": 0.999}}
+                                                           ).model_dump_json())
+    drawn = []
+    monkeypatch.setattr("pages.parts.labels.live_slider", lambda _, low, high, value, step, *__, marks: drawn.append(
+        (low, high, value, step, marks)) or value)
+    test = opened("affinity", run=near.id)
+    assert not test.exception
+    assert drawn[-1] == (0.001, 0.999, 0.999, 0.001, {0.999: "this run"})
+    opened("affinity", run=near.id, source="told")
+    assert drawn[-1] == (0.01, 0.99, 0.99, 0.01, {0.99: "SSDML's default"})
+
+
+def test_the_spectrum_of_a_run_that_goes_on_follows_it_and_the_rest_waits(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beats = []
+    fragment = st.fragment
+    monkeypatch.setattr(st, "fragment", lambda *given, **named: beats.append(named.get("run_every")) or fragment(
+        *given, **named))
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    going = Run(Path(shutil.copytree(run.folder, tmp_path / "runs" / run.id)))
+    second, later = going.folder / "epochs" / "0002", tmp_path / "later"
+    second.rename(later)
+    done = going.stored_status()
+    going.write_status(done.model_copy(update={"state": "running"}))
+    with going.lock().acquire():
+        test = opened("affinity", run=going.id)
+        assert not test.exception
+        assert f"need a finished run, and {going.id} is running" in texts(test)
+        assert "Sorted, and cut in halves" not in texts(test)
+        assert f"effective rank {views.spectrum(going.epoch_sample(1)).rank:.1f} of 8" in texts(test)
+        assert "2s" in beats
+        later.rename(second)
+        assert f"effective rank {views.spectrum(going.epoch_sample(2)).rank:.1f} of 8" in texts(test.run())
+    going.write_status(done.model_copy(update={"state": "stopped"}))
+    beats.clear()
+    assert f"{going.id} is stopped. Resume it" in texts(test.run())
+    going.write_status(done)
+    assert "Sorted, and cut in halves" in texts(test.run())
+    assert not test.exception
+    assert "2s" not in beats
 
 
 @pytest.mark.parametrize("source", ["drawn", "given"])
