@@ -67,7 +67,7 @@ class Board:
     def next(self) -> list[views.Suggestion]:
         """The images to label next."""
         skipped = tuple(image for images in trail_of(self.dataset) for image in images)
-        return suggested(str(self.run.folder), tuple(self.codes.tolist()), self.gamma, skipped)
+        return suggested(str(self.run.folder), self.codes, self.gamma, skipped)
 
     def image(self, suggestion: views.Suggestion) -> int:
         return int(self.images[suggestion.row])
@@ -79,11 +79,22 @@ def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
     return Board(run, dataset, images, neighbors, given, names, views.coded(given, names, images), gamma)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def suggested(folder: str, codes: tuple[int, ...], gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
-    """The images to label next, without those (by position) that were passed over."""
+def suggested(folder: str, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """The images to label next, each with those before it taken as labeled: where the first is given a label, all but
+    the last are known already."""
+    found: list[views.Suggestion] = []
+    for _ in range(SUGGESTED):
+        labeled = np.append(np.flatnonzero(codes >= 0), [one.row for one in found]).astype(int)
+        found += suggested_after(folder, tuple(np.sort(labeled).tolist()), gamma, skipped)
+    return found
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def suggested_after(folder: str, labeled: tuple[int, ...], gamma: float,
+                    skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """The image to label where these rows have a label, if any is left without those (by position) passed over."""
     images, neighbors = graph_of_run(find_run(folder, runs_folder()))
-    return views.suggestions(neighbors, np.array(codes) >= 0, gamma, SUGGESTED,
+    return views.suggestions(neighbors, np.isin(np.arange(len(images)), labeled), gamma, 1,
                              np.flatnonzero(np.isin(images, skipped)).tolist())
 
 

@@ -162,6 +162,20 @@ def test_undo_takes_back_what_was_done_last_a_label_or_a_passing_over(run: Run) 
     assert test.button(key="labels-undo").disabled
 
 
+def test_naming_the_suggested_image_solves_for_one_more_suggestion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    solved = []
+    suggestions = labels.suggestions
+    monkeypatch.setattr(labels, "suggestions", lambda *given: solved.append(suggestions(*given)) or solved[-1])
+    test = opened("labels", run=run.id, gamma="0.9")  # a place of its own: nothing of it is known yet
+    assert len(solved) == 5
+    press(test, "labels-class-own")
+    assert len(solved) == 6
+    images = np.sort(make_split(run.dataset(), "seen").train)
+    labeled = np.isin(np.arange(len(images)), [solved[0][0].row])
+    neighbors = labels.neighbor_rows(run.embeddings("final"), images, 10)
+    assert [one.row for (one,) in solved[1:]] == [one.row for one in suggestions(neighbors, labeled, 0.9, 5)]
+
+
 def test_ten_classes_have_keys_and_a_class_is_spelled_as_before(run: Run) -> None:
     dataset = run.dataset()
     for image, number in zip(make_split(dataset, "seen").train.tolist(), range(11), strict=False):
