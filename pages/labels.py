@@ -61,7 +61,7 @@ class Board:
 
     @cached_property
     def ends(self) -> views.Ends:
-        return ends_of(str(self.run.folder), tuple(self.codes.tolist()), len(self.names), self.gamma)
+        return ends_of(str(self.run.folder), self.codes, len(self.names), self.gamma)
 
     @cached_property
     def next(self) -> list[views.Suggestion]:

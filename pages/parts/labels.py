@@ -43,11 +43,16 @@ def given_now(dataset: Dataset) -> dict[int, str]:
     return by_position(dataset, given(dataset))
 
 
+def ends_of(folder: str, codes: Array, classes: int, gamma: float) -> views.Ends:
+    """Where walks on a run's graph end, for labels as codes of its images; a label changes one class only."""
+    columns = [_ends_among(folder, tuple(np.flatnonzero(codes == one).tolist()), gamma) for one in range(classes)]
+    return views.Ends(np.array(columns).reshape(classes, len(codes)).T)
+
+
 @st.cache_data(max_entries=64, show_spinner=False)
-def ends_of(folder: str, codes: tuple[int, ...], classes: int, gamma: float) -> views.Ends:
-    """Where walks on a run's graph end, for labels as codes of its images."""
+def _ends_among(folder: str, labeled: tuple[int, ...], gamma: float) -> Array:
     neighbors = graph_of_run(find_run(folder, runs_folder()))[1]
-    return views.ends(neighbors, np.array(codes), classes, gamma)
+    return views.ends_among(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
 
 
 def gamma_slider(usual: float, key: str, marked: str) -> float:
