@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.analyses import rows_of
 from pages.parts.browser import Array
@@ -23,9 +24,11 @@ from pages.parts.scatter import Color, scatter
 from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
 from pages.parts.spectrum import explore_spectrum
+from udml_core.data.annotations import classes
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Affinities
 from udml_core.runs import Run, find_run, runs_folder
+from udml_core.tasks import ADVICE
 from udml_core.views import affinity as views
 from udml_core.views import labels as spreading
 
@@ -114,10 +117,26 @@ def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
             assert told_ones is not None
             codes, names = told_ones[0][images], told_ones[1]
         else:
-            codes, names = spreading.coded(given_now(dataset), images)
+            given, names = given_now(dataset), classes(dataset)
+            codes = spreading.coded(given, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
-    wanted = graph.row_of(int(number_in_address("picked", -1, 0, len(dataset) - 1)))
+    wanted = graph.row_of(picked_in_address(dataset))
     return Looked(run, dataset, graph, names, stored, graph.telling if wanted is None else wanted)
+
+
+def picked_in_address(dataset: Dataset) -> int:
+    """The image that the address asks for, −1 where it asks for none."""
+    return int(number_in_address("picked", -1, 0, len(dataset) - 1))
+
+
+def say_where_outside(place: DeltaGenerator, looked: Looked, image: int) -> bool:
+    """Whether an image was asked for that the graph does not have; says so, and which one is shown all the same."""
+    outside = image >= 0 and looked.graph.row_of(image) is None
+    if outside:
+        place.warning(f"{looked.dataset.caption(image)} is none of the {len(looked.graph.images):,} images of this "
+                      f"graph, which are of the training half. {looked.dataset.caption(looked.image)} is shown; look "
+                      "at another of these.", icon=":material/hub:")
+    return outside
 
 
 def around(looked: Looked, part: views.Part) -> None:
@@ -242,6 +261,8 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     """Everything that follows γ or the image."""
     run = find_run(run_id, runs_folder())
     looked = looked_at(run, opened_dataset(run.spec().dataset), source, epoch)
+    said = st.container()
+    say_where_outside(said, looked, picked_in_address(looked.dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.image(looked.dataset.images[looked.image], width=96, alt=f"The image: {looked.dataset.names[looked.image]}")
         st.markdown(f"**{looked.dataset.caption(looked.image)}**  \n{(looked.graph.codes >= 0).sum()} of "
@@ -257,7 +278,7 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     share([Download("The neighbors as a table", "affinities.csv", "text/csv", lambda: table_file(
         looked.dataset, near, {"before": part.before[0], "after": part.after[0]}))], "affinity")
     clicked = just_picked(clicks)
-    if clicked is not None:
+    if clicked is not None and not say_where_outside(said, looked, clicked):
         into_address("picked", str(clicked))
         st.rerun(scope="fragment")
 
@@ -274,11 +295,15 @@ def epoch_of(run: Run) -> int:
 
 st.title("Labels & affinity")
 with told():
-    run = chosen_run()
+    run = chosen_run(unfinished=True)
     if run is not None:
-        source = chosen_source(run, opened_dataset(run.spec().dataset))
+        state = run.status().state
+        source = chosen_source(run, opened_dataset(run.spec().dataset)) if state == "done" else None
         if source is not None:
             explore(run.id, source, epoch_of(run) if source == "training" else 0)
+        elif state != "done":
+            st.info(f"Graph, affinities and triplets need a finished run, and {run.id} is {state}. "
+                    f"{ADVICE[state]} Below is what its embedding does meanwhile.", icon=":material/hourglass_top:")
         st.header("Does the embedding keep its directions?")
         st.markdown("The effective rank counts how many are used. A metric that is free to grow or shrink can win its "
                     "loss by putting everything onto few of them. Where L is orthonormal, everything can flee from "
@@ -286,5 +311,5 @@ with told():
                     "with *orthogonal* off beside one with it on.")
         chosen, images = run.id, run.spec().fingerprint
         other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
-                           and bool(one.epoch_numbers()), optional=True)
+                           and bool(one.epoch_numbers()), optional=True, unfinished=True)
         explore_spectrum((run.id,) if other is None else (run.id, other.id))

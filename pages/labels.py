@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,27 +18,30 @@ from pages.parts.gallery import gallery_selection, tile_of
 from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
 from pages.parts.loading import opened_dataset, told
 from pages.parts.maps import UNITS, covering_map, distortion
+from pages.parts.runs import UNSEEN
 from pages.parts.scatter import Color, scatter
 from pages.parts.selection import select, selection
 from pages.parts.sharing import Download, share, table_file
 from udml_core.analyses import plan_analysis
-from udml_core.data.annotations import LONGEST_CLASS, give, undo
+from udml_core.data.annotations import LONGEST_CLASS, classes, give, undo
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.views import labels as views
 
 USUAL_GAMMA = 0.99
-SUGGESTED, LISTED, KEYS, MOST_BUTTONS = 5, 60, 9, 40
+SUGGESTED, LISTED, KEYS, MOST_BUTTONS = 5, 60, 10, 40
+KEYS_IN_WORDS = "keys 1–9, and 0 for the tenth, give a class"
 COLORS = {"class": "the class that its walks end at", "certainty": "how certain that is"}
-SKIPPED, PROBLEM = "labels-skipped", "labels-problem"
+TRAILS, PROBLEM, SAID = "labels-trails", "labels-problem", "labels-said"
 
 
 @dataclass(frozen=True)
 class Board:
     """What is labeled so far, on the graph of a run's training images (p,).
 
-    given: class by image position. codes (p,): places in `names`, −1 without a label.
+    given: class by image position. names: every class that was ever given, so that each keeps its number. codes (p,):
+    places in `names`, −1 without a label.
     """
 
     run: Run
@@ -50,14 +54,20 @@ class Board:
     gamma: float
 
     @cached_property
+    def classes(self) -> dict[str, int]:
+        """The classes of the labels that stand, and the number of each."""
+        standing = set(self.given.values())
+        return {name: number for number, name in enumerate(self.names, 1) if name in standing}
+
+    @cached_property
     def ends(self) -> views.Ends:
-        return ends_of(str(self.run.folder), tuple(self.codes.tolist()), len(self.names), self.gamma)
+        return ends_of(str(self.run.folder), self.codes, len(self.names), self.gamma)
 
     @cached_property
     def next(self) -> list[views.Suggestion]:
         """The images to label next."""
-        skipped = st.session_state.get(SKIPPED, {}).get(self.dataset.fingerprint, ())
-        return suggested(str(self.run.folder), tuple(self.codes.tolist()), self.gamma, tuple(skipped))
+        skipped = tuple(image for images in trail_of(self.dataset) for image in images)
+        return suggested(str(self.run.folder), self.codes, self.gamma, skipped)
 
     def image(self, suggestion: views.Suggestion) -> int:
         return int(self.images[suggestion.row])
@@ -65,28 +75,46 @@ class Board:
 
 def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
     images, neighbors = graph_of_run(run)
-    given = given_now(dataset)
-    codes, names = views.coded(given, images)
-    return Board(run, dataset, images, neighbors, given, names, codes, gamma)
+    given, names = given_now(dataset), classes(dataset)
+    return Board(run, dataset, images, neighbors, given, names, views.coded(given, names, images), gamma)
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def suggested(folder: str, codes: tuple[int, ...], gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
-    """The images to label next, without those (by position) that were passed over."""
+def suggested(folder: str, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """The images to label next, each with those before it taken as labeled: where the first is given a label, all but
+    the last are known already."""
+    found: list[views.Suggestion] = []
+    for _ in range(SUGGESTED):
+        labeled = np.append(np.flatnonzero(codes >= 0), [one.row for one in found]).astype(int)
+        found += suggested_after(folder, tuple(np.sort(labeled).tolist()), gamma, skipped)
+    return found
+
+
+@st.cache_data(max_entries=256, show_spinner=False)
+def suggested_after(folder: str, labeled: tuple[int, ...], gamma: float,
+                    skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """The image to label where these rows have a label, if any is left without those (by position) passed over."""
     images, neighbors = graph_of_run(find_run(folder, runs_folder()))
-    return views.suggestions(neighbors, np.array(codes) >= 0, gamma, SUGGESTED,
+    return views.suggestions(neighbors, np.isin(np.arange(len(images)), labeled), gamma, 1,
                              np.flatnonzero(np.isin(images, skipped)).tolist())
 
 
 # What buttons and keys do
 
+def trail_of(dataset: Dataset) -> list[list[int]]:
+    """What was done in this session: the images that were passed over, or none for a class that was given."""
+    trails: dict[str, list[list[int]]] = st.session_state.setdefault(TRAILS, {})
+    return trails.setdefault(dataset.fingerprint, [])
+
+
 def name_them(dataset: Dataset, images: list[int], name: str) -> None:
     """Give images a class, and let go of the selection."""
     try:
-        give(dataset, images, name)
+        kept = give(dataset, images, name)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
+    st.session_state[SAID] = f"Kept: {len(images):,} as {kept}."
+    trail_of(dataset).append([])
     select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
 
 
@@ -95,17 +123,23 @@ def name_as_typed(dataset: Dataset, images: list[int]) -> None:
 
 
 def take_back(dataset: Dataset) -> None:
-    """Undo the last act, and select its images again, so that they can be named otherwise."""
+    """Undo what was done last, a class or a passing over, and select its images again, so that they can be named."""
+    trail = trail_of(dataset)
     try:
-        select(dataset.fingerprint, np.array(undo(dataset), dtype=np.int64))
+        images = (trail[-1] if trail else []) or undo(dataset)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
+        return
+    del trail[-1:]
+    st.session_state[SAID] = f"Taken back: {len(images):,} to be named again."
+    select(dataset.fingerprint, np.array(images, dtype=np.int64))
 
 
-def pass_over(fingerprint: str, images: list[int]) -> None:
+def pass_over(dataset: Dataset, images: list[int]) -> None:
     """Suggest other images, and let go of the selection."""
-    st.session_state.setdefault(SKIPPED, {}).setdefault(fingerprint, []).extend(images)
-    select(fingerprint, np.zeros(0, dtype=np.int64))
+    trail_of(dataset).append(images)
+    st.session_state[SAID] = f"Passed over: {len(images):,}."
+    select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
 
 
 # What is drawn
@@ -120,14 +154,14 @@ def naming(board: Board, chosen: Array) -> None:
     else:
         what_to_name(board, chosen, images)
     held = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
-    choices = [*board.names, *(name for name in held if name not in board.names)][:MOST_BUTTONS]
     with st.container(horizontal=True):
-        for number, name in enumerate(choices, 1):
-            is_key = number <= min(KEYS, len(board.names))
-            st.button(name, key=f"labels-class-{number}", shortcut=str(number) if is_key else None, disabled=not images,
-                      on_click=name_them, args=(dataset, images, name), icon=None if number <= len(board.names)
-                      else ":material/verified:", help=None if number <= len(board.names)
-                      else "The class that the data set has for it.")
+        for name, number in list(board.classes.items())[:MOST_BUTTONS]:
+            st.button(name, key=f"labels-class-{number}", shortcut=str(number % 10) if number <= KEYS else None,
+                      disabled=not images, on_click=name_them, args=(dataset, images, name))
+        for name in held:
+            if name not in board.classes:
+                st.button(name, key="labels-class-own", on_click=name_them, args=(dataset, images, name),
+                          icon=":material/verified:", help="The class that the data set has for it.")
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
         st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
@@ -135,10 +169,13 @@ def naming(board: Board, chosen: Array) -> None:
         st.form_submit_button("Name it so", icon=":material/new_label:", disabled=not images, on_click=name_as_typed,
                               args=(dataset, images))
     with st.container(horizontal=True):
-        st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U", disabled=not board.given,
-                  on_click=take_back, args=(dataset,))
+        st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
+                  disabled=not (board.given or trail_of(dataset)), on_click=take_back, args=(dataset,))
         st.button("Pass over", icon=":material/skip_next:", key="labels-skip", shortcut="S", disabled=not images,
-                  on_click=pass_over, args=(dataset.fingerprint, images))
+                  on_click=pass_over, args=(dataset, images))
+    said = st.session_state.get(SAID, "")
+    st.caption(said)
+    st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(said)}</div>')
     problem = st.session_state.pop(PROBLEM, "")
     if problem:
         st.error(problem, icon=":material/error:")
@@ -147,12 +184,12 @@ def naming(board: Board, chosen: Array) -> None:
 def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
     """The selected images, or the suggested one with the reason."""
     if len(chosen):
-        st.markdown(f"**To be named: {len(images):,} selected** · keys 1–{KEYS} give a class, Esc lets go.")
+        st.markdown(f"**To be named: {len(images):,} selected** · {KEYS_IN_WORDS}, Esc lets go.")
         gallery_selection(board.dataset, [tile_of(board.dataset, one, badge=board.given.get(one, ""))
                                           for one in images[:LISTED]], "Images to be named", "labels-chosen",
                           selection(board.dataset), 84, 240)
         return
-    how = f"keys 1–{KEYS} give a class" if board.names else "type its class; from then on keys give it"
+    how = KEYS_IN_WORDS if board.classes else "type its class; from then on keys give it"
     st.markdown(f"**To be named: the suggested one** · {how}.")
     st.image(board.dataset.images[images[0]], width=140,
              alt=f"The image that is suggested: {board.dataset.names[images[0]]}")
@@ -205,7 +242,7 @@ def numbers(board: Board) -> None:
     """How many labels there are, and how far they spread."""
     trained = int((board.codes >= 0).sum())
     found = [("Labels", f"{len(board.given):,}", "Images with a label."),
-             ("Classes", f"{len(board.names):,}", "Names given so far.")]
+             ("Classes", f"{len(board.classes):,}", "Names given so far.")]
     if trained:
         found.append(("Reached", f"{100 * (board.ends.best >= 0).mean():.0f} %",
                       "Images of the training half from which a walk can end at a label."))
@@ -247,9 +284,9 @@ def given_so_far(board: Board) -> None:
     if not board.given:
         st.caption("Nothing yet. Name the suggested image, or select images on the map and name them together.")
         return
-    numbered = list(enumerate(board.names, 1))
+    numbered = list(board.classes.items())
     for start in range(0, len(numbered), 3):
-        for column, (number, name) in zip(st.columns(3), numbered[start : start + 3], strict=False):
+        for column, (name, number) in zip(st.columns(3), numbered[start : start + 3], strict=False):
             images = [image for image, label in board.given.items() if label == name]
             with column:
                 st.markdown(f"**{number}. {name}** · {len(images):,}")
@@ -267,7 +304,8 @@ def go_on(board: Board) -> None:
         if board.given:
             st.page_link("pages/train.py", label=f"Train SSDML with these {len(board.given):,} labels",
                          icon=":material/model_training:", query_params={
-                             "dataset": board.dataset.name, "method": "ssdml", "labels": "given", "split": spec.split})
+                             "dataset": spec.dataset, "method": "ssdml", "labels": "given",
+                             "backbone": spec.encoder.backbone, "split": spec.split})
         images = np.array(list(board.given), dtype=np.int64)
         share([Download("Labels as a table", "labels.csv", "text/csv", lambda: table_file(
             board.dataset, images, {"given": np.array(list(board.given.values()), dtype=object)}))], "labels")
@@ -294,7 +332,7 @@ def explore(run_id: str) -> None:
 
 st.title("Labels")
 st.markdown("Name a few images. What you say spreads along the neighbor graph of an embedding, and methods for few "
-            "labels can train on it. Every label is kept at once; **U** takes the last one back.")
+            "labels can train on it. Every label is kept at once; **U** takes back what was done last.")
 with told():
     chosen = chosen_run("Run whose embedding the labels spread in")
     if chosen is not None:

@@ -1,5 +1,6 @@
 """Choose data, method and hyper-parameters, see what it will take, start."""
 
+from contextlib import suppress
 from typing import get_args
 
 import streamlit as st
@@ -14,25 +15,35 @@ from udml_core import jobs
 from udml_core.backbones import BACKBONES, Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.labels import LabelSource
+from udml_core.data.labels import LabelSource, default_select
 from udml_core.data.splits import SPLITS, Select, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
 from udml_core.runs import Spec, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
-OTHER = "another, by name"
+OTHER, OFTEN_NAMED = "another, by name", "timm:vit_small_patch14_dinov2.lvd142m"
 POOLINGS: tuple[Pooling, ...] = get_args(Pooling)
 SELECTS: tuple[Select, ...] = get_args(Select)
+SELECT_WORDS: dict[LabelSource, str] = {
+    "drawn": "Validation needs labels: 15 % of the training half, never seen by the method.",
+    "given": "Validation asks the labels that you gave, each against the others: leave-one-out R@1, of the epochs "
+             "before the effective rank of the training images tells a collapse. No image is held out."}
 
 
 def choose_dataset() -> Dataset | None:
-    """A data set that is here, kept in the address."""
-    names = [source.name for source in catalog.sources() if source.missing() is None]
-    wanted = st.query_params.get("dataset", names[0])
-    titles = {source.name: source.title for source in catalog.sources()}
-    name = st.selectbox("Data set", names, names.index(wanted) if wanted in names else 0,
-                        format_func=lambda one: titles[one])
+    """A data set that is here, kept in the address; also a folder that a run was made of."""
+    titles = {source.name: source.title for source in catalog.sources() if source.missing() is None}
+    wanted = st.query_params.get("dataset", next(iter(titles)))
+    if wanted not in titles and any(run.spec().dataset == wanted for run in list_runs(runs_folder())):
+        with suppress(UserError):
+            titles |= {source.name: source.title for source in [catalog.find(wanted)] if source.missing() is None}
+    if wanted not in titles:
+        st.warning(f"The link names a data set that is not here, {wanted[:200]}. Another one is shown: choose yours, "
+                   "or add its folder on the page Data.", icon=":material/link_off:")
+    names = list(titles)
+    name = st.selectbox("Data set", names, names.index(wanted) if wanted in titles else 0,
+                        format_func=titles.__getitem__)
     st.query_params["dataset"] = name
     with told():
         return opened_dataset(name)
@@ -58,17 +69,18 @@ def explain(method: type[Method]) -> None:
 
 
 def choose_backbone() -> str:
-    """A backbone's name."""
+    """A backbone's name, kept in the address."""
     names, usual = [*BACKBONES, OTHER], next(iter(BACKBONES))
-    wanted = in_address("backbone", names, usual)
-    name = st.selectbox("Backbone", names, names.index(wanted),
+    wanted = st.query_params.get("backbone", usual)
+    listed = OTHER if ":" in wanted else in_address("backbone", names, usual)
+    name = st.selectbox("Backbone", names, names.index(listed),
                         format_func=lambda one: BACKBONES[one].title if one in BACKBONES else one,
                         help="The network whose features the method starts from.")
-    into_address("backbone", name, usual)
-    if name != OTHER:
-        return name
-    return st.text_input("Name of the model", "timm:vit_small_patch14_dinov2.lvd142m",
-                         help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
+    if name == OTHER:
+        name = st.text_input("Name of the model", wanted if ":" in wanted else OFTEN_NAMED, key="train-backbone-name",
+                             help="timm:NAME or torchvision:NAME; needs the package, and the internet the first time.")
+    into_address("backbone", name if name in BACKBONES or ":" in name else OTHER, usual)
+    return name
 
 
 def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pairs: PairChoice, labels: LabelSource,
@@ -87,8 +99,8 @@ def plan(dataset: Dataset, method: type[Method], fields: dict[str, object], pair
             into_address("split", split, usual)
             seed = st.number_input("Seed", 0, 2**31 - 1, 0)
             device = st.text_input("Device", "auto", help="auto, cpu or cuda:N")
-            select = st.selectbox("Keep the epoch", SELECTS,
-                                  help="Validation needs labels: 15 % of the training half, never seen by the method.")
+            select = st.selectbox("Keep the epoch", SELECTS, SELECTS.index(default_select(labels)),
+                                  key=f"train-select-{labels}", help=SELECT_WORDS[labels])
     with told():
         return jobs.plan(dataset, method.name, fields, backbone, pooling or POOLINGS[0], size, split, int(seed),
                          device.strip() or "auto", select, labels, per_class, pairs.most, pairs.given)

@@ -17,7 +17,7 @@ import pytest
 from tests.running import spec, until, worked, write_digits
 from udml_core import jobs, worker
 from udml_core.backbones import Encoder
-from udml_core.data import catalog
+from udml_core.data import annotations, catalog
 from udml_core.data.features import features_of
 from udml_core.errors import UserError
 from udml_core.runs import Run, create
@@ -38,6 +38,12 @@ LONG = {"dimension": 32, "epochs": 900}
     ({"fields": {}}, "RPML.dimension must be at most the features' width 64, got 128. Lower the field 'dimension'"),
     ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' width 64, got 65"),
     ({"method": "pca"}, r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
+    *(({"method": method, "fields": {"trains": "encoder", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
+      for method in ("plm", "pslr", "isif", "nce", "ssdml", "triplet")),
+    ({"method": "lrml", "fields": {"trains": "encoder"}}, "'pixels' has nothing to train. Set the field 'trains' to"),
+    ({"method": "lrml", "labels": "x"}, "The source of labels must be one of drawn, given, got 'x'"),
+    ({"select": "x"}, "The selection of the epoch must be one of last, validation, got 'x'"),
+    ({"split": "x"}, "The split must be one of zero-shot, seen, all, got 'x'"),
     ({"backbone": "squeezenet", "size": 8}, "size of squeezenet must be between 15 and 1024 pixels, got 8"),
     ({"backbone": "efficientnet-lite0", "size": 31}, "must be between 32 and 1024 pixels, got 31"),
 ])
@@ -89,7 +95,8 @@ def test_few_labels_are_counted_and_refused_where_they_do_not_fit(tmp_path: Path
     for given, message in (
             ({"method": "frozen", "labels_per_class": 5}, "and frozen is none of them"),
             ({"method": "frozen", "labels": "given"}, "and frozen is none of them"),
-            ({"method": "lrml", "labels_per_class": 0}, "labels per class must be at least 1, got 0"),
+            ({"method": "lrml", "labels_per_class": 0}, "per class must be between 1 and 146, .* got 0"),
+            ({"method": "lrml", "labels_per_class": 10**6}, "between 1 and 146, the images that .* 1,000,000"),
             ({"method": "lrml", "labels_per_class": 1}, "one of them with at least 2 labels; got 10 labels in 10 cl"),
             ({"method": "lrml", "labels": "given", "labels_per_class": 5}, "labels_per_class=5 asks to draw some")):
         with pytest.raises(UserError, match=message):
@@ -97,6 +104,16 @@ def test_few_labels_are_counted_and_refused_where_they_do_not_fit(tmp_path: Path
     folder = str(write_digits(tmp_path / "flat", by_class=False))
     with pytest.raises(UserError, match="Give labels yourself"):
         spec("lrml", dataset=folder, split=None)
+
+
+def test_given_labels_choose_the_epoch_unless_the_last_is_asked_for(tmp_path: Path,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    for start in range(2):
+        annotations.give(catalog.load("digits"), range(start, 20, 2), f"class {start}")
+    for given, select in (({"labels": "given"}, "validation"), ({"labels": "given", "select": "last"}, "last"),
+                          ({}, "last"), ({"select": "validation"}, "validation")):
+        assert spec("lrml", split="all", **given).select == select  # type: ignore[arg-type]
 
 
 def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:

@@ -13,17 +13,17 @@ import numpy as np
 import pytest
 
 from tests.running import spec, worked, write_digits
-from udml_core import worker
+from udml_core import runs, worker
 from udml_core.data import annotations, catalog
 from udml_core.data.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_ready
 from udml_core.errors import UserError
-from udml_core.evaluation import map_at_r, recall_at_k
+from udml_core.evaluation import effective_rank, map_at_r, recall_at_k
 from udml_core.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run, best_epoch, create, list_runs
+from udml_core.runs import TRAINED_RANK, Run, best_epoch, create, list_runs
 from udml_core.views.instances import latent_rows
 
 
@@ -124,7 +124,7 @@ def test_labels_that_a_person_gave_are_frozen_with_the_run_and_choose_its_epoch(
         spec(**given)
     for start in range(0, 10):
         annotations.give(dataset, range(start, 40, 10), f"digit {start}")
-    run = create(spec(select="validation", **given), tmp_path / "runs")
+    run = create(spec(**given), tmp_path / "runs")
     annotations.give(dataset, range(40), "something else")  # too late for this run
     assert worker.work(run).state == "done", run.status().message
     rows = run.metrics()[0]
@@ -137,15 +137,45 @@ def test_labels_that_a_person_gave_are_frozen_with_the_run_and_choose_its_epoch(
     assert len(loaded.split.validation) == 0
     score = recall_at_k(best.embed_features(loaded.features[known]), loaded.few[known], (1,))[1]
     assert score == pytest.approx(max(row["given recall@1"] for row in rows[1:]))
+    assert [row[TRAINED_RANK] for row in rows] == [row["effective rank"] for row in rows], "all train and all test"
 
 
-def test_an_epoch_that_lost_half_its_rank_is_not_chosen_by_given_labels() -> None:
-    start = {"epoch": 0, "effective rank": 10.0}
-    lost = {"epoch": 1, "given recall@1": 0.9, "effective rank": 4.9}
-    first, second = ({"epoch": number, "given recall@1": 0.8, "effective rank": 9.8} for number in (2, 3))
-    assert best_epoch([start, lost, first, second]) == 3, "the last of equals"
-    assert best_epoch([start, lost]) is None
-    assert best_epoch([start, {"epoch": 1, "effective rank": 9.0}]) is None
+def test_the_rank_that_given_labels_are_chosen_by_is_of_training_images(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    dataset = catalog.load("digits")
+    for start in range(2):
+        annotations.give(dataset, range(start, 20, 2), f"class {start}")
+    monkeypatch.setattr(runs, "RANKS_KEPT", (1, 1))  # whatever the first epoch does is a collapse
+    fields = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
+    run = worked(tmp_path, method="ssdml", labels="given", fields=fields)
+    for row in run.metrics()[0]:
+        trained = run.epoch_trained(row["epoch"])
+        assert trained is not None
+        assert row[TRAINED_RANK] == effective_rank(trained) != row["effective rank"]
+    assert run.kept_epoch() == 1
+    assert "no epoch is sound and epoch 1 is kept" in capsys.readouterr().err
+    loaded = worker.load(run, quiet)
+    kept = Embedder.load(run.embedder_path).embed_features(loaded.features[fixed_sample(loaded.split.train, 1000)])
+    np.testing.assert_allclose(kept, run.epoch_trained(1), atol=1e-6)
+
+
+def rows(ranks: list[float], scores: list[float], name: str = TRAINED_RANK) -> list[dict[str, Any]]:
+    """Epochs of a run on given labels; the test half says nothing."""
+    return [{"epoch": epoch, "effective rank": 1.0, name: rank} | ({"given recall@1": score} if epoch else {})
+            for epoch, (rank, score) in enumerate(zip(ranks, [0, *scores], strict=True))]
+
+
+@pytest.mark.parametrize("name", [TRAINED_RANK, "effective rank"])  # older rows have no other rank
+def test_given_labels_choose_among_the_epochs_before_the_collapse(name: str) -> None:
+    assert best_epoch(rows([40, 41, 42, 43], [0.7, 0.8, 0.8], name)) == 3, "the last of equals"
+    assert best_epoch(rows([43.5, 52.2, 56.7, 60.3], [0.7, 0.8, 0.9], name)) == 1, "a rank that rises is a collapse"
+    assert best_epoch(rows([40, 38, 19, 39], [0.7, 0.9, 0.8], name)) == 1, "a rank that comes back tells nothing"
+    assert best_epoch(rows([40, 15, 39, 5], [0.7, 0.8, 0.9], name)) == 1, "the first of none that is sound"
+
+
+def test_without_a_score_no_epoch_is_chosen() -> None:
+    assert best_epoch([{"epoch": 0, "effective rank": 10.0}, {"epoch": 1, "effective rank": 9.0}]) is None
 
 
 def test_a_data_set_that_vanished_or_changed_ends_a_run_with_a_message(tmp_path: Path) -> None:

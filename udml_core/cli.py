@@ -87,7 +87,8 @@ def train(dataset: Annotated[str, typer.Option(help="A data set's name, or a fol
           split: Annotated[SplitName | None, typer.Option(help="Default: zero-shot with labels, all without.")] = None,
           device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
           seed: Annotated[int, typer.Option()] = 0,
-          select: Annotated[Select, typer.Option(help="Which epoch is kept.")] = "last",
+          select: Annotated[Select | None, typer.Option(help="Which epoch is kept. Default: validation where labels "
+                                                             "were given, else last.")] = None,
           labels: Annotated[LabelSource, typer.Option(help="For methods that learn from few labels: drawn from "
                                                            "the data set's, or given in the app.")] = "drawn",
           labels_per_class: Annotated[int | None, typer.Option(help="How many are drawn. Default: 10; 5 where classes "

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import psutil
@@ -30,12 +30,13 @@ from udml_core.backbones.pooling import Pooling
 from udml_core.data.annotations import given
 from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
-from udml_core.data.labels import LabelSource, check_labels, default_per_class
+from udml_core.data.labels import LabelSource, check_labels, default_per_class, default_select
 from udml_core.data.pairs import MOST_PAIRS, PairSet
 from udml_core.data.places import cache_folder
-from udml_core.data.splits import VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
+from udml_core.data.splits import SPLITS, VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import Method, PairMethod, find_method
+from udml_core.methods.beginning import check_encoder
 from udml_core.runs import Run, Spec, create, list_runs
 from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
@@ -52,11 +53,12 @@ CHANGEABLE = ("epochs", "batch", "bias", "margin", "learning_rate")
 
 def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str = "efficientnet-lite0",
          pooling: Pooling = "mean", size: int | None = None, split: SplitName | None = None, seed: int = 0,
-         device: str = "auto", select: Select = "last", labels: LabelSource = "drawn",
+         device: str = "auto", select: Select | None = None, labels: LabelSource = "drawn",
          labels_per_class: int | None = None, most_pairs: int = MOST_PAIRS, pairs: PairSet | None = None) -> Spec:
     """A run's spec, with everything checked that can be checked before training.
 
     Args:
+        select: validation where labels were given, else last, unless told.
         labels, labels_per_class: for methods that learn from few labels: drawn from the data set's by the seed, or
             those that a person has given so far.
         most_pairs: how many a method that learns from pairs draws from the labels, at most.
@@ -69,7 +71,11 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     check_backbone(backbone)
     if not 0 <= seed < 2**31:
         raise UserError(f"The seed must be between 0 and {2**31 - 1}, got {seed}.")
-    name = split or default_split(dataset)
+    name, select = split or default_split(dataset), select or default_select(labels)
+    for what, chosen, choices in (("split", name, SPLITS), ("selection of the epoch", select, get_args(Select)),
+                                  ("source of labels", labels, get_args(LabelSource))):
+        if chosen not in choices:
+            raise UserError(f"The {what} must be one of {', '.join(choices)}, got '{chosen}'.")
     parts = make_split(dataset, name, select if labels == "drawn" else "last", seed)
     if len(parts.train) < 2 or len(parts.test) < 2:
         raise UserError(f"The split '{name}' needs at least 2 images in each half, got {len(parts.train)} to train and "
@@ -79,6 +85,7 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     _check_supervision(built, dataset, parts, most_pairs, pairs)
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
     built.check(len(parts.train), feature_width(encoder))
+    check_encoder(getattr(built, "trains", "head") == "encoder", encoder)
     spec = Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
                 select=select, labels=labels, labels_per_class=labels_per_class,
@@ -138,10 +145,13 @@ def _labels_a_class(spec: Spec, dataset: Dataset, parts: Split) -> int | None:
             raise UserError(f"Labels that were given are all used, and labels_per_class={spec.labels_per_class} asks "
                             "to draw some. Leave it out, or train with the labels 'drawn'.")
         return None
-    count = default_per_class(dataset, parts.train) if spec.labels_per_class is None else spec.labels_per_class
-    if count < 1:
-        raise UserError(f"The number of labels per class must be at least 1, got {count}.")
-    return count
+    if spec.labels_per_class is None or dataset.labels is None:
+        return default_per_class(dataset, parts.train)
+    largest = int(np.bincount(dataset.labels[parts.train]).max())
+    if not 1 <= spec.labels_per_class <= largest:
+        raise UserError(f"The number of labels per class must be between 1 and {largest:,}, the images that the "
+                        f"largest class of the training half has, got {spec.labels_per_class:,}. Choose one of these.")
+    return spec.labels_per_class
 
 
 def _check_supervision(method: Method, dataset: Dataset, parts: Split, most_pairs: int, pairs: PairSet | None) -> None:

@@ -37,6 +37,9 @@ from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]
 PairSource = Literal["labels", "given"]
+TRAINED_RANK = "training effective rank"
+RANKS_KEPT = (1 / 2, 5 / 4)
+"""Between which shares of the effective rank at the start an embedding has not collapsed."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
@@ -94,16 +97,33 @@ def best_epoch(rows: Iterable[Mapping[str, Any]]) -> int | None:
     """The epoch that selection keeps, by an epoch's row of curves each; None where no row tells.
 
     The first of the highest MAP@R of the held-out images. Where labels were given, the last of the highest recall@1
-    among these, of epochs whose embedding keeps half the effective rank that it started with.
+    among these, of the epochs before the collapse; the first epoch where that is none. A few labels that the method
+    was told are found again long after the neighborhoods around them dissolved, hence the second condition.
     """
     by_epoch = {int(row["epoch"]): row for row in rows}
     trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
     held_out = {epoch: row["validation map@r"] for epoch, row in trained.items() if "validation map@r" in row}
     if held_out:
         return max(held_out, key=lambda epoch: (held_out[epoch], -epoch))
-    given = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row
-             and 2 * row["effective rank"] >= by_epoch[0]["effective rank"]}
-    return max(given, key=lambda epoch: (given[epoch], epoch), default=None)
+    given = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row}
+    if not given:
+        return None
+    end = first_collapsed(by_epoch)
+    sound = {epoch: score for epoch, score in given.items() if epoch < end}
+    return max(sound, key=lambda epoch: (sound[epoch], epoch)) if sound else min(given)
+
+
+def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
+    """The first epoch whose effective rank left `RANKS_KEPT` of the start's; the one after the last where none did.
+
+    Of the training images, as choosing an epoch never looks at the others; older runs kept only the rank of these.
+    Either end counts: a metric that is free can win its loss on few directions, and then the rank falls; with SSDML's
+    orthonormal one everything flees from everything, and it *rises*: see the table there, where recall is fine up to
+    1.2 times the start's and ruined from 1.3 times on. That a later epoch's rank comes back tells nothing.
+    """
+    name = TRAINED_RANK if TRAINED_RANK in by_epoch[0] else "effective rank"
+    low, high = (share * by_epoch[0][name] for share in RANKS_KEPT)
+    return min((epoch for epoch, row in by_epoch.items() if not low <= row[name] <= high), default=max(by_epoch) + 1)
 
 
 def installed_versions() -> dict[str, str]:

@@ -37,7 +37,7 @@ from udml_core.jobs import device_lock, place, resolve_device
 from udml_core.methods import PCA, Embedder, Epoch, LatentHead, Method, PairMethod, Setting, State
 from udml_core.methods.nml import as_start, go_on
 from udml_core.neighbors import build_index, write_index
-from udml_core.runs import Run, best_epoch
+from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
 from udml_core.sampling import generator, label_pairs
 from udml_core.tasks import Status
 
@@ -170,6 +170,9 @@ class _Work:
             began = time.monotonic()
         if self.spec.select == "validation" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
+            if self.spec.labels == "given" and first_collapsed(recorded) == 1:
+                log.info("in the first epoch already the effective rank of the training images is far from the "
+                         "start's, a collapse, so no epoch is sound and epoch 1 is kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
 
@@ -209,6 +212,7 @@ class _Work:
         labels = loaded.dataset.labels
         if self.spec.labels == "given" and loaded.few is not None:
             known = np.flatnonzero(loaded.few >= 0)
+            row[TRAINED_RANK] = effective_rank(judged if trained is None else trained)
             row["given recall@1"] = recall_at_k(embed(embedder, loaded, known), loaded.few[known], (1,))[1]
         if labels is not None:
             of_judged = labels[loaded.sample[loaded.judged]]

@@ -21,21 +21,25 @@ Choice = TypeVar("Choice", bound=str)
 
 
 def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], bool] = lambda _run: True,
-               missing: str = "Nothing can be shown yet: no run is done.", optional: bool = False) -> Run | None:
+               missing: str = "Nothing can be shown yet: no run is done.", optional: bool = False,
+               unfinished: bool = False) -> Run | None:
     """A finished run, kept in the address under `parameter`; None, with what to do next, where there is none.
 
     Args:
         fits: which runs can be chosen. missing: what to say where none can.
         optional: offer no run at all, too.
+        unfinished: offer, behind the finished ones, those that kept an epoch and go on or were stopped, too.
     """
     runs = list_runs(runs_folder())
     done = [run for run in runs if run.stored_status().state == "done" and fits(run)]
-    if not done:
+    begun = [run for run in runs if unfinished and run not in done and run.epoch_numbers() and fits(run)]
+    if not done + begun:
         if not optional:
             st.info(f"{missing} {EVERY_RUN}", icon=":material/lightbulb:")
             st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
         return None
     titles = {run.id: f"{title_of(run.spec())} · {run.id}" for run in done}
+    titles |= {run.id: f"{title_of(run.spec())} · {run.id} · {run.status().state}" for run in begun}
     choices = [*([""] if optional else []), *titles]
     wanted = st.query_params.get(parameter, choices[0])
     if wanted not in choices:
@@ -43,7 +47,7 @@ def chosen_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run],
                    "another kind. Another one is shown.", icon=":material/link_off:")
     chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
                           format_func=lambda one: titles.get(one, "none"))
-    run = next((run for run in done if run.id == chosen), None)
+    run = next((run for run in done + begun if run.id == chosen), None)
     before = next((one for one in runs if one.id == st.query_params.get(parameter)), None)
     if parameter == "run" and run and before and before.spec().fingerprint != run.spec().fingerprint:
         for about_images in ABOUT_IMAGES:

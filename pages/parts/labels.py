@@ -43,17 +43,23 @@ def given_now(dataset: Dataset) -> dict[int, str]:
     return by_position(dataset, given(dataset))
 
 
+def ends_of(folder: str, codes: Array, classes: int, gamma: float) -> views.Ends:
+    """Where walks on a run's graph end, for labels as codes of its images; a label changes one class only."""
+    columns = [_ends_among(folder, tuple(np.flatnonzero(codes == one).tolist()), gamma) for one in range(classes)]
+    return views.Ends(np.array(columns).reshape(classes, len(codes)).T)
+
+
 @st.cache_data(max_entries=64, show_spinner=False)
-def ends_of(folder: str, codes: tuple[int, ...], classes: int, gamma: float) -> views.Ends:
-    """Where walks on a run's graph end, for labels as codes of its images."""
+def _ends_among(folder: str, labeled: tuple[int, ...], gamma: float) -> Array:
     neighbors = graph_of_run(find_run(folder, runs_folder()))[1]
-    return views.ends(neighbors, np.array(codes), classes, gamma)
+    return views.ends_among(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
 
 
 def gamma_slider(usual: float, key: str, marked: str) -> float:
-    """γ, kept in the address."""
+    """γ, kept in the address, in steps as fine as the usual one needs: between 0.99 and 0.999 lies much."""
     field = next(one for one in describe(SSDML) if one.name == "gamma")
-    low, high, step = slider_range(field)
+    step = min(slider_range(field)[2], 10.0 ** -len(f"{usual:f}".rstrip("0").partition(".")[2]))
+    low, high = step, 1 - step
     gamma = live_slider(f"{label_of(field)}: how far a label reaches", low, high,
                         number_in_address("gamma", usual, low, high), step, key, marks={usual: marked})
     into_address("gamma", f"{gamma:g}", f"{usual:g}")

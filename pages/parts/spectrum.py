@@ -14,6 +14,7 @@ from pages.parts.loading import told
 from pages.parts.records import chosen_moment, epoch_at
 from pages.parts.runs import hyperparameters
 from udml_core.runs import Run, find_run, runs_folder
+from udml_core.tasks import LIVE_STATES
 from udml_core.views.affinity import Spectrum, spectrum
 
 CURVES = ("effective rank", "sample recall@1")
@@ -34,10 +35,23 @@ def short_names(runs: list[Run]) -> list[str]:
     return names
 
 
-@st.fragment
-@told()
 def explore_spectrum(run_ids: tuple[str, ...]) -> None:
-    """The effective rank of one or two runs over the epochs, and the singular values at one of them."""
+    """The effective rank of one or two runs over the epochs, and the singular values at one of them; drawn again by
+    itself while one of them goes on."""
+    live = _live(run_ids)
+    st.fragment(_spectra, run_every="2s" if any(live) else None)(run_ids, live)
+
+
+def _live(run_ids: tuple[str, ...]) -> list[bool]:
+    """Which of some runs go on."""
+    return [find_run(run_id, runs_folder()).status().state in LIVE_STATES for run_id in run_ids]
+
+
+@told()
+def _spectra(run_ids: tuple[str, ...], live: list[bool]) -> None:
+    """The page begins anew when one of the runs ends."""
+    if _live(run_ids) != live:
+        st.rerun(scope="app")
     runs = [run for run in (find_run(run_id, runs_folder()) for run_id in run_ids) if run.epoch_numbers()]
     if not runs:
         st.caption("This run kept no epoch.")

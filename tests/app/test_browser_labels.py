@@ -30,14 +30,15 @@ def count(page: Page, labels: int) -> None:
     settle(page)
 
 
-def class_button(page: Page, number: int) -> Locator:
-    return page.locator(f".st-key-labels-class-{number} button").first
+def own_class(page: Page) -> Locator:
+    """The button of the class that the data set has for the suggested image."""
+    return page.locator(".st-key-labels-class-own button").first
 
 
 def test_keys_name_what_is_suggested_or_selected_and_undo(page: Page, unlabeled: Run) -> None:
     page.goto(f"/labels?run={unlabeled.id}")
     count(page, 0)
-    class_button(page, 1).click()
+    own_class(page).click()
     count(page, 1)
     page.keyboard.press("1")
     count(page, 2)
@@ -61,7 +62,7 @@ def test_keys_name_what_is_suggested_or_selected_and_undo(page: Page, unlabeled:
 def test_a_click_on_the_map_selects_and_the_next_key_names(page: Page, unlabeled: Run) -> None:
     page.goto(f"/labels?run={unlabeled.id}")
     count(page, 0)
-    class_button(page, 1).click()
+    own_class(page).click()
     count(page, 1)
     chart = page.locator(".scatter").first
     expect(chart).to_have_attribute("data-drawn", re.compile("."))

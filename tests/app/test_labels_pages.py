@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.ego import SIZE, ego_drawing
+from pages.parts.selection import Selection
 from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core.data import annotations
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
@@ -82,7 +87,7 @@ def test_the_suggested_image_is_named_and_the_name_is_taken_back(run: Run) -> No
     test = opened("labels", run=run.id)
     assert not test.exception
     assert f"come by as often before they end: {first.visits:,.0f} times" in texts(test)
-    test = press(test, "labels-class-1")
+    test = press(test, "labels-class-own")
     assert annotations.given(dataset) == {dataset.names[images[first.row]]: name}
     assert figures(test)["Labels"] == "1"
     assert "meet a label" in texts(test)
@@ -110,6 +115,22 @@ def test_selected_images_are_named_as_typed_and_let_go(run: Run) -> None:
     assert figures(test)["Right"] == "0.0 %", "no class of the data set is called so"
 
 
+def test_a_class_keeps_its_button_when_another_image_of_it_is_renamed(run: Run) -> None:
+    dataset = run.dataset()
+    train = make_split(dataset, "seen").train
+    for image, name in zip(train[[0, 1, 2, 0]].tolist(), ("shirt", "bag", "shirt", "coat"), strict=True):
+        annotations.give(dataset, [image], name)
+    test = opened("labels", run=run.id)
+    assert [test.button(key=f"labels-class-{number}").label for number in (1, 2, 3)] == ["shirt", "bag", "coat"]
+    annotations.give(dataset, [train[1]], "coat")
+    test = test.run()
+    assert not test.exception
+    assert [(one.key, one.label) for one in test.button if str(one.key).startswith("labels-class-")
+            and one.key != "labels-class-own"] == [("labels-class-1", "shirt"), ("labels-class-3", "coat")]
+    assert "3. coat" in texts(test)
+    assert figures(test)["Classes"] == "2"
+
+
 def test_an_empty_name_is_told(run: Run) -> None:
     test = opened("labels", run=run.id)
     next(button for button in test.button if button.label == "Name it so").click().run()
@@ -124,6 +145,65 @@ def test_who_is_passed_over_is_not_suggested_again(run: Run) -> None:
     assert first
     test = press(test, "labels-skip")
     assert re.findall(r"end: ([\d,]+) times", texts(test)) != first
+
+
+def test_undo_takes_back_what_was_done_last_a_label_or_a_passing_over(run: Run) -> None:
+    test = press(opened("labels", run=run.id), "labels-class-own")
+    labeled = annotations.given(run.dataset())
+    suggested = re.findall(r"label: ([\d,]+) times", texts(test))
+    test = press(press(test, "labels-skip"), "labels-undo")
+    assert annotations.given(run.dataset()) == labeled, "the label stays"
+    assert "To be named: 1 selected" in texts(test)
+    test.session_state["selection"] = Selection(run.dataset().fingerprint)
+    assert re.findall(r"label: ([\d,]+) times", texts(test.run())) == suggested
+    assert len(annotations.given(run.dataset())) == 1
+    test = press(test, "labels-undo")
+    assert annotations.given(run.dataset()) == {}
+    assert test.button(key="labels-undo").disabled
+
+
+def test_naming_the_suggested_image_solves_for_one_more_suggestion(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    solved = []
+    suggestions = labels.suggestions
+    monkeypatch.setattr(labels, "suggestions", lambda *given: solved.append(suggestions(*given)) or solved[-1])
+    test = opened("labels", run=run.id, gamma="0.9")  # a place of its own: nothing of it is known yet
+    assert len(solved) == 5
+    press(test, "labels-class-own")
+    assert len(solved) == 6
+    images = np.sort(make_split(run.dataset(), "seen").train)
+    labeled = np.isin(np.arange(len(images)), [solved[0][0].row])
+    neighbors = labels.neighbor_rows(run.embeddings("final"), images, 10)
+    assert [one.row for (one,) in solved[1:]] == [one.row for one in suggestions(neighbors, labeled, 0.9, 5)]
+
+
+def test_a_label_solves_for_the_walks_to_its_own_class_only(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, train = run.dataset(), np.sort(make_split(run.dataset(), "seen").train).tolist()
+    for row, name in ((0, "x"), (1, "y"), (2, "z")):
+        annotations.give(dataset, [train[row]], name)
+    solved: list[list[int]] = []
+    ends_among = labels.ends_among
+    monkeypatch.setattr(labels, "ends_among", lambda neighbors, labeled, gamma: solved.append(
+        np.flatnonzero(labeled).tolist()) or ends_among(neighbors, labeled, gamma))
+    test = opened("labels", run=run.id, gamma="0.8")
+    assert solved == [[0], [1], [2]]
+    annotations.give(dataset, [train[5]], "y")
+    test.run()
+    assert not test.exception
+    assert solved == [[0], [1], [2], [1, 5]]
+
+
+def test_ten_classes_have_keys_and_a_class_is_spelled_as_before(run: Run) -> None:
+    dataset = run.dataset()
+    for image, number in zip(make_split(dataset, "seen").train.tolist(), range(11), strict=False):
+        annotations.give(dataset, [image], f"class {chr(97 + number)}")
+    test = opened("labels", run=run.id)
+    keys = [test.button(key=f"labels-class-{number}").proto.shortcut for number in range(1, 12)]
+    assert keys == [*"1234567890", ""]
+    test.text_input(key="labels-typed").input("Class B")
+    next(button for button in test.button if button.label == "Name it so").click().run()
+    assert not test.exception
+    assert figures(test)["Classes"] == "11"
+    assert "Kept: 1 as class b." in texts(test)
 
 
 def test_labels_outside_the_training_half_are_told_apart(run: Run) -> None:
@@ -152,6 +232,29 @@ def test_affinity_shows_what_training_had_and_how_many_triplets_were_true(run: R
     assert "20 of 1,438 images of this graph have a label" in texts(test)
 
 
+def test_affinity_says_when_an_image_is_not_in_its_graph_and_keeps_the_one_that_was_shown(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset, parts = run.dataset(), make_split(run.dataset(), "seen")
+    outside, inside = int(parts.test[3]), int(parts.train[9])
+    said = f"{dataset.caption(outside)} is none of the 1,438 images of this graph"
+    test = opened("affinity", run=run.id, picked=str(outside))
+    assert said in test.warning[0].value
+    test = opened("affinity", run=run.id, picked=str(inside))
+    assert not test.warning
+    monkeypatch.setattr("pages.parts.scatter.scatter", lambda *_, **__: outside)
+    monkeypatch.setattr("pages.parts.maps.covering_map", a_map)
+    monkeypatch.setattr("pages.parts.maps.distortion", lambda _: None)
+    test = test.run()
+    assert not test.exception
+    assert said in test.warning[0].value
+    assert test.query_params["picked"] == str(inside)
+    assert f"**{dataset.caption(inside)}**" in texts(test)
+
+
+def a_map(_run: Run, images: np.ndarray) -> SimpleNamespace:
+    return SimpleNamespace(layout=SimpleNamespace(indices=images))
+
+
 def test_a_run_that_was_told_no_labels_shows_those_that_are_given(frozen: Run) -> None:
     assert "Give a few" in texts(opened("affinity", run=frozen.id))
     dataset = frozen.dataset()
@@ -173,15 +276,90 @@ def test_two_spectra_are_named_by_what_differs(run: Run, places: Path) -> None:
         assert f"{name}**: effective rank {views.spectrum(one.epoch_sample(1)).rank:.1f} of 8" in texts(test)
 
 
+def test_labels_lead_to_training_on_the_same_images_by_the_same_backbone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                                                         ) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    folder = write_digits(tmp_path / "my photos", 80)
+    made = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
+    annotations.give(made.dataset(), [0], "one")
+    link = opened("labels", run=made.id).get("page_link")[-1].proto
+    query = {name: values[0] for name, values in parse_qs(link.query_string).items()}
+    assert query == {"dataset": str(folder), "method": "ssdml", "labels": "given", "backbone": "pixels",
+                     "split": "seen"}
+    test = opened("train", **query)
+    assert not test.exception
+    assert not test.warning
+    chosen = {one.label: one.value for one in test.selectbox}
+    assert (chosen["Data set"], chosen["Backbone"], chosen["Split"]) == (str(folder), "pixels", "seen")
+    shutil.rmtree(folder)
+    assert f"a data set that is not here, {folder}" in opened("train", dataset=str(folder)).warning[0].value
+
+
+def test_train_takes_a_model_by_its_name_from_the_link() -> None:
+    test = opened("train", dataset="digits", backbone="timm:vit_tiny")
+    assert test.text_input(key="train-backbone-name").value == "timm:vit_tiny"
+    assert test.query_params["backbone"] == "timm:vit_tiny"
+
+
+def test_affinity_opens_at_the_gamma_of_the_run_however_near_to_1(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    near = Run(Path(shutil.copytree(run.folder, tmp_path / "runs" / run.id)))
+    spec = near.spec()
+    (near.folder / "spec.json").write_text(spec.model_copy(update={"fields": spec.fields | {"gamma": 0.999}}
+                                                           ).model_dump_json())
+    drawn = []
+    monkeypatch.setattr("pages.parts.labels.live_slider", lambda _, low, high, value, step, *__, marks: drawn.append(
+        (low, high, value, step, marks)) or value)
+    test = opened("affinity", run=near.id)
+    assert not test.exception
+    assert drawn[-1] == (0.001, 0.999, 0.999, 0.001, {0.999: "this run"})
+    opened("affinity", run=near.id, source="told")
+    assert drawn[-1] == (0.01, 0.99, 0.99, 0.01, {0.99: "SSDML's default"})
+
+
+def test_the_spectrum_of_a_run_that_goes_on_follows_it_and_the_rest_waits(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    beats = []
+    fragment = st.fragment
+    monkeypatch.setattr(st, "fragment", lambda *given, **named: beats.append(named.get("run_every")) or fragment(
+        *given, **named))
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    going = Run(Path(shutil.copytree(run.folder, tmp_path / "runs" / run.id)))
+    second, later = going.folder / "epochs" / "0002", tmp_path / "later"
+    second.rename(later)
+    done = going.stored_status()
+    going.write_status(done.model_copy(update={"state": "running"}))
+    with going.lock().acquire():
+        test = opened("affinity", run=going.id)
+        assert not test.exception
+        assert f"need a finished run, and {going.id} is running" in texts(test)
+        assert "Sorted, and cut in halves" not in texts(test)
+        assert f"effective rank {views.spectrum(going.epoch_sample(1)).rank:.1f} of 8" in texts(test)
+        assert "2s" in beats
+        later.rename(second)
+        assert f"effective rank {views.spectrum(going.epoch_sample(2)).rank:.1f} of 8" in texts(test.run())
+    going.write_status(done.model_copy(update={"state": "stopped"}))
+    beats.clear()
+    assert f"{going.id} is stopped. Resume it" in texts(test.run())
+    going.write_status(done)
+    assert "Sorted, and cut in halves" in texts(test.run())
+    assert not test.exception
+    assert "2s" not in beats
+
+
 @pytest.mark.parametrize("source", ["drawn", "given"])
 def test_train_asks_methods_for_few_labels_which(source: str, run: Run) -> None:
     dataset = run.dataset()
     test = opened("train", dataset="digits", method="ssdml", labels=source, split="seen")
     assert not test.exception
+    select = next(one for one in test.selectbox if one.label == "Keep the epoch")
     if source == "drawn":
+        assert (select.value, "15 % of the training half" in select.help) == ("last", True)
         assert test.number_input(key="labels-per-class").value is None
         assert not test.error
         return
+    assert (select.value, "leave-one-out R@1" in select.help) == ("validation", True)
     assert "0 images have a label so far" in texts(test)
     assert "got 0 labels in 0 classes" in test.error[0].value
     annotations.give(dataset, make_split(dataset, "seen").train[:4].tolist(), "some")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
 import pytest
 
 from udml_core.data import catalog
-from udml_core.data.annotations import annotations_path, by_position, give, given, undo
+from udml_core.data.annotations import annotations_path, by_position, classes, give, given, undo
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
@@ -36,6 +37,31 @@ def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits:
     assert undo(digits) == []
     assert given(digits) == {}
     assert len(annotations_path(digits).read_bytes().splitlines()) == 6  # nothing given is ever lost
+
+
+def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Dataset) -> None:
+    assert classes(digits) == ()
+    for image, name in ((0, "shirt"), (1, "bag"), (2, "shirt")):
+        give(digits, [image], name)
+    assert classes(digits) == ("shirt", "bag")
+    give(digits, [0], "coat")
+    assert classes(digits) == ("shirt", "bag", "coat")
+    for _ in range(3):
+        undo(digits)  # coat, the second shirt, the only bag
+    give(digits, [3], "hat")
+    give(digits, [1], "bag")
+    assert classes(digits) == ("shirt", "bag", "coat", "hat")
+    assert given(digits) == {digits.names[0]: "shirt", digits.names[3]: "hat", digits.names[1]: "bag"}
+
+
+def test_a_class_is_spelled_as_it_stands_or_as_the_data_set_has_it(digits: Dataset) -> None:
+    assert give(digits, [0], "Shirt") == "Shirt"
+    assert give(digits, [1], " sHIRT ") == "Shirt"
+    assert set(given(digits).values()) == {"Shirt"}
+    undo(digits)
+    undo(digits)
+    assert give(digits, [0], "shirt") == "shirt", "a spelling that was taken back binds nobody"
+    assert give(replace(digits, class_names=tuple("ABCDEFGHIJ")), [2], "c") == "C"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101])

@@ -135,10 +135,9 @@ def test_hops_are_those_of_a_search_and_shares_are_averaged_by_them() -> None:
         assert one.share == pytest.approx(np.mean([values[row] for row, step in steps.items() if step == one.hops]))
 
 
-def test_codes_are_places_in_the_order_of_first_use() -> None:
-    codes, names = views.coded({7: "b", 3: "a", 9: "b", 100: "c"}, np.array([3, 5, 7, 9]))
-    assert names == ("b", "a", "c")
-    assert codes.tolist() == [1, -1, 0, 0]
+def test_codes_are_places_among_the_names() -> None:
+    codes = views.coded({7: "b", 3: "a", 9: "b", 100: "c"}, ("b", "gone", "a", "c"), np.array([3, 5, 7, 9]))
+    assert codes.tolist() == [2, -1, 0, 0]
 
 
 def test_agreement_counts_unlabeled_images_by_their_classes_names() -> None:

@@ -93,6 +93,11 @@ class EncoderSpec(BaseModel):
     seed: int = 0
 
     @property
+    def trainable(self) -> bool:
+        """Whether the network has parameters at all: raw pixels have none."""
+        return self.backbone != "pixels"
+
+    @property
     def key(self) -> str:
         """A file name that tells specs apart."""
         parts = [self.backbone.replace(":", "-").replace("/", "-"), self.pooling, str(self.size)]
@@ -125,7 +130,7 @@ class Encoder(nn.Module):
     @property
     def trainable(self) -> bool:
         """Whether the network has parameters at all."""
-        return any(True for _ in self.network.parameters())
+        return self.spec.trainable
 
     def forward(self, images: Tensor) -> Tensor:
         rgb = images.expand(-1, 3, -1, -1).to(self.mean.dtype)

@@ -22,8 +22,12 @@ LONGEST_CLASS = 100
 """Letters of a class's name."""
 
 
-def give(dataset: Dataset, images: Iterable[int], name: str) -> None:
+def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
     """Put images, by position, into a class; one undo takes them all back.
+
+    Returns:
+        The class as it is kept: spelled as it stands already, or else as the data set has it, where that differs only
+        in capital letters. Two such classes are one to a person.
 
     Raises:
         UserError: the name is empty or too long, or the file cannot be written.
@@ -31,9 +35,12 @@ def give(dataset: Dataset, images: Iterable[int], name: str) -> None:
     cleaned = " ".join(name.split())
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
         raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)}. Type one.")
+    spelled = {one.casefold(): one for one in (*dataset.class_names, *given(dataset).values())}
+    kept = spelled.get(cleaned.casefold(), cleaned)
     chosen = [dataset.names[index] for index in images]
     if chosen:
-        _append(dataset, {"images": chosen, "class": cleaned})
+        _append(dataset, {"images": chosen, "class": kept})
+    return kept
 
 
 def undo(dataset: Dataset) -> list[int]:
@@ -55,6 +62,12 @@ def given(dataset: Dataset) -> dict[str, str]:
     return {image: act["class"] for act in _standing(dataset) for image in act["images"] if image in known}
 
 
+def classes(dataset: Dataset) -> tuple[str, ...]:
+    """Every class that an image was ever put into, in the order of their first acts. What is taken back or named
+    otherwise later leaves the others where they are, so that a class keeps its number, its key and its colour."""
+    return tuple(dict.fromkeys(act["class"] for act in _acts(dataset) if "undo" not in act))
+
+
 def by_position(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
     """Labels by image position, of those images that the data set has."""
     place = {name: index for index, name in enumerate(dataset.names)}
@@ -68,20 +81,22 @@ def annotations_path(dataset: Dataset) -> Path:
 
 def _standing(dataset: Dataset) -> list[dict[str, Any]]:
     """The acts that were not taken back, in order."""
-    acts: list[dict[str, Any]] = []
+    standing: list[dict[str, Any]] = []
+    for act in _acts(dataset):
+        if "undo" not in act:
+            standing.append(act)
+        elif standing:
+            standing.pop()
+    return standing
+
+
+def _acts(dataset: Dataset) -> list[dict[str, Any]]:
+    """All that was done, in order."""
     try:
         lines = annotations_path(dataset).read_bytes().splitlines()
     except OSError:
-        return acts
-    for line in lines:
-        act = _read(line)
-        if act is None:
-            continue
-        if "undo" not in act:
-            acts.append(act)
-        elif acts:
-            acts.pop()
-    return acts
+        return []
+    return [act for act in map(_read, lines) if act is not None]
 
 
 def _read(line: bytes) -> dict[str, Any] | None:

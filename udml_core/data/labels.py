@@ -9,12 +9,18 @@ import numpy as np
 
 from udml_core.data.annotations import by_position
 from udml_core.data.dataset import Dataset
+from udml_core.data.splits import Select
 from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
 LabelSource = Literal["drawn", "given"]
 """Where few labels come from."""
 PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS = 10, 5, 100
+
+
+def default_select(source: LabelSource) -> Select:
+    """How the epoch is chosen unless told: labels that were given tell it without a single image held out."""
+    return "validation" if source == "given" else "last"
 
 
 def default_per_class(dataset: Dataset, train: Array) -> int:

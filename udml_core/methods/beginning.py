@@ -6,6 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
+from udml_core.backbones import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.geometry import Grassmann
@@ -37,11 +38,11 @@ def first_projection(rows: Tensor, dimension: int, beginning: Beginning, seed: i
     return Grassmann(rows.shape[1], dimension).random(seed)[0]
 
 
-def check_encoder(trains: bool, setting: Setting) -> None:
+def check_encoder(trains: bool, encoder: EncoderSpec) -> None:
     """Raises:
     UserError: the encoder is to train and has nothing to train."""
-    if trains and not setting.encoder.trainable:
-        raise UserError(f"The backbone '{setting.encoder.spec.backbone}' has nothing to train. Set the field "
+    if trains and not encoder.trainable:
+        raise UserError(f"The backbone '{encoder.backbone}' has nothing to train. Set the field "
                         "'trains' to 'head', or choose another backbone.")
 
 
@@ -54,6 +55,6 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     """
     rows = unit(data.features)
     method.check(*rows.shape)
-    check_encoder(method.trains_encoder, setting)
+    check_encoder(method.trains_encoder, setting.encoder.spec)
     weight = first_projection(rows, dimension, beginning, setting.seed)
     return Network(weight, setting.encoder if method.trains_encoder else None).to(setting.device).eval()

@@ -60,7 +60,7 @@ class FewLabels(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]: ...
 
     def _network(self, data: TrainingData, setting: Setting, start: State | None) -> EncoderInTraining:
-        check_encoder(self.trains_encoder, setting)
+        check_encoder(self.trains_encoder, setting.encoder.spec)
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
         return EncoderInTraining(data, setting, rates if self.trains_encoder else None, self.batch_norm == "batch",
                                  start)

@@ -28,12 +28,10 @@ def neighbor_rows(embedding: Array, rows: Array, n_neighbors: int) -> Array:
     return nearest(np.asarray(embedding[rows]), min(n_neighbors, len(rows) - 1))[1]
 
 
-def coded(labels: Mapping[int, str], images: Array) -> tuple[Array, tuple[str, ...]]:
-    """Labels by image position as codes of ascending images (p,), −1 where there is none, and the classes' names in
-    the order in which they were first given; labels of other images are left out, their classes stay."""
-    names = tuple(dict.fromkeys(labels.values()))
-    codes = np.array([names.index(labels[image]) if image in labels else -1 for image in images.tolist()], dtype=int)
-    return codes, names
+def coded(labels: Mapping[int, str], names: Sequence[str], images: Array) -> Array:
+    """Labels by image position as places in `names`, of ascending images (p,); −1 where there is none."""
+    place = {name: number for number, name in enumerate(names)}
+    return np.array([place[labels[image]] if image in labels else -1 for image in images.tolist()], dtype=int)
 
 
 @dataclass(frozen=True)
@@ -67,9 +65,16 @@ def ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Ends:
     Args:
         neighbors: (n, k) rows. codes: (n,) of `classes` classes, −1 without a label. gamma: γ.
     """
+    columns = [ends_among(neighbors, codes == one, gamma) for one in range(classes)]
+    return Ends(np.array(columns).reshape(classes, len(codes)).T)
+
+
+def ends_among(neighbors: Array, labeled: Array, gamma: float) -> Array:
+    """The probability (n,) that a walk from each image ends at one of some images, labeled (n,) bool."""
+    if not labeled.any():
+        return np.zeros(len(labeled))
     walk = _going_on(neighbors, np.zeros(len(neighbors), dtype=bool), gamma)
-    columns = [_solve(walk, codes == one) if (codes == one).any() else np.zeros(len(codes)) for one in range(classes)]
-    return Ends((1 - gamma) * np.stack(columns, axis=1).clip(0) if columns else np.zeros((len(codes), 0)))
+    return (1 - gamma) * _solve(walk, labeled).clip(0)
 
 
 def agreement(found: Ends, codes: Array, names: Sequence[str], labels: Array,
