@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -28,6 +29,7 @@ from udml_core.methods.network import (
 from udml_core.methods.parallel import (
     agree,
     average_gradients,
+    divisible,
     gathered,
     own_part,
     processes,
@@ -38,6 +40,7 @@ from udml_core.methods.parallel import (
 from udml_core.sampling import generator
 
 Curves = dict[str, Tensor]
+log = logging.getLogger("udml")
 
 
 class Objective(nn.Module, ABC):
@@ -204,7 +207,11 @@ class _Training:
             group["lr"] = method.rate(epoch)
         self.objective.begin(self.network, self.data)
         size = min(method.batch, len(self.data))
-        batches = list(self.objective.batches(len(self.data), size - size % processes(), random))
+        drawn = list(self.objective.batches(len(self.data), size, random))
+        batches = [divisible(batch) for batch in drawn]
+        if epoch == self.done + 1 and len(batches[0]) < len(drawn[0]):
+            log.info("batches of %d images in place of %d, which %d processes cannot share evenly", len(batches[0]),
+                     len(drawn[0]), processes())
         self.network.train(method.batch_norm == "batch")
         seen = []
         for position, (batch, read) in enumerate(read_ahead(self._read, batches)):
