@@ -197,6 +197,7 @@ class _Training:
             for name, module in self._modules.items():
                 load_module(name, module, start)
             load_optimizer(self._sgd, self._named, start)
+        agree(self.objective.buffers())
         self._replica = replicated(self.network)
 
     def one_pass(self, epoch: int) -> dict[str, float]:

@@ -113,10 +113,12 @@ class _Gather(torch.autograd.Function):
 
 
 def agree(tensors: Iterable[Tensor]) -> None:
-    """Give every process the first one's values."""
+    """Give every process the first one's values, also where they are a part of a larger array."""
     if processes() > 1:
         for one in tensors:
-            distributed.broadcast(one, 0)
+            whole = one.contiguous()
+            distributed.broadcast(whole, 0)
+            one.copy_(whole)
 
 
 def average_gradients(module: nn.Module) -> None:

@@ -33,6 +33,7 @@ from udml_core.methods.base import Setting, Shown
 from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
 from udml_core.methods.instance import Curves, InstanceMethod, Objective, alignment
 from udml_core.methods.network import Network, embedded
+from udml_core.methods.parallel import agree
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 
@@ -140,7 +141,9 @@ class _Latent(Objective):
     def begin(self, network: Network, data: TrainingData) -> None:
         if self._method.graph == "neighbors":
             points = embedded(network, data, self.layer.device)
-            self._neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1])
+            found = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1]).to(points.device)
+            agree([found])
+            self._neighbors = found.cpu()
 
     def batches(self, images: int, size: int, random: torch.Generator) -> Iterator[Tensor]:
         if self._neighbors is None:
