@@ -85,7 +85,7 @@ def test_a_batch_is_cut_to_what_the_processes_can_share_and_refused_where_one_wo
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "processes", lambda: 3)
     assert parallel.divisible(torch.arange(8)).tolist() == list(range(6))
-    with pytest.raises(UserError, match="3 processes share every batch.* got 2. Raise the field 'batch'"):
+    with pytest.raises(UserError, match=r"3 processes share every batch.* got 2\. Raise the field 'batch'"):
         parallel.divisible(torch.arange(2))
     with pytest.raises(ValueError, match="must be a multiple"):
         parallel.own_part(torch.arange(8))

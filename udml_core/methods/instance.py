@@ -20,6 +20,7 @@ from udml_core.methods.beginning import Beginning, check_projection, first_netwo
 from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.network import (
     Network,
+    follow_batches,
     load_module,
     load_optimizer,
     module_state,
@@ -213,7 +214,7 @@ class _Training:
         if epoch == self.done + 1 and len(batches[0]) < len(drawn[0]):
             log.info("batches of %d images in place of %d, which %d processes cannot share evenly", len(batches[0]),
                      len(drawn[0]), processes())
-        self.network.train(method.batch_norm == "batch")
+        follow_batches(self.network, method.batch_norm == "batch")
         seen = []
         for position, (batch, read) in enumerate(read_ahead(self._read, batches)):
             seen.append(self._step(batch, read.to(setting.device, non_blocking=True), random))
@@ -242,12 +243,7 @@ class _Training:
                              own_part(batch)[1])
         self._sgd.zero_grad(set_to_none=True)
         parts = given.chunk(self.method.parts)
-        if len(parts) == 1:
-            instance = self._replica(given)
-        else:
-            with torch.no_grad():
-                instance = torch.cat([self.network(part) for part in parts])
-            instance.requires_grad_()
+        instance = self._replica(given) if len(parts) == 1 else self._ahead(parts).requires_grad_()
         rows = gathered(instance, self.method.views)
         loss, curves = self.objective.loss(rows, batch, random)
         loss.backward()
@@ -258,6 +254,16 @@ class _Training:
         self._sgd.step()
         self.objective.remember(rows.detach(), batch)
         return {"loss": loss.detach()} | curves
+
+    def _ahead(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """Instance features of all parts without a gradient; the statistics of batch normalization stay, as the parts
+        will pass again."""
+        kept = [one.clone() for one in self.network.buffers()]
+        with torch.no_grad():
+            instance = torch.cat([self.network(part) for part in parts])
+        for one, before in zip(self.network.buffers(), kept, strict=True):
+            one.copy_(before)
+        return instance
 
     def _pass_on(self, parts: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> None:
         """The loss's gradient with respect to instance features, through the network a part at a time."""
