@@ -209,6 +209,7 @@ def test_the_step_falls_as_in_the_paper() -> None:
 @pytest.mark.parametrize(("method", "words"), [
     (PSLR(dimension=100), "PSLR.dimension must be at most the features' width 64, got 100"),
     (ISIF(dimension=16, trains="encoder"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),
+    (PSLR(dimension=16, latent=False, embeds="latent"), "PSLR.embeds must be 'instance' where there is no latent"),
     (PSLR(dimension=16, graph="neighbors", batch=4), "PSLR.n_neighbors must be below the images in a batch, 4, got 4"),
 ])
 def test_what_cannot_work_is_refused_with_the_field_to_change(method: Method, words: str) -> None:

@@ -3,7 +3,9 @@
 M. Ye, J. Shen, "Probabilistic Structural Latent Representation for Unsupervised Embedding"; equation numbers are that
 paper's. Departures: the softmax's form (see `losses.instance`); log σ starts at −3 everywhere; the neighbor graph, of
 which the paper only says that it uses another method's, joins mutual nearest neighbors within each of the two views, as
-an edge between an image's own views would make them equal in Z.
+an edge between an image's own views would make them equal in Z; what is embedded, and the σ that is shown, is an
+image's alone, without them. Views of photographs are crops of at least .16 of the area, resized and flipped (PLM's),
+where the paper reads images at 256 pixels and crops 227 of them at random.
 """
 
 from __future__ import annotations
@@ -105,6 +107,9 @@ class PSLR(InstanceMethod):
         if self.graph == "neighbors" and self.n_neighbors >= min(images, self.batch):
             raise UserError(f"PSLR.n_neighbors must be below the images in a batch, {min(images, self.batch)}, got "
                             f"{self.n_neighbors}. Lower the field 'n_neighbors', or raise 'batch'.")
+        if self.embeds == "latent" and not self.latent:
+            raise UserError("PSLR.embeds must be 'instance' where there is no latent representation, got 'latent' with "
+                            "latent=false. Set the field 'latent' to true, or leave 'embeds' out.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         network = self._network(data, setting)
