@@ -32,6 +32,7 @@ from udml_core.methods.parallel import (
     average_gradients,
     divisible,
     gathered,
+    is_first,
     own_part,
     processes,
     read_ahead,
@@ -174,7 +175,7 @@ class InstanceMethod(Method, ABC):
             curves = training.one_pass(epoch)
             network, objective = training.network, training.objective
             yield Epoch(epoch, curves, network.embedder(setting.encoder, objective.head(network.weight)),
-                        objective.explained(network, data), training.state(epoch))
+                        objective.explained(network, data) if is_first() else (), training.state(epoch))
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)

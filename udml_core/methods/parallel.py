@@ -53,6 +53,11 @@ def processes() -> int:
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
+def is_first() -> bool:
+    """Whether this process is the one that writes, or alone."""
+    return processes() == 1 or distributed.get_rank() == 0
+
+
 def divisible(batch: Tensor) -> Tensor:
     """As many first rows of a batch (b,) as the processes can share evenly.
 

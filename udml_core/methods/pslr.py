@@ -183,6 +183,7 @@ class _Latent(Objective):
         return LatentHead(weight.detach().clone(), self.layer.detach().clone(), self._method.embeds)
 
     def explained(self, network: Network, data: TrainingData) -> tuple[Uncertainty, ...]:
+        """The mean σ of each image alone, also where a graph mixes it with its neighbors in training."""
         if not self._method.is_noisy:
             return ()
         with torch.no_grad():
