@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -25,6 +27,7 @@ from udml_core.views import instances as views
 
 SHOWN, SIDE = 24, 168
 USUAL_BATCH = 128
+MOST_DRAWS = 2**31
 EMBEDDINGS: dict[Which, str] = {"initial": "before training", "final": "after training"}
 COMPETITORS = {"batch": "a batch drawn from its half", "half": "all of its half"}
 REPRESENTATIONS = {"latent": "z, which its softmax compares", "instance": "x, the embedding"}
@@ -78,8 +81,8 @@ def _epoch(run: Run, which: Which) -> int:
     return run.kept_epoch() if which == "final" else run.epoch_numbers()[0]
 
 
-def two_views(asked: Asked, own: dict[Which, float]) -> None:
-    """The image as the network reads it, and two draws of its augmentation."""
+def two_views(asked: Asked, own: dict[Which, float], compared: str) -> None:
+    """The image as the network reads it, and two draws of its augmentation; compared: the name of what is compared."""
     st.header("Two views, as the network sees them")
     opened = opened_retrieval(asked.run.id)
     plain = opened.prepared(asked.dataset.images[asked.index])
@@ -92,7 +95,8 @@ def two_views(asked: Asked, own: dict[Which, float]) -> None:
     kept = (f"With the head alone it saw {method.views_needed} views of each training image, drawn once like these."
             if method.views_needed else "It saw new ones in every epoch." if method.trains_encoder else
             "This run's method trains on images as they are; these are the views that others would see.")
-    st.markdown(f"The two views' cosine is **{own['final']:.3f}** after training, **{own['initial']:.3f}** before.")
+    st.markdown(f"Of {compared}, the two views' cosine is **{own['final']:.3f}** after training, "
+                f"**{own['initial']:.3f}** before.")
     st.caption(f"Drawn at {side} × {side} pixels, a random crop, a flip in half of the cases, and what else the "
                f"method changes. {kept}")
     st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=into_address,
@@ -147,7 +151,7 @@ def explore(run_id: str) -> None:
     run = find_run(run_id, runs_folder())
     dataset, split = opened_dataset(run.spec().dataset), opened_split(run)
     index = int(number_in_address("picked", int(split.train[0]), 0, len(dataset) - 1))
-    asked = Asked(run, dataset, split, index, int(number_in_address("draw", 0, 0)))
+    asked = Asked(run, dataset, split, index, int(number_in_address("draw", 0, 0, MOST_DRAWS)))
     half = "trained" if index in split.train else "did not train"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{dataset.caption(index)}**, which {half}. Click any image below to look at it, or pick one "
@@ -165,17 +169,32 @@ def explore(run_id: str) -> None:
         latent = kind == "latent"
     rows = _drawn(str(run.folder), index, asked.draw)[1]
     own = {which: views.agreement(_seen_as(run, rows[which], which, latent)) for which in EMBEDDINGS}
-    two_views(asked, own)
+    two_views(asked, own, "z" if latent else "x" if has_record(run, LatentLayer) else "the embedding")
     compete(asked, own, latent)
+
+
+def asked_in_training(fields: Mapping[str, Any]) -> str:
+    """What a run's training asks where its page asks which of many is the image's other view."""
+    if "memory" in fields:
+        return ("This run's training asks with one view of an image which entry of a memory is that image's, against "
+                "others there; it has no second view and no η. What is shown is PSLR's and ISIF's question instead.")
+    match fields.get("form"):
+        case "both":
+            return ("Training asks with one view of an image which of many is its other view, against both views of "
+                    "every other image in the batch: of m images its D sums over 2m − 2 such views.")
+        case "printed":
+            return ("Training asks with the second view of an image which of many is its first, against the first "
+                    "view of every other image in the batch: of m images its D sums over m − 1 such views.")
+    return "This run's training asks something else; what is shown is PSLR's and ISIF's question."
 
 
 @st.fragment
 def compete(asked: Asked, own: dict[Which, float], latent: bool) -> None:
     """The softmax before and after training; all that moves with τ and η."""
     st.header("Told from all others")
-    st.caption("Training asks with one view of an image which of many is its other view. D = exp(s/τ) + η Σ exp(s_k/τ) "
-               "sums over the other view, at cosine s, and all others, at cosines s_k. Here the image itself asks, s "
-               "is the cosine of the two views above, and others are compared as they are, without augmentation.")
+    st.caption(f"{asked_in_training(hyperparameters(asked.run))} Here the image itself asks: "
+               "D = exp(s/τ) + η Σ exp(s_k/τ) sums over the other view, at the cosine s of the two views above, and "
+               "the others, at cosines s_k, each once and as it is, without augmentation.")
     temperature, eta = sliders(asked.run)
     among = st.segmented_control("Against", list(COMPETITORS), required=True, key="instance-among",
                                  default=in_address("among", list(COMPETITORS), "batch"),

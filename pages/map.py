@@ -150,7 +150,7 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
     at_cursor(shown)
     own_kind(shown)
     if color.label == LABEL:
-        clicks.append(certain_and_uncertain(shown.dataset, shown.projection.indices, color))
+        clicks.append(certain_and_uncertain(shown.run, shown.dataset, shown.projection.indices, color))
     if other is not None:
         clicks.append(changed(shown, other))
     clicks.append(selected_images(shown.dataset, held, "map-selected"))

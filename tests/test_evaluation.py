@@ -426,3 +426,11 @@ def test_the_linear_probe_finds_what_is_linear_at_any_scale_and_nothing_in_noise
     assert linear_accuracy(points[:400], labels[:400], points[400:], labels[400:]) > 0.95
     noise = generator.integers(0, 2, 600)
     assert 0.35 < linear_accuracy(points[:400], noise[:400], points[400:], noise[400:]) < 0.65
+
+
+def test_a_linear_probe_of_one_class_or_of_classes_of_one_says_nothing_but_its_figure(
+        recwarn: pytest.WarningsRecorder) -> None:
+    points = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
+    assert linear_accuracy(points, np.zeros(12, int), points, np.arange(12) % 3) == pytest.approx(1 / 3)
+    assert 0 <= linear_accuracy(points, np.arange(12), points, np.arange(12)) <= 1
+    assert not [str(one.message) for one in recwarn]

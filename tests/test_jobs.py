@@ -46,10 +46,21 @@ LONG = {"dimension": 32, "epochs": 900}
     ({"split": "x"}, "The split must be one of zero-shot, seen, all, got 'x'"),
     ({"backbone": "squeezenet", "size": 8}, "size of squeezenet must be between 15 and 1024 pixels, got 8"),
     ({"backbone": "efficientnet-lite0", "size": 31}, "must be between 32 and 1024 pixels, got 31"),
+    ({"method": "isif", "backbone": "cnn", "fields": {"trains": "encoder"}},
+     "ISIF.batch_norm must be 'batch' where cnn trains from scratch"),
+    ({"method": "srpml", "backbone": "resnet18-small", "fields": {}}, "SRPML.batch_norm must be 'batch'"),
 ])
 def test_a_plan_that_cannot_work_is_refused_before_the_start(given: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
         spec(**given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("given", [
+    {"backbone": "cnn", "fields": {"trains": "encoder", "batch_norm": "batch"}}, {"backbone": "cnn"},
+    {"backbone": "cifar-quick", "fields": {"trains": "encoder", "dimension": 64}},
+    {"backbone": "squeezenet", "fields": {"trains": "encoder"}}], ids=str)
+def test_batch_normalization_may_stay_as_it_is_where_it_has_learnt_or_does_not_train(given: dict[str, object]) -> None:
+    assert spec(method="isif", **given).method == "isif"  # type: ignore[arg-type]
 
 
 def test_a_folder_of_few_images_is_refused_before_the_start_where_a_method_needs_more(tmp_path: Path) -> None:

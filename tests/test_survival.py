@@ -21,7 +21,7 @@ from udml_core.tasks import LIVE_STATES
 KILLS = 10  # a method; two methods
 FIELDS: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 40, "steps": 6},
-    "srpml": {"dimension": 16, "epochs": 6, "batch": 120, "steps": 1},
+    "srpml": {"dimension": 16, "epochs": 6, "batch": 120, "steps": 1, "batch_norm": "batch"},
 }
 BACKBONE = {"rpml": "pixels", "srpml": "cnn"}
 

@@ -348,6 +348,12 @@ def test_a_run_by_two_processes_learns_what_it_learns_by_one(tmp_path: Path) -> 
     np.testing.assert_allclose(shared.embeddings("final"), alone.embeddings("final"), atol=1e-3)
 
 
+def test_nobody_helps_with_a_run_that_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = worked(tmp_path, method="isif", fields={"dimension": 8, "epochs": 1})
+    monkeypatch.setattr(worker, "load", lambda *_: pytest.fail("it was loaded"))
+    worker.assist(done, "cpu")
+
+
 def test_a_method_of_one_process_refuses_to_help(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="RPML trains in one process, and several were started"):
         worker.assist(create(spec(), tmp_path), "cpu")

@@ -14,7 +14,6 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import normalized_mutual_info_score
 from sklearn.pipeline import make_pipeline
@@ -193,10 +192,12 @@ def knn_accuracy(train: Array, train_labels: Array, test: Array, test_labels: Ar
 
 def linear_accuracy(train: Array, train_labels: Array, test: Array, test_labels: Array) -> float:
     """The share of test points that a linear probe gets right: logistic regression (C = 1) on the training points, each
-    column at mean 0 and deviation 1 there."""
+    column at mean 0 and deviation 1 there. Where they are of one class, all test points are taken for it."""
+    if len(np.unique(train_labels)) == 1:
+        return float(np.mean(test_labels == train_labels[0]))
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=PROBE_STEPS))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # at 200 steps the figure has long been settled
+        warnings.simplefilter("ignore", UserWarning)  # at 200 steps the figure has settled; classes may be small
         probe.fit(np.asarray(train, dtype=np.float32), train_labels)
     return float(probe.score(np.asarray(test, dtype=np.float32), test_labels))
 

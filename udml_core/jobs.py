@@ -25,7 +25,7 @@ import torch
 from filelock import FileLock
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
-from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds
+from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds, needs_batches
 from udml_core.backbones.pooling import Pooling
 from udml_core.data.annotations import given
 from udml_core.data.dataset import Dataset, read_given_image
@@ -86,6 +86,9 @@ def plan(dataset: Dataset, method: str, fields: Mapping[str, Any], backbone: str
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray, pooling, size, seed)
     built.check(len(parts.train), feature_width(encoder))
     check_encoder(getattr(built, "trains", "head") == "encoder", encoder)
+    if built.trains_encoder and getattr(built, "batch_norm", "batch") == "frozen" and needs_batches(encoder):
+        raise UserError(f"{type(built).__name__}.batch_norm must be 'batch' where {backbone} trains from scratch, as "
+                        "it has learnt no statistics to keep, got 'frozen'. Set the field 'batch_norm' to 'batch'.")
     spec = Spec(dataset=dataset.name, dataset_title=dataset.title, fingerprint=dataset.fingerprint, method=method,
                 fields=dict(fields), encoder=encoder, split=name, seed=seed, device=resolve_device(device),
                 select=select, labels=labels, labels_per_class=labels_per_class,

@@ -63,11 +63,14 @@ def work(run: Run, analyse: bool = True) -> Status:
 
 
 def assist(run: Run, device: str) -> None:
-    """Train beside the process that works on a run, on a device of its own, and write nothing.
+    """Train beside the process that works on a run, on a device of its own, and write nothing; where the run is done,
+    that process does nothing either.
 
     Raises:
         UserError: the run's method trains in one process.
     """
+    if run.stored_status().state == "done":
+        return
     method = run.spec().build_method()
     if not method.shares_batches:
         raise UserError(f"{method.title} trains in one process, and several were started. Start it without torchrun.")

@@ -161,8 +161,8 @@ def question(dataset: Dataset, given: PairSet, pair: Pair | None) -> None:
         st.success("Every pair that can be told from the embedding was asked. Move b or m below for others.",
                    icon=":material/done_all:")
     else:
-        st.markdown("**Are these two the same?** Press **S** for the same, **D** for different, **N** for another pair, "
-                    "**U** to undo.")
+        st.markdown("**Are these two the same?** Press **S** for the same, **D** for different, **N** for another "
+                    "pair, **U** to undo.")
         two_images(dataset, pair, named=False)
         before = views.place_of(given.pairs, pair)
         if before is not None:

@@ -76,6 +76,11 @@ def similarity_pictures(run: Run, epoch: int, key: str) -> None:
             if now is not None and start is not None:
                 name = f"{half.capitalize()}, z" if latent else half.capitalize() + (", x" if _has_latent(run) else "")
                 with column:
+                    if not (len(now.positive) and len(now.negative)):
+                        missing = "another of its class" if len(now.negative) else "one of another class"
+                        st.info(f"{name}: no image here has {missing} to be compared with.",
+                                icon=":material/lightbulb:")
+                        continue
                     _picture(now, start, edges, name, f"{key}-{half}-{latent}")
                 for word, values in zip(("own", "others"), now.shares(edges), strict=True):
                     table[f"{name}: {word}, %"] = pd.Series(values.round(2), index=edges[:-1].round(3))
@@ -114,8 +119,10 @@ def similarity_words(run: Run) -> str:
              "nearer than another: 0.5 is chance, 1 is apart. Thin grey lines are the start. ")
     if halves(run) == ("test half",):
         return words + "This run was made before the training half was kept as well; train again to see it."
-    return words + ("Blue and orange that part on the training half alone are learnt by heart." if labelled else
-                    "What was near and is no longer has been pushed apart.")
+    if not labelled:
+        return words + "What was near and is no longer has been pushed apart."
+    return words + ("All images trained, so nothing here tells how new ones would lie." if halves(run) == (
+        "all images",) else "Blue and orange that part on the training half alone are learnt by heart.")
 
 
 @st.fragment

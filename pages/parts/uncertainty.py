@@ -8,6 +8,7 @@ import streamlit as st
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.gallery import gallery, just_picked, tile_of
 from pages.parts.records import epochs_with, record_of
+from pages.parts.runs import hyperparameters
 from pages.parts.scatter import Color
 from pages.parts.slider import live_slider
 from udml_core.data.dataset import Dataset
@@ -41,7 +42,7 @@ def noise_slider(run: Run) -> None:
         into_address("sigma", str(epoch), str(run.kept_epoch()))
 
 
-def certain_and_uncertain(dataset: Dataset, indices: np.ndarray, color: Color) -> int | None:
+def certain_and_uncertain(run: Run, dataset: Dataset, indices: np.ndarray, color: Color) -> int | None:
     """The images of a map at both ends of its σ; the one that was just picked."""
     known = np.flatnonzero(np.isfinite(color.values))
     if not len(known):
@@ -50,8 +51,12 @@ def certain_and_uncertain(dataset: Dataset, indices: np.ndarray, color: Color) -
         return None
     sigma, positions = color.values[known], indices[known]
     st.subheader("Most and least certain")
-    st.caption(f"σ is how far an image's latent point is blurred, on average over the dimensions, where z itself has "
-               f"length 1. It runs from {sigma.min():.4g} to {sigma.max():.4g} here, median {np.median(sigma):.4g}; it "
+    fields = hyperparameters(run)
+    blurred = "latent point z" if fields.get("latent", True) else "embedding x, as the run has no latent z,"
+    mixed = " Training mixes an image with its neighbors before; here it is alone." if (
+        fields.get("graph") == "neighbors") else ""
+    st.caption(f"σ is how far an image's {blurred} is blurred, on average over the dimensions, while its length is 1."
+               f"{mixed} It runs from {sigma.min():.4g} to {sigma.max():.4g} here, median {np.median(sigma):.4g}; it "
                "starts at 0.05 for all. Where the two ends are close, σ tells little of single images.")
     clicks = []
     for column, word, rows in zip(st.columns(2), ("Most certain", "Least certain"), most_certain(sigma, ENDS),

@@ -54,6 +54,8 @@ def test_it_shows_the_softmax_of_the_image_in_the_link(representation: str, run:
     index = int(split.train[7])
     text = texts(opened("instances", run=run.id, picked=str(index), representation=representation, temperature="0.2",
                         eta="5", among="half"))
+    assert "its D sums over 2m − 2 such views" in text
+    assert f"Of {'z' if representation == 'latent' else 'x'}, the two views' cosine is" in text
     rows = np.asarray(run.embeddings("final"))
     layer = next(one for one in run.explanations(2) if isinstance(one, LatentLayer))
     if representation == "latent":
@@ -92,7 +94,8 @@ def test_draws_and_batches_are_those_of_the_link(run: Run) -> None:
 
 
 @pytest.mark.parametrize("query", [{"picked": "-3"}, {"picked": "1e12"}, {"temperature": "0"}, {"eta": "nan"},
-                                   {"draw": "-1"}, {"among": "none"}, {"representation": "w"}, {"moment": "9"}])
+                                   {"draw": "-1"}, {"draw": "1e30"},
+                                   {"among": "none"}, {"representation": "w"}, {"moment": "9"}])
 def test_nonsense_in_the_address_is_survived(query: dict[str, str], run: Run) -> None:
     test = opened("instances", **({"run": run.id} | query))
     assert not test.exception
@@ -107,6 +110,30 @@ def test_without_classes_nothing_is_said_of_them(unlabeled: Run) -> None:
     assert not page.exception
     assert "there are no classes" in texts(page)
     assert any(title.startswith("All images: AUC") for title in charts(page))
+
+
+def test_where_no_image_has_another_of_its_class_that_is_said(places: Path) -> None:
+    folder = places / "singles"
+    for position, path in enumerate(sorted(write_digits(places / "loose", 12, by_class=False).iterdir())):
+        (folder / f"class {position:02}").mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, folder / f"class {position:02}")
+    alone = worked(places / "runs", method="pca", dataset=str(folder), split="all", fields={"dimension": 4})
+    test = opened("runs", run=alone.id)
+    assert not test.exception
+    assert "All images: no image here has another of its class" in texts(test)
+    assert not [title for title in charts(test) if "AUC" in title]
+    assert "nothing here tells how new ones would lie" in texts(test)
+    assert "learnt by heart" not in texts(test)
+
+
+@pytest.mark.parametrize(("method", "fields", "words"), [
+    ("isif", {"form": "printed"}, "sums over m − 1 such views"), ("nce", {}, "no second view and no η")])
+def test_what_training_asks_is_told_by_the_runs_method_and_form(method: str, fields: dict[str, Any], words: str,
+                                                                places: Path) -> None:
+    test = opened("instances", run=worked(places / "runs", method=method, fields=FIELDS | {"epochs": 1} | fields).id)
+    assert not test.exception
+    assert words in texts(test)
+    assert "Of the embedding, the two views' cosine is" in texts(test)
 
 
 def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_link(run: Run) -> None:
@@ -174,6 +201,14 @@ def test_only_runs_that_keep_sigma_offer_it(unlabeled: Run) -> None:
     test = opened("map", run=unlabeled.id, color="uncertainty")
     assert not test.exception
     assert "Most and least certain" not in texts(test)
+
+
+def test_sigma_is_told_of_what_it_blurs(places: Path) -> None:
+    fields = FIELDS | {"epochs": 1, "latent": False, "graph": "neighbors"}
+    without = worked(places / "runs", method="pslr", fields=fields)
+    text = texts(opened("map", run=without.id, color="uncertainty"))
+    assert "embedding x, as the run has no latent z" in text
+    assert "Training mixes an image with its neighbors" in text
 
 
 def test_without_any_run_it_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

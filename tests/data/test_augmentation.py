@@ -6,6 +6,7 @@ Colors change as Pillow and colorsys change them, which torchvision's transforms
 from __future__ import annotations
 
 import colorsys
+import math
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,12 @@ from torch import Tensor
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
+from udml_core.data import features as features_module
 from udml_core.data.augmentation import (
     ASPECT,
     COLORS,
+    PLACE_DRAWS,
+    TRIES,
     Augmentation,
     Jitter,
     brighter,
@@ -49,7 +53,7 @@ def test_a_view_is_a_crop_within_the_image_of_the_share_asked_for() -> None:
     assert (wide > 0).all()
     assert (high > 0).all()
     width, height = ((one / step + 1) / SIDE for one in (wide, high))
-    assert (width * height > 0.3 * 0.7).all()  # a crop that is cut at the image's side is smaller than it was drawn
+    assert (width * height > 0.3 * 0.99).all()
     assert (width * height <= 1.01).all()
     assert (width / height).max() < ASPECT * 1.1
     assert (height / width).max() < ASPECT * 1.1
@@ -57,6 +61,32 @@ def test_a_view_is_a_crop_within_the_image_of_the_share_asked_for() -> None:
     assert views.max() <= 252
     centers = views[:, 0].mean((1, 2))
     assert centers.std() > 10
+
+
+def crop_by_torchvision(area: list[float], aspect: list[float]) -> tuple[float, float]:
+    """Width and height as its RandomResizedCrop tries them in turn on a square image, without rounding to pixels."""
+    for share, ratio in zip(area, aspect, strict=True):
+        width, height = math.sqrt(share * ratio), math.sqrt(share / ratio)
+        if 0 < width <= 1 and 0 < height <= 1:
+            return width, height
+    return 1.0, 1.0
+
+
+@pytest.mark.parametrize("smallest", [0.16, 0.2, 0.97, 1.0])
+def test_a_crop_that_does_not_fit_is_drawn_again_and_the_tenth_time_it_is_the_whole(smallest: float) -> None:
+    draws = COLORS.draw(5000, torch.Generator().manual_seed(0)).double()
+    width, height = Augmentation(smallest=smallest).sides(draws)
+    area = smallest + (1 - smallest) * draws[:, :TRIES]
+    aspect = ASPECT ** (2 * draws[:, TRIES:2 * TRIES] - 1)
+    expected = [crop_by_torchvision(*one) for one in zip(area.tolist(), aspect.tolist(), strict=True)]
+    np.testing.assert_allclose(torch.stack([width, height], 1).numpy(), expected, rtol=1e-9)
+    assert (width == 1).any() == (smallest > 0.9)
+
+
+def test_crops_have_the_mean_area_of_those_that_fit() -> None:
+    """.538 where what does not fit is drawn again, .593 where it is cut."""
+    width, height = Augmentation(smallest=0.2).sides(COLORS.draw(200_000, torch.Generator().manual_seed(0)))
+    assert float((width * height).mean()) == pytest.approx(0.538, abs=0.003)
 
 
 def test_half_of_the_views_are_flipped_and_a_seed_repeats_them() -> None:
@@ -87,6 +117,9 @@ def test_features_of_views_are_kept_and_lie_near_those_of_their_image(tmp_path: 
     block = torch.from_numpy(np.array(pixels_of(dataset, encoder)[train[:64]]))
     by_hand = embed_pixels(encoder, Augmentation(smallest=0.7, flip=False)(block, random))
     np.testing.assert_array_equal(views[:64, 0], by_hand)
+    monkeypatch.setattr(features_module, "VERSION", 3)
+    views_of(dataset, encoder, train, 3, Augmentation(smallest=0.7, flip=False), 5)
+    assert len(list(tmp_path.rglob("*-views3-*.npy"))) == 3  # two seeds, and one as a later version draws
 
 
 def photographs(count: int = 4, side: int = 24) -> Tensor:
@@ -154,4 +187,5 @@ def test_parts_of_a_batch_with_their_part_of_the_draws_give_the_whole_batchs_vie
 
 def test_without_colors_the_draws_are_those_of_crops_alone() -> None:
     random = torch.Generator().manual_seed(4)
-    assert torch.equal(Augmentation().draw(7, random), torch.rand(7, 5, generator=torch.Generator().manual_seed(4)))
+    expected = torch.rand(7, PLACE_DRAWS, generator=torch.Generator().manual_seed(4))
+    assert torch.equal(Augmentation().draw(7, random), expected)

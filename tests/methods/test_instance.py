@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import copy
 import math
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
@@ -22,6 +25,7 @@ from udml_core.losses.instance import divergence, instance_loss, latent, reconst
 from udml_core.methods import ISIF, NCE, PSLR, Epoch, Method, Setting
 from udml_core.methods.embedder import Embedder, LatentHead, unit
 from udml_core.methods.instance import InstanceMethod
+from udml_core.methods.network import random_views
 from udml_core.methods.pslr import _Latent
 from udml_core.sampling import generator
 
@@ -166,6 +170,35 @@ def test_a_batch_in_parts_gives_the_whole_batchs_gradient(made: type[InstanceMet
         torch.testing.assert_close(parts.state[name], one, rtol=1e-3, atol=1e-4, msg=name)
 
 
+def test_the_statistics_of_batch_normalization_move_once_for_each_part() -> None:
+    data, setting = given("cnn")
+    method = ISIF(dimension=8, epochs=1, batch=len(data), trains="encoder", batch_norm="batch", parts=2)
+    (epoch,) = method.fit(data, setting)
+    random = generator(setting.seed, 1)
+    read = data.images(torch.randperm(len(data), generator=random))
+    by_hand = copy.deepcopy(setting.encoder)
+    by_hand.train()
+    with torch.no_grad():
+        for part in random_views(read, 2, random, CROPS).chunk(2):
+            by_hand(part)
+    for name, value in by_hand.network.named_buffers():
+        torch.testing.assert_close(epoch.state[f"network.encoder.network.{name}"], value)
+
+
+@pytest.mark.parametrize("parts", [1, 3])
+def test_dropout_does_not_act_so_that_an_epoch_depends_on_nothing_but_the_seed(parts: int) -> None:
+    data, setting = given("cnn")
+    encoder = copy.deepcopy(setting.encoder)
+    encoder.network = nn.Sequential(encoder.network, nn.Dropout(0.5))
+    method = ISIF(dimension=8, epochs=1, batch=150, trains="encoder", batch_norm="batch", parts=parts)
+    found = []
+    for chance in (1, 2):
+        torch.manual_seed(chance)
+        found += method.fit(data, replace(setting, encoder=encoder))
+    assert found[0].losses == found[1].losses
+    assert all(torch.equal(found[0].state[name], value) for name, value in found[1].state.items())
+
+
 def test_the_step_falls_as_in_the_paper() -> None:
     method = PSLR(epochs=200, learning_rate=0.03, schedule="steps")
     rates = [method.rate(epoch) for epoch in (1, 120, 121, 160, 161, 200)]
@@ -176,6 +209,7 @@ def test_the_step_falls_as_in_the_paper() -> None:
 @pytest.mark.parametrize(("method", "words"), [
     (PSLR(dimension=100), "PSLR.dimension must be at most the features' width 64, got 100"),
     (ISIF(dimension=16, trains="encoder"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),
+    (PSLR(dimension=16, latent=False, embeds="latent"), "PSLR.embeds must be 'instance' where there is no latent"),
     (PSLR(dimension=16, graph="neighbors", batch=4), "PSLR.n_neighbors must be below the images in a batch, 4, got 4"),
 ])
 def test_what_cannot_work_is_refused_with_the_field_to_change(method: Method, words: str) -> None:

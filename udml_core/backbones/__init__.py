@@ -8,8 +8,9 @@ from udml_core.backbones.encoder import (
     choose_spec,
     feature_width,
     image_seconds,
+    needs_batches,
 )
 from udml_core.backbones.pooling import Pooling
 
 __all__ = ["BACKBONES", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "choose_spec", "feature_width",
-           "image_seconds"]
+           "image_seconds", "needs_batches"]

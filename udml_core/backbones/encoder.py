@@ -205,6 +205,16 @@ def feature_width(spec: EncoderSpec) -> int | None:
     return BACKBONES[spec.backbone].width or _pixels(spec)
 
 
+def needs_batches(spec: EncoderSpec) -> bool:
+    """Whether the network begins with batch normalization that has learnt no statistics yet, as its weights are random:
+    in training it must follow the batches."""
+    if not _is_seeded(spec.backbone):
+        return False
+    with torch.device("meta"):  # the layers alone, without their weights
+        layers = _build(spec.backbone).network.modules()
+    return any(isinstance(one, nn.modules.batchnorm._BatchNorm) for one in layers)
+
+
 def _pixels(spec: EncoderSpec) -> int:
     return spec.size**2 * (1 if spec.gray else 3)
 

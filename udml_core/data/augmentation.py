@@ -12,8 +12,12 @@ from torch.nn.functional import affine_grid, grid_sample
 ASPECT = 4 / 3
 LUMINANCE = (0.299, 0.587, 0.114)
 WHITE = 255.0
-PLACE_DRAWS, COLOR_DRAWS = 5, 9
+TRIES = 10
+"""Crops drawn for an image, of which it gets the first that lies within it; the whole image where none does."""
+PLACE_DRAWS, COLOR_DRAWS = 2 * TRIES + 3, 9
 """Numbers that an image's crop and flip, and its change of color, are made from."""
+VERSION = 2
+"""Raised where a seed gives other views than before, so that features kept of those are not taken for these."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,8 @@ class Jitter:
 class Augmentation:
     """A random crop, resized to the whole, a change of color, and a flip in half of the cases.
 
-    smallest: least share of the area that a crop keeps; its sides differ by at most a third. gray: the share of views
+    Crops are those of torchvision's RandomResizedCrop, but for its rounding to whole pixels. smallest: least share of
+    the area that a crop keeps; its sides differ by at most a third. gray: the share of views
     that lose their color. jitter: None leaves colors as they are; the order of the four changes is drawn for a batch,
     where the papers' is drawn for an image.
     """
@@ -65,15 +70,25 @@ class Augmentation:
             views = torch.where(lost, luminance(views), views)
         return views if self.jitter is None else self._jittered(views, draws[:, PLACE_DRAWS + 1 :], self.jitter)
 
+    def sides(self, draws: Tensor) -> tuple[Tensor, Tensor]:
+        """Width and height of the crops that `draws` (b, draws) stand for, (b,) each, as shares of the image's: the
+        area is even over its range, and the logarithm of the aspect too."""
+        area = self.smallest + (1 - self.smallest) * draws[:, :TRIES]
+        stretch = torch.exp((2 * draws[:, TRIES : 2 * TRIES] - 1) * math.log(ASPECT) / 2)
+        tries = torch.stack([area.sqrt() * stretch, area.sqrt() / stretch])
+        fits = (tries <= 1).all(0)
+        first = fits.int().argmax(1, keepdim=True)
+        width, height = tries.gather(2, first.expand(2, -1, -1)).squeeze(2).where(fits.any(1), 1.0)
+        return width, height
+
     def _placed(self, pixels: Tensor, draws: Tensor) -> Tensor:
         """The crop, resized to the whole and flipped where that was drawn."""
-        area = self.smallest + (1 - self.smallest) * draws[:, 0]
-        stretch = torch.exp((2 * draws[:, 1] - 1) * math.log(ASPECT) / 2)
-        width, height = ((area.sqrt() * side).clamp(max=1) for side in (stretch, 1 / stretch))
-        mirror = torch.where((draws[:, 4] < 0.5) & self.flip, -1.0, 1.0)
+        width, height = self.sides(draws)
+        across, down, mirrored = draws[:, 2 * TRIES : PLACE_DRAWS].unbind(1)
+        mirror = torch.where((mirrored < 0.5) & self.flip, -1.0, 1.0)
         place = torch.zeros(len(pixels), 2, 3)
-        place[:, 0, 0], place[:, 0, 2] = mirror * width, (2 * draws[:, 2] - 1) * (1 - width)
-        place[:, 1, 1], place[:, 1, 2] = height, (2 * draws[:, 3] - 1) * (1 - height)
+        place[:, 0, 0], place[:, 0, 2] = mirror * width, (2 * across - 1) * (1 - width)
+        place[:, 1, 1], place[:, 1, 2] = height, (2 * down - 1) * (1 - height)
         grid = affine_grid(place.to(pixels.device), list(pixels.shape), align_corners=False)
         return grid_sample(pixels, grid, padding_mode="reflection", align_corners=False)
 

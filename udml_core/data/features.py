@@ -16,7 +16,7 @@ import torch
 from filelock import FileLock
 
 from udml_core.backbones import Encoder, EncoderSpec
-from udml_core.data.augmentation import Augmentation
+from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.places import dataset_cache
 from udml_core.data.storage import replace_text
@@ -74,7 +74,7 @@ def views_of(dataset: Dataset, encoder: Encoder, positions: Array, count: int, a
         drawn = [augmentation(images, random) for _ in range(count)]
         return np.stack([embed_pixels(encoder, view) for view in drawn], axis=1)
 
-    asked = hashlib.sha1(repr((augmentation, seed)).encode() + np.ascontiguousarray(positions).tobytes(),
+    asked = hashlib.sha1(repr((VERSION, augmentation, seed)).encode() + np.ascontiguousarray(positions).tobytes(),
                          usedforsecurity=False).hexdigest()[:12]
     path = dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-views{count}-{asked}.npy"
     return _filled(path, (len(positions), count, encoder.dimension), np.dtype(np.float32), compute, report,

@@ -50,7 +50,7 @@ class FewLabels(Method):
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: Literal["frozen", "batch"] = "frozen"
-    """Whether batch normalization keeps its statistics or follows the batches."""
+    """Whether batch normalization keeps its statistics or follows the batches; from scratch it must follow."""
 
     @property
     def trains_encoder(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -19,6 +20,7 @@ from udml_core.methods.beginning import Beginning, check_projection, first_netwo
 from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.network import (
     Network,
+    follow_batches,
     load_module,
     load_optimizer,
     module_state,
@@ -28,7 +30,9 @@ from udml_core.methods.network import (
 from udml_core.methods.parallel import (
     agree,
     average_gradients,
+    divisible,
     gathered,
+    is_first,
     own_part,
     processes,
     read_ahead,
@@ -38,6 +42,7 @@ from udml_core.methods.parallel import (
 from udml_core.sampling import generator
 
 Curves = dict[str, Tensor]
+log = logging.getLogger("udml")
 
 
 class Objective(nn.Module, ABC):
@@ -170,7 +175,7 @@ class InstanceMethod(Method, ABC):
             curves = training.one_pass(epoch)
             network, objective = training.network, training.objective
             yield Epoch(epoch, curves, network.embedder(setting.encoder, objective.head(network.weight)),
-                        objective.explained(network, data), training.state(epoch))
+                        objective.explained(network, data) if is_first() else (), training.state(epoch))
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
@@ -194,6 +199,7 @@ class _Training:
             for name, module in self._modules.items():
                 load_module(name, module, start)
             load_optimizer(self._sgd, self._named, start)
+        agree(self.objective.buffers())
         self._replica = replicated(self.network)
 
     def one_pass(self, epoch: int) -> dict[str, float]:
@@ -204,8 +210,12 @@ class _Training:
             group["lr"] = method.rate(epoch)
         self.objective.begin(self.network, self.data)
         size = min(method.batch, len(self.data))
-        batches = list(self.objective.batches(len(self.data), size - size % processes(), random))
-        self.network.train(method.batch_norm == "batch")
+        drawn = list(self.objective.batches(len(self.data), size, random))
+        batches = [divisible(batch) for batch in drawn]
+        if epoch == self.done + 1 and len(batches[0]) < len(drawn[0]):
+            log.info("batches of %d images in place of %d, which %d processes cannot share evenly", len(batches[0]),
+                     len(drawn[0]), processes())
+        follow_batches(self.network, method.batch_norm == "batch")
         seen = []
         for position, (batch, read) in enumerate(read_ahead(self._read, batches)):
             seen.append(self._step(batch, read.to(setting.device, non_blocking=True), random))
@@ -234,12 +244,7 @@ class _Training:
                              own_part(batch)[1])
         self._sgd.zero_grad(set_to_none=True)
         parts = given.chunk(self.method.parts)
-        if len(parts) == 1:
-            instance = self._replica(given)
-        else:
-            with torch.no_grad():
-                instance = torch.cat([self.network(part) for part in parts])
-            instance.requires_grad_()
+        instance = self._replica(given) if len(parts) == 1 else self._ahead(parts).requires_grad_()
         rows = gathered(instance, self.method.views)
         loss, curves = self.objective.loss(rows, batch, random)
         loss.backward()
@@ -250,6 +255,16 @@ class _Training:
         self._sgd.step()
         self.objective.remember(rows.detach(), batch)
         return {"loss": loss.detach()} | curves
+
+    def _ahead(self, parts: tuple[Tensor, ...]) -> Tensor:
+        """Instance features of all parts without a gradient; the statistics of batch normalization stay, as the parts
+        will pass again."""
+        kept = [one.clone() for one in self.network.buffers()]
+        with torch.no_grad():
+            instance = torch.cat([self.network(part) for part in parts])
+        for one, before in zip(self.network.buffers(), kept, strict=True):
+            one.copy_(before)
+        return instance
 
     def _pass_on(self, parts: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> None:
         """The loss's gradient with respect to instance features, through the network a part at a time."""

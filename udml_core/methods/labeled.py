@@ -16,7 +16,15 @@ from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
 from udml_core.methods.beginning import Beginning, check_projection, first_network
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.few import FewLabels
-from udml_core.methods.network import Network, load_module, load_optimizer, module_state, optimizer_state, rows_at
+from udml_core.methods.network import (
+    Network,
+    follow_batches,
+    load_module,
+    load_optimizer,
+    module_state,
+    optimizer_state,
+    rows_at,
+)
 from udml_core.sampling import cluster_triplets, generator
 
 
@@ -63,7 +71,7 @@ class LabeledOnly(FewLabels):
             random = generator(setting.seed, epoch)
             triplets = labeled[cluster_triplets(classes, self.per_anchor, self.MOST_TRIPLETS, random)]
             batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
-            network.train(self.batch_norm == "batch")
+            follow_batches(network, self.batch_norm == "batch")
             seen = []
             for position, batch in enumerate(batches):
                 images, local = torch.unique(batch, return_inverse=True)

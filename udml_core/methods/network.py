@@ -69,6 +69,14 @@ def embedded(network: Network, data: TrainingData, device: torch.device) -> Tens
     return _in_parts(lambda rows: network(given(rows).to(device)), torch.arange(len(data)))
 
 
+def follow_batches(module: nn.Module, follows: bool) -> None:
+    """Whether batch normalization takes its statistics from the batches. All else stays as it evaluates: dropout and
+    stochastic depth draw from no seed of the run, and otherwise for each pass of the same part of a batch."""
+    for one in module.modules():
+        if isinstance(one, nn.modules.batchnorm._BatchNorm):
+            one.train(follows)
+
+
 def _in_parts(compute: Callable[[Tensor], Tensor], indices: Tensor) -> Tensor:
     """What is computed of indices, without a gradient and `EMBEDDED` at a time."""
     with torch.no_grad():
@@ -126,7 +134,7 @@ class EncoderInTraining:
         if rates is None or not self.trains:
             return
         self._encoder = copy.deepcopy(setting.encoder)
-        self._encoder.train(batch_norm)
+        follow_batches(self._encoder, batch_norm)
         self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=rates.learning_rate, momentum=rates.momentum,
                                     weight_decay=rates.weight_decay)
         if start is not None:
@@ -145,7 +153,7 @@ class EncoderInTraining:
             return self.features(indices)
         self._encoder.eval()
         found = _in_parts(self.features, indices)
-        self._encoder.train(self._batch_norm)
+        follow_batches(self._encoder, self._batch_norm)
         return found
 
     def step(self, loss: Tensor) -> None:

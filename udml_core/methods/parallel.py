@@ -18,6 +18,8 @@ import torch.distributed as distributed
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
+from udml_core.errors import UserError
+
 PATIENCE = timedelta(hours=2)
 """For the first process, which measures and writes between epochs while the others wait."""
 
@@ -51,11 +53,30 @@ def processes() -> int:
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
+def is_first() -> bool:
+    """Whether this process is the one that writes, or alone."""
+    return processes() == 1 or distributed.get_rank() == 0
+
+
+def divisible(batch: Tensor) -> Tensor:
+    """As many first rows of a batch (b,) as the processes can share evenly.
+
+    Raises:
+        UserError: a process would get none.
+    """
+    if len(batch) < processes():
+        raise UserError(f"{processes()} processes share every batch, which needs at least as many images, got "
+                        f"{len(batch)}. Raise the field 'batch', or start fewer processes.")
+    return batch[: len(batch) - len(batch) % processes()]
+
+
 def own_part(batch: Tensor) -> tuple[Tensor, int]:
-    """This process's rows of a batch (b,), b a multiple of the processes, and where they begin."""
+    """This process's rows of a batch (b,) that `divisible` gave, and where they begin."""
+    size, rest = divmod(len(batch), processes())
+    if rest:
+        raise ValueError(f"a batch that {processes()} processes share must be a multiple of them, got {len(batch)}")
     if processes() == 1:
         return batch, 0
-    size = len(batch) // processes()
     first = distributed.get_rank() * size
     return batch[first : first + size], first
 
@@ -97,10 +118,12 @@ class _Gather(torch.autograd.Function):
 
 
 def agree(tensors: Iterable[Tensor]) -> None:
-    """Give every process the first one's values."""
+    """Give every process the first one's values, also where they are a part of a larger array."""
     if processes() > 1:
         for one in tensors:
-            distributed.broadcast(one, 0)
+            whole = one.contiguous()
+            distributed.broadcast(whole, 0)
+            one.copy_(whole)
 
 
 def average_gradients(module: nn.Module) -> None:

@@ -24,6 +24,7 @@ from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.network import (
     Network,
     embedded,
+    follow_batches,
     load_module,
     load_optimizer,
     module_state,
@@ -166,7 +167,7 @@ class PLM(Method):
             random = generator(setting.seed, epoch)
             points = embedded(student, data, setting.device)
             neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self.group - 1)[1])
-            student.train(self.batch_norm == "batch")
+            follow_batches(student, self.batch_norm == "batch")
             batches = list(neighbor_batches(neighbors, min(self.batch, len(data)), random))
             seen = []
             for position, batch in enumerate(batches):

@@ -3,7 +3,9 @@
 M. Ye, J. Shen, "Probabilistic Structural Latent Representation for Unsupervised Embedding"; equation numbers are that
 paper's. Departures: the softmax's form (see `losses.instance`); log σ starts at −3 everywhere; the neighbor graph, of
 which the paper only says that it uses another method's, joins mutual nearest neighbors within each of the two views, as
-an edge between an image's own views would make them equal in Z.
+an edge between an image's own views would make them equal in Z; what is embedded, and the σ that is shown, is an
+image's alone, without them. Views of photographs are crops of at least .16 of the area, resized and flipped (PLM's),
+where the paper reads images at 256 pixels and crops 227 of them at random.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from udml_core.methods.base import Setting, Shown
 from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
 from udml_core.methods.instance import Curves, InstanceMethod, Objective, alignment
 from udml_core.methods.network import Network, embedded
+from udml_core.methods.parallel import agree
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 
@@ -104,6 +107,9 @@ class PSLR(InstanceMethod):
         if self.graph == "neighbors" and self.n_neighbors >= min(images, self.batch):
             raise UserError(f"PSLR.n_neighbors must be below the images in a batch, {min(images, self.batch)}, got "
                             f"{self.n_neighbors}. Lower the field 'n_neighbors', or raise 'batch'.")
+        if self.embeds == "latent" and not self.latent:
+            raise UserError("PSLR.embeds must be 'instance' where there is no latent representation, got 'latent' with "
+                            "latent=false. Set the field 'latent' to true, or leave 'embeds' out.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         network = self._network(data, setting)
@@ -140,7 +146,9 @@ class _Latent(Objective):
     def begin(self, network: Network, data: TrainingData) -> None:
         if self._method.graph == "neighbors":
             points = embedded(network, data, self.layer.device)
-            self._neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1])
+            found = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1]).to(points.device)
+            agree([found])
+            self._neighbors = found.cpu()
 
     def batches(self, images: int, size: int, random: torch.Generator) -> Iterator[Tensor]:
         if self._neighbors is None:
@@ -175,6 +183,7 @@ class _Latent(Objective):
         return LatentHead(weight.detach().clone(), self.layer.detach().clone(), self._method.embeds)
 
     def explained(self, network: Network, data: TrainingData) -> tuple[Uncertainty, ...]:
+        """The mean σ of each image alone, also where a graph mixes it with its neighbors in training."""
         if not self._method.is_noisy:
             return ()
         with torch.no_grad():

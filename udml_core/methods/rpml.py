@@ -205,7 +205,8 @@ class SRPML(AuthorityMethod):
     """Weight decay of SGD."""
 
     batch_norm: Literal["frozen", "batch"] = "frozen"
-    """Whether batch normalization keeps its pretrained statistics or follows the batches."""
+    """Whether batch normalization keeps its pretrained statistics or follows the batches; from scratch it must
+    follow."""
 
     @property
     def trains_encoder(self) -> bool:
