@@ -116,7 +116,7 @@ def best_epoch(rows: Iterable[Mapping[str, Any]]) -> int | None:
 def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
     """The first epoch whose effective rank left `RANKS_KEPT` of the start's; the one after the last where none did.
 
-    Of the training images, as choosing an epoch never looks at the others; older runs kept only the rank of these.
+    Of the training images, as choosing an epoch never looks at the test half; older runs kept the rank of that only.
     Either end counts: a metric that is free can win its loss on few directions, and then the rank falls; with SSDML's
     orthonormal one everything flees from everything, and it *rises*: see the table there, where recall is fine up to
     1.2 times the start's and ruined from 1.3 times on. That a later epoch's rank comes back tells nothing.
