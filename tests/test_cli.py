@@ -196,7 +196,7 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "rpml", "--split", "half"], "half"),
     (["train", "--dataset", "digits", "--method", "whiten", "--labels-per-class", "5"], "and whiten is none of them"),
     (["train", "--dataset", "digits", "--method", "ssdml", "--backbone", "pixels", "--labels-per-class", "0"],
-     "must be at least 1, got 0"),
+     "per class must be between 1 and"),
     (["train", "--dataset", "digits", "--method", "ssdml", "--labels", "invented"], "invented"),
     (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu or cuda:N"),
     (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 32 and 1024 pixels, got 3000"),
