@@ -30,6 +30,9 @@ def choose() -> str | None:
     names = [source.name for source in sources]
     titles = {source.name: source.title + ("" if source.missing() is None else " (not here)") for source in sources}
     wanted = st.query_params.get("dataset", names[0])
+    if wanted not in names:
+        st.warning(f"The link names a data set that is not listed here, {wanted[:200]}. Another one is shown: choose "
+                   "yours, or add its folder below.", icon=":material/link_off:")
     name = st.selectbox("Data set", names, names.index(wanted) if wanted in names else 0,
                         format_func=lambda one: titles[one])
     st.query_params["dataset"] = name

@@ -14,7 +14,7 @@ from udml_core.data import catalog
 from udml_core.runs import Run
 
 PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "instances",
-         "triplets", "labels", "affinity", "pairs", "retrieval", "lesson_epsilon")
+         "triplets", "labels", "affinity", "pairs", "retrieval", "lesson_epsilon", "results")
 
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -46,7 +46,7 @@ def test_without_any_run_each_page_says_what_to_do_next(page: str) -> None:
     test = opened(page)
     assert not test.exception
     advice = {"home": "Train RPML now", "data": "computed once", "train": "Images climb a neighbor graph",
-              "runs": "Start one on the page", "lesson_epsilon": "To take away"}
+              "runs": "Start one on the page", "lesson_epsilon": "To take away", "results": "judged by the same protocol"}
     assert advice.get(page, "Train one, then come back") in texts(test)
 
 
@@ -162,3 +162,10 @@ def test_zero_shot_is_not_offered_as_a_wreck_for_unlabeled_images(tmp_path: Path
         assert "zero-shot split needs at least 2 classes" in training.error[0].value
     finally:
         catalog.forget(tmp_path)
+
+
+def test_a_link_to_a_data_set_that_is_not_listed_says_so() -> None:
+    test = opened("data", dataset="nothing of the kind")
+    assert not test.exception
+    assert "not listed here, nothing of the kind" in test.warning[0].value
+    assert not opened("data", dataset="digits").warning
