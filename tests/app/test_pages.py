@@ -46,7 +46,8 @@ def test_without_any_run_each_page_says_what_to_do_next(page: str) -> None:
     test = opened(page)
     assert not test.exception
     advice = {"home": "Train RPML now", "data": "computed once", "train": "Images climb a neighbor graph",
-              "runs": "Start one on the page", "lesson_epsilon": "To take away", "results": "judged by the same protocol"}
+              "runs": "Start one on the page", "lesson_epsilon": "To take away",
+              "results": "judged by the same protocol"}
     assert advice.get(page, "Train one, then come back") in texts(test)
 
 
