@@ -136,8 +136,8 @@ def record(given: argparse.Namespace, dataset: Dataset, tables: list[str], resul
             "dataset": dataset.title, "images": len(dataset), "tables": tables,
             "protocol": f"split {split_of(dataset)}; labels drawn by the seed; epoch chosen by {given.select}; "
                         "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
-            "comparable": (printed(given.dataset, "SSDML") is not None and "mini" not in given.dataset
-                           and given.per_class is None),
+            "comparable": (printed(given.dataset, "SSDML") is not None and given.per_class is None
+                           and not {"mini", "t10k"} & set(given.dataset.split("-"))),
             "printed": {"Start": start} if (start := printed(given.dataset, "Initial")) else {}, "rows": results}
 
 
