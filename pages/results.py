@@ -10,7 +10,17 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.parts.choosing import in_address, into_address
-from pages.parts.figures import COLORS, CURVE_WORDS, GRAY, MEASURE_WORDS, curve, curve_names, draw, line_style
+from pages.parts.figures import (
+    COLORS,
+    CURVE_WORDS,
+    GRAY,
+    MEASURE_WORDS,
+    curve,
+    curve_names,
+    draw,
+    line_style,
+    width_axis,
+)
 from pages.parts.loading import told
 from pages.parts.sharing import Download, share
 from udml_core import experiments
@@ -95,10 +105,10 @@ def over_width(table: Table, measure: str, key: str) -> None:
         figure.add_scatter(x=[width for width, _ in points], y=[mean for _, (mean, _) in points], name=name,
                            mode="lines+markers", line=style, error_y={"array": [spread for _, (_, spread) in points],
                                                                       "color": style["color"]})
-    widths = sorted({width for points in lines.values() for width, _ in points})
     figure.update_layout(height=420, margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=True, hovermode="x unified",
                          legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(type="log", tickvals=widths, ticktext=list(map(str, widths)), title="Width d")
+    width_axis(figure, (width for points in lines.values() for width, _ in points))
+    figure.update_xaxes(title="Width d")
     figure.update_yaxes(title=in_words(measure))
     draw(figure, key, f"{in_words(measure)} over the width: " + "; ".join(
         f"{name} {points[0][1][0]:.1f} at {points[0][0]} to {points[-1][1][0]:.1f} at {points[-1][0]}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +49,12 @@ def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | N
 def line_style(place: int) -> dict[str, str]:
     """Colour and dash, which tell 16 lines apart."""
     return {"color": COLORS[place % 4], "dash": DASHES[(place + place // 4) % 4]}
+
+
+def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
+    """A logarithmic axis below a chart that marks the widths of embeddings."""
+    marks = sorted(set(widths))
+    figure.update_xaxes(type="log", tickvals=marks, ticktext=list(map(str, marks)))
 
 
 def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,

@@ -44,9 +44,9 @@ def given_now(dataset: Dataset) -> dict[int, str]:
 
 
 def ends_of(folder: str, codes: Array, classes: int, gamma: float) -> views.Ends:
-    """Where walks on a run's graph end, for labels as codes of its images; a label changes one class only."""
-    columns = [_ends_among(folder, tuple(np.flatnonzero(codes == one).tolist()), gamma) for one in range(classes)]
-    return views.Ends(np.array(columns).reshape(classes, len(codes)).T)
+    """Where walks on a run's graph end, for labels as codes of its images."""
+    return views.ends_by_class(codes, classes, lambda labeled: _ends_among(
+        folder, tuple(np.flatnonzero(labeled).tolist()), gamma))
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

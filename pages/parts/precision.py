@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.parts.browser import Array
-from pages.parts.figures import GRAY, draw, line_style, table_behind
+from pages.parts.figures import GRAY, draw, line_style, table_behind, width_axis
 from pages.parts.runs import title_of
 from udml_core.runs import Run, Spec
 from udml_core.views import precision as views
@@ -85,8 +85,7 @@ def _over_width(found: Mapping[str, tuple[Array, Array]], references: Mapping[st
     for name, row in references.items():
         figure.add_hline(row["mprec@10"], line={"dash": "dot", "color": GRAY}, annotation_text=name,
                          annotation_position="bottom right")
-    every = sorted({int(width) for widths, _ in found.values() for width in widths})
-    figure.update_xaxes(type="log", tickvals=every, ticktext=list(map(str, every)))
+    width_axis(figure, (int(width) for widths, _ in found.values() for width in widths))
     _show(figure, "mprec@10, in percent, over the width d", "d", "runs-precision-width", len(found), "; ".join(
         f"{name} {values[0]:.1f} at {widths[0]} to {values[-1]:.1f} at {widths[-1]}"
         for name, (widths, values) in found.items()))

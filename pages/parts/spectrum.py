@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.figures import COLORS, DASHES, GRAY, curve, draw, table_behind
+from pages.parts.figures import GRAY, curve, draw, line_style, table_behind
 from pages.parts.loading import told
 from pages.parts.records import chosen_moment, epoch_at
 from pages.parts.runs import hyperparameters
@@ -81,7 +81,7 @@ def singular_values(start: Spectrum, found: Mapping[str, Spectrum]) -> None:
                                   line={"color": GRAY, "width": 1}))
     for place, (name, one) in enumerate(found.items()):
         figure.add_scatter(x=np.arange(1, len(one.values) + 1), y=100 * one.values, name=name,
-                           line={"color": COLORS[place % 4], "dash": DASHES[place % 4], "width": 3})
+                           line={**line_style(place), "width": 3})
     figure.update_layout(title={"text": "Singular values, % of their sum", "font": {"size": 14}}, height=430,
                          xaxis_title="rank", margin={"l": 8, "r": 8, "t": 36, "b": 8},
                          legend={"orientation": "h", "y": -0.2})

@@ -7,7 +7,7 @@ reach is solved for, in milliseconds, so that it can follow every label.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -65,8 +65,12 @@ def ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Ends:
     Args:
         neighbors: (n, k) rows. codes: (n,) of `classes` classes, −1 without a label. gamma: γ.
     """
-    columns = [ends_among(neighbors, codes == one, gamma) for one in range(classes)]
-    return Ends(np.array(columns).reshape(classes, len(codes)).T)
+    return ends_by_class(codes, classes, lambda labeled: ends_among(neighbors, labeled, gamma))
+
+
+def ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -> Ends:
+    """The same, class by class from `ends_among` of its images, (n,) bool; a label changes one class only."""
+    return Ends(np.array([among(codes == one) for one in range(classes)]).reshape(classes, len(codes)).T)
 
 
 def ends_among(neighbors: Array, labeled: Array, gamma: float) -> Array:
