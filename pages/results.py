@@ -56,8 +56,9 @@ def show(table: Table, key: str) -> None:
         dots(table, measure, f"{key}-dots")
     st.dataframe(frame(table), width="stretch", height="content")
     if table.printed:
-        st.caption("What papers print is of their own networks, splits and budgets: compare what a method gains over "
-                   "its own start, and the order of methods.")
+        st.caption(("" if table.comparable else "**Not comparable with the printed figures**: fewer images, or a "
+                    "smaller budget. ") + "What papers print is of their own networks, splits and budgets: compare "
+                   "what a method gains over its own start, and the order of methods.")
     if table.curves:
         over_epochs(table, key)
 
@@ -79,7 +80,8 @@ def dots(table: Table, measure: str, key: str) -> None:
                                error_x={"array": [deviation for _, deviation in inside.values()], "color": color})
     printed = {name: row[measure] for name, row in table.printed.items() if measure in row}
     if printed:
-        figure.add_scatter(x=list(printed.values()), y=list(printed), name="printed in the paper", mode="markers",
+        figure.add_scatter(x=list(printed.values()), y=list(printed), mode="markers",
+                           name="printed in the paper" + not_comparable(table),
                            marker={"color": COLORS[1], "size": 11, "symbol": "diamond-open", "line": {"width": 2}})
     figure.update_layout(height=110 + 26 * len(names), margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=True,
                          legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
@@ -124,9 +126,13 @@ def frame(table: Table) -> pd.DataFrame:
         if name in measured:
             lines[name] = [written(measured[name].get(measure), measure) for measure in measures]
         if name in table.printed:
-            lines[f"{name}, printed"] = [f"{value:g}" if (value := table.printed[name].get(measure)) is not None else ""
-                                         for measure in measures]
+            values = [table.printed[name].get(measure) for measure in measures]
+            lines[f"{name}, printed{not_comparable(table)}"] = ["" if one is None else f"{one:g}" for one in values]
     return pd.DataFrame.from_dict(lines, orient="index", columns=[in_words(one) for one in measures])
+
+
+def not_comparable(table: Table) -> str:
+    return "" if table.comparable else ", not comparable"
 
 
 def written(value: Spread | None, measure: str) -> str:

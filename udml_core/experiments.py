@@ -42,14 +42,16 @@ class Finding:
 class Table:
     """Measured rows on one data set: measure to mean and standard deviation.
 
-    rows: what was trained. beside: what needs no training, and the starts. printed: a paper's figures, by row.
-    curves: by row, the mean of the seeds' curves, a dictionary an epoch.
+    rows: what was trained. beside: what needs no training, and the starts. printed: a paper's figures, by row;
+    comparable: whether they are of the same images and budget. curves: by row, the mean of the seeds' curves, a
+    dictionary an epoch.
     """
 
     title: str
     rows: Mapping[str, Row]
     beside: Mapping[str, Row] = field(default_factory=dict)
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    comparable: bool = True
     curves: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
 
     def measures(self) -> list[str]:
@@ -136,6 +138,7 @@ def _of_runs(record: Mapping[str, Any]) -> Table:
     printed = record.get("printed", {}) | {name: one["printed"] for name, one in record["rows"].items()
                                            if one.get("printed")}
     return Table(record["dataset"], rows, beside, {name: _printed(row) for name, row in printed.items()},
+                 record.get("comparable", True),
                  {name: _mean_curves([run["curves"] for run in one["runs"]]) for name, one in record["rows"].items()})
 
 

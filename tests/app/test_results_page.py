@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -33,6 +34,20 @@ def test_figures_are_written_as_measured_and_as_printed() -> None:
     assert frame.loc["SSDML", "Recall@1"] == f"{mean:.1f} ± {deviation:.1f}"
     assert frame.loc["SSDML, printed", "Recall@1"] == "77.6"
     assert frame.loc["SSDML, printed", "MAP@R"] == ""
+
+
+def test_printed_figures_of_another_budget_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:
+    usual = experiments.read
+
+    def smaller(finding: experiments.Finding) -> experiments.Experiment:
+        found = usual(finding)
+        return replace(found, tables=tuple(replace(table, comparable=False) for table in found.tables))
+
+    monkeypatch.setattr(experiments, "read", smaller)
+    test = opened("results", record="fashion-mnist-ssdml")
+    assert "SSDML, printed, not comparable" in test.dataframe[0].value.index
+    assert "SSDML, printed" not in test.dataframe[0].value.index
+    assert any("Not comparable with the printed figures" in one.value for one in test.caption)
 
 
 @pytest.mark.parametrize("name", ["fashion-mini-zero-shot", "nml-digits"])

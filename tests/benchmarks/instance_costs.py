@@ -1,7 +1,8 @@
 """What a step of PSLR, ISIF and NCE costs beside the encoder's bare forward and backward pass on the same images, and
 how many images the input delivers against what the step takes.
 
-    python -m tests.benchmarks.instance_costs --backbone resnet18-small --size 32 --batch 128
+    python -m tests.benchmarks.instance_costs --backbone resnet18-small --size 32 --batch 128 \\
+        --out assets/results/instance-costs.json
 
 step: views, encoder, loss, backward and SGD. bare: forward and backward of the encoder on as many prepared views, with
 the same precision and normalization. input: reading and random views alone, in views a second.
@@ -12,17 +13,20 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from tests.benchmarks.measure import medians
+from tests.benchmarks.zero_shot import made_by
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.training import training_data
 from udml_core.methods import Setting, find_method
 from udml_core.methods.instance import InstanceMethod, _Training
 from udml_core.methods.network import random_views
+from udml_core.runs import jsonable
 from udml_core.sampling import generator
 
 FIELDS: dict[str, Any] = {"trains": "encoder", "batch_norm": "batch", "colors": True, "beginning": "random",
@@ -78,9 +82,17 @@ def main() -> None:
     parser.add_argument("--size", type=int, default=32)
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
+    rows = {}
     for name in METHODS:
-        print(name, json.dumps(costs(name, given.backbone, given.size, given.batch, given.device)), flush=True)
+        rows[find_method(name).title] = costs(name, given.backbone, given.size, given.batch, given.device)
+        print(name, json.dumps(rows[find_method(name).title]), flush=True)
+    title = f"Batches of {given.batch} images of {given.size} pixels, {given.backbone}"
+    record = made_by("instance_costs") | {
+        "protocol": "medians of 5; views a second; a step takes two views of an image (NCE one)",
+        "datasets": {title: {"rows": rows}}}
+    given.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -52,6 +52,17 @@ TABLES = {
     "pslr-eta": {  # PSLR's figure 7
         f"{method.upper()}, η = {eta:g}": f"{method} eta={eta}" for method in ("pslr", "isif")
         for eta in (1.0, 10.0, 100.0)},
+    "every-method": {  # heads of one width on frozen features; sRPML, which only trains encoders, is not among them
+        "RPML, random start": "rpml", "RPML": "rpml beginning=pca", "PLM": "plm", "PSLR": "pslr",
+        "PSLR, no divergence": "pslr divergence=false", "ISIF": "isif", "NCE": "nce",
+        "NPSoftmax": "nce softmax=full", "Whitening": "whiten",
+        **{f"{title}, few labels": f"{words} dimension=128" for title, words in (
+            ("SSDML", "ssdml beginning=pca"), ("Triplet", "triplet"), ("Angular", "angular"))},
+        **{f"{title}, few labels": title.lower() for title in ("LRML", "SERAPH", "ISDML", "APLLR", "APIT")},
+        **{f"{title}, pairs": f"{words} dimension=128" for title, words in (
+            ("NML", "nml"), ("ML", "ml"), ("KML", "kml"))},
+        **{f"{title}, all labels": f"{words} dimension=128" for title, words in (
+            ("NCA", "nca"), ("LMNN(s)", "lmnn variant=square"), ("LMNN(r)", "lmnn"))}},
     "instance": {"PSLR": "pslr", "ISIF": "isif", "NCE": "nce", "NPSoftmax": "nce softmax=full"},
 }
 MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
@@ -66,7 +77,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
-    rows = dict(row.split("=", 1) for row in given.row) | (TABLES[given.table] if given.table else {})
+    rows = (TABLES[given.table] if given.table else {}) | dict(row.split("=", 1) for row in given.row)
     if not rows:
         parser.error("at least one --row, or a --table, is needed")
     dataset = catalog.load(given.dataset)
@@ -77,6 +88,7 @@ def main() -> None:
             found = [finished(create(planned(dataset, row, seed), Path(folder)), name) for seed in range(given.seeds)]
             results[name] = {"row": row, "runs": found, "summary": summary(found)}
             given.out.write_text(json.dumps(jsonable(record(dataset.title, results)), indent=1) + "\n")
+            print(name, results[name]["summary"]["final"], flush=True)
 
 
 def planned(dataset: Dataset, row: str, seed: int, **rest: Any) -> Spec:
