@@ -23,6 +23,7 @@ from udml_core.losses.metrics import (
     pair_entropy,
     positive_part,
     scatter,
+    squared_distances,
 )
 
 DIMENSION = 4
@@ -35,6 +36,12 @@ def points(count: int = 30, seed: int = 0) -> tuple[Tensor, Tensor]:
     centers = 2 * torch.randn(3, DIMENSION, generator=random, dtype=torch.float64)
     values = centers[labels] + torch.randn(count, DIMENSION, generator=random, dtype=torch.float64)
     return values, torch.where(torch.arange(count) % 2 == 0, labels, -1)
+
+
+def scaled(values: Tensor, pairs: Tensor, metric: Tensor) -> Tensor:
+    """(x−y)ᵀM(x−y) of each pair."""
+    difference = values[pairs[:, 0]] - values[pairs[:, 1]]
+    return ((difference @ metric) * difference).sum(1)
 
 
 def least(objective: Callable[[Tensor], Tensor], seed: int = 1) -> Tensor:
@@ -165,22 +172,38 @@ def test_seraph_descends_to_a_point_that_no_direction_improves() -> None:
     values, labels = points()
     pairs = labeled_pairs(labels)
     kinds = torch.cat([torch.ones(len(pairs.similar)), -torch.ones(len(pairs.dissimilar))]).double()
-    labeled = values[torch.cat(pairs)[:, 0]] - values[torch.cat(pairs)[:, 1]]
-    free = values[:15] - values[15:]
+    labeled = torch.cat(pairs)
+    free = torch.arange(30).reshape(2, 15).mT
 
     def objective(given: Tensor, weight: float) -> Tensor:
-        one, other = (((rows @ given) * rows).sum(1) for rows in (labeled, free))
+        one, other = (scaled(values, pairs, given) for pairs in (labeled, free))
         return pair_entropy(one, kinds, other, 2.0, weight) + 0.01 * given.trace()
 
     start = torch.eye(DIMENSION, dtype=torch.float64)
-    metric = entropy_metric(start, labeled, kinds, free, 2.0, 0.0, 0.01, steps=4000)  # without entropy it is convex
+    # without entropy it is convex
+    metric = entropy_metric(start, values, labeled, kinds, free, 2.0, 0.0, 0.01, steps=4000)
     best = least(lambda given: objective(given, 0.0))
     assert objective(metric, 0.0) == pytest.approx(float(objective(best, 0.0)), rel=1e-4)
-    metric = entropy_metric(start, labeled, kinds, free, 2.0, 1.0, 0.01, steps=500)
+    metric = entropy_metric(start, values, labeled, kinds, free, 2.0, 1.0, 0.01, steps=500)
     assert objective(metric, 1.0) < objective(start, 1.0)
     assert torch.linalg.eigvalsh(metric)[0] > -1e-12
-    again = entropy_metric(metric, labeled, kinds, free, 2.0, 1.0, 0.01, steps=50)
+    again = entropy_metric(metric, values, labeled, kinds, free, 2.0, 1.0, 0.01, steps=50)
     assert float(objective(metric, 1.0) - objective(again, 1.0)) < 1e-4
+
+
+@pytest.mark.parametrize(("count", "width", "pairs"), [(30, 4, 100), (30, 40, 400)])
+def test_distances_under_a_metric_are_the_same_either_way(count: int, width: int, pairs: int) -> None:
+    random = torch.Generator().manual_seed(3)
+    values = torch.randn(count, width, generator=random, dtype=torch.float64)
+    root = torch.randn(width, width, generator=random, dtype=torch.float64)
+    chosen = torch.randint(count, (pairs, 2), generator=random)
+    expected = scaled(values, chosen, root @ root.mT)
+    metric = (root @ root.mT).requires_grad_()
+    found = squared_distances(values, chosen)(metric)
+    torch.testing.assert_close(found, expected)
+    (gradient,) = torch.autograd.grad(found.sum(), metric)
+    difference = values[chosen[:, 0]] - values[chosen[:, 1]]
+    torch.testing.assert_close(gradient, difference.mT @ difference)
 
 
 def test_pair_entropy_is_the_printed_sum_over_both_kinds() -> None:

@@ -22,6 +22,7 @@ from udml_core.graph import propagate_affinities
 from udml_core.losses.metrics import (
     Bounds,
     Pairs,
+    Report,
     close_metric,
     entropy_metric,
     information_theoretic_prior,
@@ -40,6 +41,7 @@ from udml_core.neighbors import nearest
 from udml_core.sampling import generator
 
 Array = np.ndarray[Any, Any]
+Learnt = dict[str, float]
 MOST_PAIRS = 20_000
 """Labeled pairs of each kind that a metric is learnt from; of more, a random part."""
 ITML_PAIRS = 500
@@ -95,11 +97,11 @@ class PairMetric(Partitioned):
         kept = dict(start) if start is not None else {}
         for epoch in range(done + 1, self.epochs_planned + 1):
             random = generator(setting.seed, epoch)
-            learnt: dict[str, float] = {}
+            learnt: Learnt = {}
             if self._begins(epoch):
                 points = self._drawn(data.labels, setting, epoch)
                 graph = self._graph(network.embedded(points).cpu().double(), data.labels[points], random)
-                metric, used, learnt = self._metric(graph, random)
+                metric, used, learnt = self._metric(graph, random, quiet if network.trains else setting.report)
                 kept = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
                         "root": matrix_root(metric).float(), "dissimilar": torch.tensor(used)}
             root = kept["root"].to(setting.device)
@@ -134,7 +136,7 @@ class PairMetric(Partitioned):
         """Pairs of points, labeled or not, with a weight each; features (p, d), labels (p,)."""
 
     @abstractmethod
-    def _metric(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, float, dict[str, float]]:
+    def _metric(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, float, Learnt]:
         """M (d, d), the γd that was used, and what to say about it among the curves."""
 
     @abstractmethod
@@ -191,7 +193,7 @@ class LRML(GraphMetric):
         """exp(−d²/2σ²), σ the median distance to a neighbor; W stays that of the partition's start."""
         return heat_kernel(squared)
 
-    def _metric(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, float, dict[str, float]]:
+    def _metric(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, float, Learnt]:
         similar, dissimilar = (scatter(graph.features, part) for part in graph.pairs(MOST_PAIRS, random))
         metric, used = laplacian_metric(similar, dissimilar, graph.scatter(), self.weight_similar,
                                         self.weight_dissimilar, self.weight_edges)
@@ -229,12 +231,12 @@ class PriorMetric(GraphMetric):
         """Propagated affinities; negative ones, between images of different classes, count as none."""
         return propagate_affinities(neighbors, labels, self.gamma).clip(0)
 
-    def _metric(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, float, dict[str, float]]:
-        prior, learnt = self._prior(graph, random)
+    def _metric(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, float, Learnt]:
+        prior, learnt = self._prior(graph, random, report)
         return close_metric(prior, graph.scatter(), self.weight_edges), self.weight_dissimilar, learnt
 
     @abstractmethod
-    def _prior(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def _prior(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, Learnt]:
         """M0 (d, d), and what to say about it among the curves."""
 
 
@@ -249,7 +251,7 @@ class APLLR(PriorMetric):
         "With few labels the prior is close to singular, and the embedding poor.")
     promise_source: ClassVar[str] = "Paper, table 1: below Initial in recall@1 on every data set."
 
-    def _prior(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def _prior(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, Learnt]:
         pairs = graph.pairs(MOST_PAIRS, random)
         prior, rank = likelihood_ratio_prior(*(scatter(graph.features, part) for part in pairs))
         return prior, {"prior rank": float(rank)}
@@ -269,11 +271,15 @@ class APIT(PriorMetric):
     slack: Annotated[float, Field(gt=0, le=1000), Shown(symbol="γ", low=0.01, high=100, logarithmic=True)] = 1.0
     """How dear it is to break a pair's bound (ITML)."""
 
-    def _prior(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, dict[str, float]]:
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        return super().expected_seconds(images, width, image_seconds) + 2e-8 * ITML_PAIRS * width**2
+
+    def _prior(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, Learnt]:
         pairs = graph.pairs(ITML_PAIRS, random)
         found = [(graph.features[part[:, 0]] - graph.features[part[:, 1]]).square().sum(1) for part in pairs]
         near, far = torch.cat(found).quantile(torch.tensor([0.05, 0.95], dtype=torch.float64)).clamp_min(1e-6).tolist()
-        return information_theoretic_prior(graph.features, pairs, Bounds(near, far), self.slack), {}
+        return information_theoretic_prior(graph.features, pairs, Bounds(near, far), self.slack,
+                                           report=report), {}
 
 
 class SERAPH(PairMetric):
@@ -299,6 +305,12 @@ class SERAPH(PairMetric):
     steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 50
     """Projected-gradient steps on M, a partition."""
 
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        seen = min(images, self.partition) if self.partition else images
+        distances = width * min(seen * (seen + width), 2 * MOST_PAIRS * width)
+        step = 1e-10 * distances + 4e-10 * width**3
+        return super().expected_seconds(images, width, image_seconds) + self.steps * step
+
     def _graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> _Graph:
         """Each point with random others: what is unlabeled here is all pairs, not neighbors."""
         count = len(features)
@@ -306,22 +318,25 @@ class SERAPH(PairMetric):
         paired = (torch.arange(count)[:, None] + others) % count
         return _Graph(features, labels, paired, torch.ones(paired.shape, dtype=torch.float64))
 
-    def _metric(self, graph: _Graph, random: torch.Generator) -> tuple[Tensor, float, dict[str, float]]:
+    def _metric(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, float, Learnt]:
         pairs = graph.pairs(MOST_PAIRS, random)
         rows = torch.arange(len(graph.features)).repeat_interleave(self.n_neighbors)
         free = torch.stack([rows, graph.neighbors.flatten()], dim=1)
         free = free[torch.randperm(len(free), generator=random)[:MOST_PAIRS]]
         kinds = torch.cat([torch.ones(len(pairs.similar)), -torch.ones(len(pairs.dissimilar))]).double()
-        differences = [graph.features[one[:, 0]] - graph.features[one[:, 1]] for one in (torch.cat(pairs), free)]
         start = torch.eye(graph.features.shape[1], dtype=torch.float64)
-        metric = entropy_metric(start, differences[0], kinds, differences[1], self.threshold, self.weight_unlabeled,
-                                self.trace, self.steps)
+        metric = entropy_metric(start, graph.features, torch.cat(pairs), kinds, free, self.threshold,
+                                self.weight_unlabeled, self.trace, self.steps, report)
         return metric, 1.0, {"metric rank": float((torch.linalg.eigvalsh(metric) > 1e-6).sum())}
 
     def _loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
         """Eq. 1 on the batch: as many similar as dissimilar pairs, and unlabeled ones."""
         kinds = torch.cat([torch.ones_like(similar), -torch.ones_like(dissimilar)])
         return pair_entropy(torch.cat([similar, dissimilar]), kinds, edges, self.threshold, self.weight_unlabeled)
+
+
+def quiet(share: float) -> None:
+    """The share of a metric, where the network takes most of an epoch."""
 
 
 def heat_kernel(squared: Array) -> Array:
