@@ -87,13 +87,16 @@ def details(run: Run) -> None:
             st.code(run.error() or run.log_tail(), language=None)
     elif status.state in ("stopped", "interrupted"):
         st.warning(message, icon=":material/pause_circle:")
+    broken = run.broken_result() if status.state == "done" else None
+    if broken:
+        st.error(broken, icon=":material/error:")
     buttons = st.columns(4)
-    if status.state in ("failed", "stopped", "interrupted") and buttons[0].button(
+    if (broken or status.state in ("failed", "stopped", "interrupted")) and buttons[0].button(
             "Resume", icon=":material/play_arrow:", key=f"resume-{run.id}", width="stretch"):
         with told():
             jobs.resume(run)
             st.rerun()
-    if status.state == "done":
+    if status.state == "done" and not broken:
         buttons[0].page_link("pages/retrieval.py", label="Search in it", icon=":material/image_search:",
                              query_params={"run": run.id})
     with st.expander("Log", icon=":material/terminal:"):

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.running import spec, worked, write_digits
-from udml_core import runs, worker
+from tests.running import spec, until, worked, write_digits
+from udml_core import jobs, runs, worker
+from udml_core.analyses import list_analyses
 from udml_core.data import annotations, catalog
 from udml_core.data.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
@@ -330,9 +331,43 @@ def test_seen_classes_are_judged_by_the_training_half_and_pslr_by_both_represent
     assert (of_z.embeddings("initial") >= 0).all()  # z of the layer that training starts from
 
 
-def by_torchrun(run: Run) -> subprocess.CompletedProcess[str]:
+@pytest.mark.parametrize("error", [MemoryError("too little"), RuntimeError("anything")])
+def test_a_map_that_fails_takes_back_nothing_that_was_learnt(error: Exception, tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(worker.analyst, "keep", failing)
+    run = worked(tmp_path, method="pca", fields={"dimension": 8})
+    assert run.status().state == "done", run.status().message
+    assert len(Retrieval(run).search_item(0, 3)) == 3
+
+
+def test_of_many_images_no_map_is_made_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "MOST_ANALYSED", 1796)
+    assert list_analyses(worked(tmp_path, method="pca", fields={"dimension": 8})) == []
+    monkeypatch.setattr(worker, "MOST_ANALYSED", 1797)
+    kinds = {one.spec().kind for one in list_analyses(worked(tmp_path, method="frozen", fields={}))}
+    assert kinds == {"pca", "graph"}
+
+
+@pytest.mark.parametrize("name", ["embeddings.npy", "embeddings-initial.npy", "embedder.safetensors", "evaluation.json"])
+def test_a_result_that_was_damaged_is_made_anew(name: str, tmp_path: Path) -> None:
+    run = worked(tmp_path, fields={"epochs": 1, "dimension": 8})
+    before = run.embeddings("final").copy()
+    with pytest.raises(UserError, match="nothing to resume"):
+        jobs.resume(run)
+    (run.folder / name).write_bytes(b"")
+    assert name in (run.broken_result() or "")
+    jobs.resume(run)
+    until(run, "done")
+    assert run.broken_result() is None
+    np.testing.assert_array_equal(run.embeddings("final"), before)
+
+
+def by_torchrun(run: Run, *more: str) -> subprocess.CompletedProcess[str]:
     words = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "udml_core",
-             "work", str(run.folder))
+             "work", str(run.folder), *more)
     return subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
                           check=False)
 
@@ -341,7 +376,9 @@ def test_a_run_by_two_processes_learns_what_it_learns_by_one(tmp_path: Path) -> 
     fields = {"dimension": 8, "epochs": 2, "batch": 200}
     alone = worked(tmp_path, method="isif", fields=fields)
     shared = create(spec(method="isif", fields=fields), tmp_path)
-    done = by_torchrun(shared)
+    shared.request_stop()  # as it stands once it was started and stopped
+    shared.write_status(shared.stored_status().model_copy(update={"state": "stopped"}))
+    done = by_torchrun(shared, "--again")
     assert shared.status().state == "done", done.stderr
     for one, other in zip(alone.metrics()[0], shared.metrics()[0], strict=True):
         assert one.get("loss", 0.0) == pytest.approx(other.get("loss", 0.0), rel=1e-4)

@@ -127,16 +127,21 @@ def _pairs_of(data: Dataset, pairs_file: Path | None, given_pairs: bool) -> Pair
 
 
 @app.command()
-def work(run: RunName, root: Root = None) -> None:
+def work(run: RunName, again: Annotated[bool, typer.Option(
+        "--again", help="Also a run that was stopped, that failed, or whose worker died.")] = False,
+         root: Root = None) -> None:
     """Execute a run here, from where it stands to its end. `train` and the app call this.
 
-    With torchrun, PSLR, ISIF and NCE share every batch between several GPUs, those numbered from 0 on.
+    With torchrun, PSLR, ISIF and NCE share every batch between several GPUs, those numbered from 0 on: start the run,
+    stop it, and go on with `torchrun … -m udml_core work RUN --again`.
     """
     found = find_run(run, _root(root))
     with together(found.spec().device) as helping:
         if helping:
             worker.assist(found, helping)
             return
+        if again and found.status().state not in LIVE_STATES:
+            found.clear_failure()
         status = worker.work(found)
     said = " ".join(part for part in (f"{found.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
     if status.state != "done":

@@ -286,7 +286,8 @@ def _as_png(name: str, content: bytes) -> bytes:
 
 
 def resume(task: Run | Analysis) -> None:
-    """Go on with a run behind its last finished epoch, or compute an analysis again.
+    """Go on with a run behind its last finished epoch, or compute an analysis again. Of a run that is done, results
+    that cannot be read are made anew.
 
     Raises:
         UserError: it is done, a worker is at it, or its method is not known any more.
@@ -294,7 +295,7 @@ def resume(task: Run | Analysis) -> None:
     if isinstance(task, Run):
         task.spec().build_method()
     state = task.status().state
-    if state == "done":
+    if state == "done" and not (isinstance(task, Run) and task.broken_result()):
         raise UserError(f"{task.id} is done; there is nothing to resume.")
     if state in LIVE_STATES:
         raise UserError(f"{task.id} is {state} already.")
@@ -342,12 +343,20 @@ def place(run: Run, root: Path) -> int:
     ahead = 0
     for other in list_runs(root):
         status = other.stored_status()
-        if other.id == run.id or status.state not in LIVE_STATES or other.spec().device != device:
+        if other.id == run.id or status.state not in LIVE_STATES or _device_of(other) != device:
             continue
         earlier = status.state == "running" or (status.ticket, other.id) < (mine.ticket, run.id)
         if earlier and other.status().state in LIVE_STATES:
             ahead += 1
     return ahead
+
+
+def _device_of(run: Run) -> str | None:
+    """None where the run was removed meanwhile."""
+    try:
+        return run.spec().device
+    except UserError:
+        return None
 
 
 def device_lock(device: str) -> FileLock:

@@ -395,6 +395,16 @@ class Run(Task):
         is_one = isinstance(found, dict) and all(isinstance(row, dict) for row in found.values())
         return found if is_one else None
 
+    def broken_result(self) -> str | None:
+        """What cannot be read of the results of a run that is done; None where all is there."""
+        try:
+            for which in ("initial", "final"):
+                self.embeddings(which)
+                self.is_normalized(which)
+        except UserError as error:
+            return str(error)
+        return None if self.evaluation() is not None else f"{self.folder / 'evaluation.json'} could not be read."
+
     def write_evaluation(self, evaluation: Mapping[str, Mapping[str, float]]) -> None:
         replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
 

@@ -48,6 +48,8 @@ JUDGED = 1000
 """Of the sample, how many the curves are computed from; and of the training half, how many are kept beside it."""
 TRIPLETS_KEPT = 2000
 GRAPH_NEIGHBORS = 50
+MOST_ANALYSED = 20_000
+"""Images of which a map and a graph are made without being asked for: two minutes of one core."""
 KNN, VOTING = 200, 5000
 """Training images that vote on a test image's class; for the curves, among how many they are found."""
 log = logging.getLogger("udml")
@@ -138,7 +140,7 @@ class _Work:
         self.reporter.change(phase="evaluation", share=0.0)
         evaluate_run(self.run, loaded, self.reporter.share)
         if analyse:
-            self._analyse(len(loaded.split.train))
+            self._analyse(len(loaded.dataset), len(loaded.split.train))
 
     def _train(self, loaded: Loaded) -> Embedder:
         data = _training_data(self.run, loaded, self.reporter.share)
@@ -241,13 +243,20 @@ class _Work:
         write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
 
-    def _analyse(self, trained: int) -> None:
-        """What is cheap and always wanted: the principal plane of all images, and the graph of the training half."""
+    def _analyse(self, images: int, trained: int) -> None:
+        """What is cheap and always wanted: the principal plane of all images, and the graph of the training half.
+
+        Both grow with the square of the images, and the run cannot be searched meanwhile: of many images they wait
+        until somebody asks for them. Nothing that goes wrong here takes back what was learnt.
+        """
+        if images > MOST_ANALYSED:
+            log.info("no map or graph of so many images unless asked for")
+            return
         k = getattr(self.method, "n_neighbors", min(GRAPH_NEIGHBORS, trained - 1))
         for kind, given in (("pca", {}), ("graph", {"scope": "train", "n_neighbors": k})):
             try:
                 analyst.keep(self.run, plan_analysis(kind=kind, **given), self.reporter.share)
-            except UserError as error:
+            except Exception as error:
                 log.info("no %s: %s", kind, error)
 
 

@@ -21,6 +21,7 @@ from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import annotations
+from udml_core.data.journal import journal_path
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
 from udml_core.runs import Run
@@ -45,7 +46,7 @@ def frozen(places: Path) -> Run:
 
 @pytest.fixture(autouse=True)
 def nothing_given(run: Run) -> None:
-    annotations.annotations_path(run.dataset()).unlink(missing_ok=True)
+    journal_path(run.dataset(), "labels").unlink(missing_ok=True)
 
 
 def figures(test: AppTest) -> dict[str, str]:

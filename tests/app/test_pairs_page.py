@@ -14,6 +14,7 @@ from streamlit.testing.v1 import AppTest
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core import jobs
+from udml_core.data.journal import journal_path
 from udml_core.data.pairs import GivenPairs
 from udml_core.data.splits import make_split
 from udml_core.explanations import Pairs
@@ -32,9 +33,9 @@ def run(places: Path) -> Run:
 def given(run: Run) -> Iterator[GivenPairs]:
     """No pairs were given yet, and none stay."""
     found = GivenPairs(run.dataset())
-    found.path.unlink(missing_ok=True)
+    journal_path(found.dataset, "pairs").unlink(missing_ok=True)
     yield found
-    found.path.unlink(missing_ok=True)
+    journal_path(found.dataset, "pairs").unlink(missing_ok=True)
 
 
 def record_of(run: Run, epoch: int) -> Pairs:
@@ -95,7 +96,7 @@ def test_pairs_from_labels_do_not_contradict_and_given_ones_may(run: Run, places
         found.give(int(first), int(second), same)
     pairs = found.read()
     own = worked(places / "given", method="nml", fields={"dimension": 4, "epochs": 1}, pairs=pairs)
-    found.path.unlink()
+    journal_path(found.dataset, "pairs").unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_RUNS", str(places / "given"))
         text = texts(opened("pairs", run=own.id, by="contradictory"))

@@ -10,8 +10,9 @@ from threading import Thread
 import pytest
 
 from udml_core.data import catalog
-from udml_core.data.annotations import annotations_path, by_position, classes, give, given, undo
+from udml_core.data.annotations import by_position, classes, give, given, undo
 from udml_core.data.dataset import Dataset
+from udml_core.data.journal import journal_path
 from udml_core.errors import UserError
 
 
@@ -36,7 +37,7 @@ def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits:
     assert undo(digits) == [3, 5]
     assert undo(digits) == []
     assert given(digits) == {}
-    assert len(annotations_path(digits).read_bytes().splitlines()) == 6  # nothing given is ever lost
+    assert len(journal_path(digits, "labels").read_bytes().splitlines()) == 6  # nothing given is ever lost
 
 
 def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Dataset) -> None:
@@ -68,17 +69,17 @@ def test_a_class_is_spelled_as_it_stands_or_as_the_data_set_has_it(digits: Datas
 def test_a_class_needs_a_name(digits: Dataset, name: str) -> None:
     with pytest.raises(UserError, match="A class needs a name of 1 to 100 letters"):
         give(digits, [1], name)
-    assert not annotations_path(digits).exists()
+    assert not journal_path(digits, "labels").exists()
 
 
 def test_giving_to_no_image_is_no_act(digits: Dataset) -> None:
     give(digits, [], "nothing")
-    assert not annotations_path(digits).exists()
+    assert not journal_path(digits, "labels").exists()
 
 
 def test_broken_and_foreign_lines_are_passed_over_and_a_cut_line_spoils_no_later_one(digits: Dataset) -> None:
     give(digits, [1], "one")
-    path = annotations_path(digits)
+    path = journal_path(digits, "labels")
     whole = path.read_bytes()
     foreign = [{"images": "image 1", "class": "x"}, {"images": [1], "class": "x"}, {"images": ["gone"], "class": "x"},
                {"images": ["image 1"]}, ["list"], 3, {"undo": False}]
@@ -103,5 +104,5 @@ def test_a_cache_that_cannot_be_written_is_said(digits: Dataset, tmp_path: Path,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "file"))
-    with pytest.raises(UserError, match="The label could not be kept"):
+    with pytest.raises(UserError, match="What you gave could not be kept"):
         give(digits, [1], "one")

@@ -57,8 +57,8 @@ def test_a_second_opening_decodes_only_what_changed(tmp_path: Path, monkeypatch:
     assert [one.file for one in catalog.load(str(folder)).skipped] == ["class 1/cut.png"]
     Image.effect_noise((30, 30), 50).save(cut)
     decoded: list[str] = []
-    opening = Image.open
-    monkeypatch.setattr(folders.Image, "open", lambda file: decoded.append(Path(file.name).name) or opening(file))
+    opening = folders.open_image
+    monkeypatch.setattr(folders, "open_image", lambda file: decoded.append(Path(file.name).name) or opening(file))
     dataset = catalog.load(str(folder))
     assert decoded == ["cut.png"]
     assert (len(dataset), dataset.skipped) == (31, ())

@@ -76,3 +76,17 @@ def test_values_that_are_not_finite_are_not_kept(fresh: tuple[Any, Encoder]) -> 
     with pytest.raises(UserError, match="not finite"):
         features_of(dataset, encoder)
     assert not features_path(dataset, encoder.spec).exists()
+
+
+def test_what_a_lost_partial_file_had_counts_for_nothing(fresh: tuple[Any, Encoder]) -> None:
+    """A person deletes it where the disk is full; how far it was stands in a file of its own."""
+    dataset, encoder = fresh
+    partial = features_path(dataset, encoder.spec).with_suffix(".part")
+    for most in (20 * BLOCK, 2 * BLOCK):
+        partial.unlink(missing_ok=True)
+        with pytest.raises(KeyboardInterrupt):
+            features_of(dataset, Counted(encoder, most))  # type: ignore[arg-type]
+    whole = Counted(encoder)
+    found = np.array(features_of(dataset, whole))  # type: ignore[arg-type]
+    assert whole.seen == len(dataset)
+    assert np.abs(found).max(axis=1).min() > 0

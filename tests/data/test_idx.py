@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from udml_core.data.sources.idx import FashionMNIST, read_idx
 from udml_core.errors import UserError
 
 DIGITS = load_digits().images.astype(np.uint8)
+CLOTHES = np.stack([np.asarray(one)[..., 0] for one in islice(iter(catalog.load("fashion-mini").images), 20)])
 
 
 def idx(values: np.ndarray) -> bytes:
@@ -64,7 +66,7 @@ def test_the_files_are_looked_for_below_udml_data_and_their_absence_says_so(
         assert "were looked for in" in str(FashionMNIST().missing())
         with pytest.raises(UserError, match="apt install dataset-fashion-mnist"):
             catalog.load("fashion-mnist")
-        for kind, values in (("images-idx3", DIGITS[:count]), ("labels-idx1", np.arange(count, dtype=np.uint8) % 10)):
+        for kind, values in (("images-idx3", CLOTHES[:count]), ("labels-idx1", np.arange(count, dtype=np.uint8) % 10)):
             (place / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
     dataset = catalog.load("fashion-mnist")
     assert dataset.labels is not None
@@ -78,7 +80,7 @@ def test_the_digits_of_the_test_half_alone_have_no_official_halves(tmp_path: Pat
     for name in ("mnist", "mnist-t10k"):
         assert f"looked for in {name}/" in str(catalog.find(name).missing())
         (tmp_path / name).mkdir()
-        for kind, values in (("images-idx3", DIGITS[:20]), ("labels-idx1", np.arange(20, dtype=np.uint8) % 10)):
+        for kind, values in (("images-idx3", CLOTHES[:20]), ("labels-idx1", np.arange(20, dtype=np.uint8) % 10)):
             (tmp_path / name / f"t10k-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
     assert catalog.find("mnist").missing()
     dataset = catalog.load("mnist-t10k")
@@ -95,3 +97,16 @@ def test_there_are_ten_thousand_digits() -> None:
     dataset = catalog.load("mnist-t10k")
     assert dataset.labels is not None
     assert np.bincount(dataset.labels).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
+
+
+@pytest.mark.parametrize(("images", "labels"), [
+    (np.zeros((10, 28, 28)), np.zeros(6)), (np.zeros((10, 20, 28)), np.zeros(10)), (np.zeros((10, 28)), np.zeros(10)),
+    (np.zeros((10, 28, 28)), np.full(10, 12)), (np.zeros((10, 28, 28)), np.zeros((10, 1)))])
+def test_files_that_do_not_belong_together_are_refused(
+        images: np.ndarray, labels: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_DATA", str(tmp_path))
+    (tmp_path / "mnist-t10k").mkdir()
+    for kind, values in (("images-idx3", images), ("labels-idx1", labels)):
+        (tmp_path / "mnist-t10k" / f"t10k-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values.astype(np.uint8))))
+    with pytest.raises(UserError, match=r"must be images of 28×28 pixels and as many labels of 0 to 9, got arrays of"):
+        catalog.load("mnist-t10k")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -115,3 +118,45 @@ def test_a_forgotten_folder_keeps_its_images_and_a_vanished_one_leaves_the_list(
     assert (folders[0] / "1.png").exists()
     folders[1].rename(tmp_path / "elsewhere")
     assert catalog.remembered_folders() == [folders[2].resolve()]
+
+
+def test_an_import_that_was_killed_can_be_found_or_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "rename", killed)
+        with pytest.raises(KeyboardInterrupt):
+            catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
+    with monkeypatch.context() as patched:
+        patched.setattr(catalog, "remember", killed)
+        with pytest.raises(KeyboardInterrupt):
+            catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
+    folder = catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
+    assert catalog.remembered_folders() == [folder.resolve()]
+
+
+def test_a_folder_that_may_not_be_looked_at_is_passed_over(cache: Path, tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Python 3.13 Path.is_dir raises PermissionError, and what a dead network disk answers."""
+    catalog.remember(tmp_path)
+    usual = os.stat
+
+    def refused(path: Any, *given: Any, **named: Any) -> os.stat_result:
+        if str(path) == str(tmp_path):
+            raise PermissionError(13, "Permission denied")
+        return usual(path, *given, **named)
+
+    monkeypatch.setattr(os, "stat", refused)
+    assert catalog.remembered_folders() == []
+    assert len(catalog.load("digits")) == 1797
+    monkeypatch.undo()
+
+
+def test_two_programs_that_remember_folders_lose_none(cache: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / str(number) for number in range(24)]
+    for folder in folders:
+        folder.mkdir()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(catalog.remember, folders))
+    assert set(catalog.remembered_folders()) == {folder.resolve() for folder in folders}

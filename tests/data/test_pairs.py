@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from udml_core.data import catalog
+from udml_core.data.journal import journal_path
 from udml_core.data.pairs import GivenPairs, PairSet, pairs_file, parse_pairs, read_pairs
 from udml_core.errors import UserError
 
@@ -34,7 +35,7 @@ def test_answers_are_kept_and_the_last_is_taken_back(given: GivenPairs) -> None:
     assert given.undo() == (3, 17, True)
     assert given.undo() is None
     assert told(given) == []
-    assert given.path.read_bytes().count(b"\n") == 4, "only ever appended to"
+    assert journal_path(given.dataset, "pairs").read_bytes().count(b"\n") == 4, "only ever appended to"
 
 
 def test_an_answer_that_is_given_again_counts_as_last_and_its_undo_brings_the_first_back(given: GivenPairs) -> None:
@@ -59,7 +60,7 @@ def test_what_is_known_is_left_out_either_way_round_unless_it_is_of_the_other_ki
     b'{"first": 5, "sec', b"\xff\xfe", b'["a"]', b'{"first": 1, "second": "x", "same": 1}'])
 def test_a_line_that_was_cut_spoils_no_other(given: GivenPairs, cut: bytes) -> None:
     given.give(3, 17, True)
-    with given.path.open("ab") as file:
+    with journal_path(given.dataset, "pairs").open("ab") as file:
         file.write(cut)
     assert told(given) == [(3, 17, True)]
     given.give(4, 5, False)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from udml_core.data import catalog
 from udml_core.data.dataset import read_given_image, read_image
@@ -68,6 +70,35 @@ def test_every_orientation_of_a_camera_is_turned_back(orientation: int, tmp_path
     exif[0x0112] = orientation
     stored.save(tmp_path / "a.png", exif=exif)
     np.testing.assert_array_equal(np.asarray(read_image(tmp_path / "a.png")), COLORED)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's, about the block
+def test_a_camera_s_broken_exif_turns_nothing_and_ends_nothing(tmp_path: Path) -> None:
+    """Of each byte of the block, with Pillow's own turning several dozens of these raise what is no OSError."""
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010F], exif[0x829A] = 6, "Maker", 0.01
+    Image.fromarray(COLORED).save(tmp_path / "a.jpg", exif=exif)
+    whole = (tmp_path / "a.jpg").read_bytes()
+    start = whole.index(b"Exif")
+    for place in range(start, start + len(exif.tobytes())):
+        broken = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:]
+        assert read_given_image(io.BytesIO(broken), "mine").size in ((16, 12), (12, 16))
+
+
+@pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", b"DDS " + bytes(124)])
+def test_an_image_of_another_format_is_none_whatever_its_ending(content: bytes, tmp_path: Path,
+                                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostScript would be run by whatever program the machine has for it."""
+    monkeypatch.setattr(EpsImagePlugin, "gs_binary", "gs")
+    monkeypatch.setattr(subprocess, "check_call", lambda *_args, **_rest: pytest.fail("a program was started"))
+    for name in ("x.jpg", "y.png"):
+        (tmp_path / name).write_bytes(content)
+        Image.fromarray(COLORED).save(tmp_path / f"good-{name}")
+    with pytest.raises(UserError, match="mine must be an image, and is none of a known kind"):
+        read_given_image(tmp_path / "x.jpg", "mine")
+    dataset = catalog.load(str(tmp_path))
+    assert len(dataset) == 2
+    assert {(one.file, one.reason) for one in dataset.skipped} == {("x.jpg", "not an image"), ("y.png", "not an image")}
 
 
 @pytest.mark.parametrize("kind", ["alpha", "palette"])

@@ -1,23 +1,19 @@
 """Labels that people give: which class an image of a data set is in, by the image's name.
 
-One line an act, appended beside the data set's cache, so that nothing given is ever lost: {"images": […], "class": …}
-gives labels, {"undo": true} takes the last act that still stands back. A line that was cut short is passed over.
+A line of the journal is an act: {"images": […], "class": …} gives labels, {"undo": true} takes the last act that still
+stands back.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
 from udml_core.data.dataset import Dataset
-from udml_core.data.places import dataset_cache
+from udml_core.data.journal import append_to_journal, read_journal
 from udml_core.errors import UserError
 
+KIND = "labels"
 LONGEST_CLASS = 100
 """Letters of a class's name."""
 
@@ -39,7 +35,7 @@ def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
     kept = spelled.get(cleaned.casefold(), cleaned)
     chosen = [dataset.names[index] for index in images]
     if chosen:
-        _append(dataset, {"images": chosen, "class": kept})
+        append_to_journal(dataset, KIND, {"images": chosen, "class": kept})
     return kept
 
 
@@ -52,7 +48,7 @@ def undo(dataset: Dataset) -> list[int]:
     acts = _standing(dataset)
     if not acts:
         return []
-    _append(dataset, {"undo": True})
+    append_to_journal(dataset, KIND, {"undo": True})
     return list(by_position(dataset, dict.fromkeys(acts[-1]["images"], "")))
 
 
@@ -74,11 +70,6 @@ def by_position(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
     return {place[image]: label for image, label in labels.items() if image in place}
 
 
-def annotations_path(dataset: Dataset) -> Path:
-    """Where the acts are kept."""
-    return dataset_cache(dataset.fingerprint) / "labels.jsonl"
-
-
 def _standing(dataset: Dataset) -> list[dict[str, Any]]:
     """The acts that were not taken back, in order."""
     standing: list[dict[str, Any]] = []
@@ -92,40 +83,10 @@ def _standing(dataset: Dataset) -> list[dict[str, Any]]:
 
 def _acts(dataset: Dataset) -> list[dict[str, Any]]:
     """All that was done, in order."""
-    try:
-        lines = annotations_path(dataset).read_bytes().splitlines()
-    except OSError:
-        return []
-    return [act for act in map(_read, lines) if act is not None]
+    return [row for row in read_journal(dataset, KIND) if _gives(row) or row.get("undo") is True]
 
 
-def _read(line: bytes) -> dict[str, Any] | None:
-    """An act, or None for a line that is none."""
-    try:
-        act = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(act, dict):
-        return None
-    images = act.get("images")
-    gives = (isinstance(images, list) and all(isinstance(one, str) for one in images)
-             and isinstance(act.get("class"), str))
-    return act if gives or act.get("undo") is True else None
-
-
-def _append(dataset: Dataset, act: Mapping[str, Any]) -> None:
-    """Add one line in one write; two windows that label at once wait for each other."""
-    path = annotations_path(dataset)
-    line = json.dumps(act, ensure_ascii=False).encode() + b"\n"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with FileLock(path.with_suffix(".lock")), path.open("a+b") as file:
-            if file.tell():
-                file.seek(-1, os.SEEK_END)
-                line = line if file.read(1) == b"\n" else b"\n" + line  # a writer was killed within its line
-            file.write(line)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError as error:
-        raise UserError(f"The label could not be kept in {path}: {error}. Free some space, or name another folder "
-                        "with UDML_CACHE.") from error
+def _gives(row: Mapping[str, Any]) -> bool:
+    images = row.get("images")
+    return (isinstance(images, list) and all(isinstance(one, str) for one in images)
+            and isinstance(row.get("class"), str))

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from filelock import FileLock
+
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.places import cache_folder, data_folder, existing_path
+from udml_core.data.places import data_folder, existing_path, given_folder
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.fashion_mnist import FashionMini
@@ -44,9 +47,9 @@ def sources() -> list[Source]:
     known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), MNIST(), MNISTTest(), Birds(), Cifar10()]
     names = {source.name for source in known}
     base = data_folder()
-    if base is not None and base.is_dir():
+    if base is not None and os.path.isdir(base):
         for path in sorted(base.iterdir()):
-            if path.is_dir() and path.name not in names and not path.name.startswith("."):
+            if os.path.isdir(path) and path.name not in names and not path.name.startswith("."):
                 source = Folder(path, path.name)
                 if source.missing() is None:
                     known.append(source)
@@ -65,7 +68,7 @@ def find(name: str) -> Source:
         if source.name == name:
             return source
     path = existing_path(name)
-    if path is not None and path.is_dir():
+    if path is not None and os.path.isdir(path):
         return Folder(path)
     if path is not None:
         raise UserError(f"A data set must be a folder of images, and {path} is a file. Expected: {LAYOUT}.")
@@ -84,19 +87,17 @@ def load(name: str, report: Report = lambda _share, _what: None) -> Dataset:
 
 def remembered_folders() -> list[Path]:
     """Folders that `remember` was told of and that still exist."""
-    return [path for path in _told_of() if path.is_dir()]
+    return [path for path in _told_of() if os.path.isdir(path)]  # Path.is_dir raises on a disk that went away
 
 
 def remember(folder: Path) -> None:
     """List a folder of images among the data sets from now on."""
     path = folder.expanduser().resolve()
-    known = _told_of()
-    if path not in known:
-        _keep([*known, path])
+    _keep(lambda known: known if path in known else [*known, path])
 
 
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
-    """Keep images that came one by one as a folder below the cache, and remember it.
+    """Keep images that came one by one as a folder among what was given, and remember it.
 
     Args:
         name: what to call the folder.
@@ -109,7 +110,7 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     plain = re.sub(r"[^\w .-]", "", name).strip(" .")
     if not plain or len(plain) > LONGEST_NAME:
         raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
-    folder = cache_folder() / "imports" / plain
+    folder = given_folder() / "imports" / plain
     if folder.exists():
         raise UserError(f"There is an imported data set '{plain}' already. Choose another name.")
     aside = folder.with_name(f".{plain}.part")
@@ -117,13 +118,13 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     try:
         if not sum(_write_image(aside, path, content) for path, content in files):
             raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
+        remember(folder)  # first: one that is not there is not listed, and one that is not listed cannot be found
         _below_all(aside).rename(folder)
     except OSError as error:
         raise UserError(f"The images could not be kept in {folder}: {error}. Give them shorter names, or free some "
                         "space, or name another folder with UDML_CACHE.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    remember(folder)
     return folder
 
 
@@ -150,17 +151,20 @@ def _below_all(root: Path) -> Path:
 def forget(folder: Path) -> None:
     """Take a folder off the list; its images stay where they are."""
     path = folder.expanduser().resolve()
-    _keep([one for one in _told_of() if one != path])
+    _keep(lambda known: [one for one in known if one != path])
 
 
 def _told_of() -> list[Path]:
     """Also those that do not exist now: a disk that is unplugged comes back."""
     try:
-        return [Path(text) for text in json.loads((cache_folder() / "folders.json").read_text(encoding="utf-8"))]
+        return [Path(text) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError):
         return []
 
 
-def _keep(folders: list[Path]) -> None:
-    cache_folder().mkdir(parents=True, exist_ok=True)
-    replace_text(cache_folder() / "folders.json", json.dumps([str(one) for one in folders]))
+def _keep(change: Callable[[list[Path]], list[Path]]) -> None:
+    """Change the list; two programs that change it wait for each other."""
+    path = given_folder() / "folders.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        replace_text(path, json.dumps([str(one) for one in change(_told_of())]))

@@ -9,13 +9,18 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
 from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
-UNREADABLE = (OSError, ValueError, SyntaxError, Image.DecompressionBombError)
-"""What reading an image can raise."""
+FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+"""What is read, whatever a file's ending says. Pillow knows others, and hands PostScript to a program that runs it."""
+ORIENTATION = 0x0112
+TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+         5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+         8: Image.Transpose.ROTATE_90}
+"""What turns an image upright, by EXIF's orientation."""
 Report = Callable[[float, str], None]
 """Called with the share that is done, 0 to 1, and what is being done."""
 
@@ -55,7 +60,7 @@ class FileImages:
         path = self.root / self.files[index]
         try:
             return read_image(path)
-        except UNREADABLE as error:
+        except Exception as error:  # a broken image can raise anything
             raise UserError(f"The image {path} could be read when the data set was opened and cannot be read now "
                             f"({error}). Bring it back, or open the data set again without it.") from error
 
@@ -70,14 +75,15 @@ def read_given_image(source: Any, name: str) -> Image.Image:
         return read_image(source)
     except UnidentifiedImageError as error:
         raise UserError(f"{name} must be an image, and is none of a known kind. Save it as JPEG or PNG.") from error
-    except UNREADABLE as error:
+    except Exception as error:  # a broken image can raise anything
         raise UserError(f"{name} must be an image, and could not be read: {error}") from error
 
 
 def read_image(source: Any) -> Image.Image:
     """An image as people see it: turned as its EXIF says, transparency on white, RGB."""
-    with Image.open(source) as image:
-        turned = ImageOps.exif_transpose(image)
+    with open_image(source) as image:
+        turn = TURNS.get(_orientation(image))
+        turned = image if turn is None else image.transpose(turn)
         if turned.mode[0] in "IF":
             return _eight_bits(turned).convert("RGB")
         if turned.mode in ("RGBA", "LA", "PA") or "transparency" in turned.info:
@@ -85,6 +91,19 @@ def read_image(source: Any) -> Image.Image:
             paper = Image.new("RGBA", layered.size, "white")
             return Image.alpha_composite(paper, layered).convert("RGB")
         return turned.convert("RGB")
+
+
+def open_image(source: Any) -> Image.Image:
+    """An image of a known format, not yet decoded."""
+    return Image.open(source, formats=FORMATS)
+
+
+def _orientation(image: Image.Image) -> Any:
+    """EXIF's orientation; 1, upright, where EXIF is broken, as it often is."""
+    try:
+        return image.getexif().get(ORIENTATION, 1)
+    except Exception:  # whatever a broken block makes of its reader
+        return 1
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:

@@ -146,6 +146,8 @@ def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
           compute: Callable[[int, int], Array]) -> Iterator[float]:
     partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     done = _blocks_done(partial, progress, shape, dtype)
+    if not done:
+        progress.unlink(missing_ok=True)  # of a partial file that is gone
     array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
     _reserve(partial)
     for start in range(done, shape[0], BLOCK):

@@ -1,17 +1,14 @@
 """Pairs of images that a person gave, or a file names: the same, or different.
 
-Given pairs lie beside the data set's cache, one JSON object a line, only ever appended to: an answer, or `undo`, which
-takes back the last answer that still stands. A line that cannot be read, such as one that was cut, is left out.
+A line of the journal of given pairs is an answer about two images, by name, or `undo`, which takes back the last answer
+that still stands.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-import os
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +16,15 @@ from typing import Any
 import numpy as np
 
 from udml_core.data.dataset import Dataset
-from udml_core.data.places import dataset_cache
+from udml_core.data.journal import append_to_journal, read_journal
 from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
 MOST_PAIRS = 500_000
 """Drawn from labels, as many as NML's paper samples."""
+KIND = "pairs"
+GONE = -1
+"""The position of an image that the data set does not have now."""
 COLUMNS = ("first", "second", "same")
 UNREADABLE = "It must be a CSV file in UTF-8."
 WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "different": False}
@@ -72,10 +72,6 @@ class GivenPairs:
 
     dataset: Dataset
 
-    @property
-    def path(self) -> Path:
-        return dataset_cache(self.dataset.fingerprint) / "pairs.jsonl"
-
     def give(self, first: int, second: int, same: bool) -> None:
         """Keep an answer. A pair that is given again is what it was given as last.
 
@@ -85,57 +81,35 @@ class GivenPairs:
         count = len(self.dataset)
         if first == second or not (0 <= first < count and 0 <= second < count):
             raise UserError(f"A pair is two different images, numbered 0 to {count - 1}; got {first} and {second}.")
-        self._append({"first": first, "second": second, "same": same, "time": time.time()})
+        names = self.dataset.names
+        append_to_journal(self.dataset, KIND, {"first": names[first], "second": names[second], "same": same,
+                                               "time": time.time()})
 
     def undo(self) -> tuple[int, int, bool] | None:
-        """Take back the last answer that still stands, and tell it; None where none is left."""
+        """Take back the last answer that still stands, and tell it; None where none is left, or its images are gone."""
         standing = self._standing()
-        if standing:
-            self._append({"undo": True, "time": time.time()})
-        return standing[-1] if standing else None
+        if not standing:
+            return None
+        append_to_journal(self.dataset, KIND, {"undo": True, "time": time.time()})
+        return standing[-1] if GONE not in standing[-1] else None
 
     def read(self) -> PairSet:
         """The answers that stand, each pair once, in the order of their first answer."""
-        latest = {(min(first, second), max(first, second)): same for first, second, same in self._standing()}
+        latest = {(min(first, second), max(first, second)): same for first, second, same in self._standing()
+                  if GONE not in (first, second)}
         return _pair_set([(*pair, same) for pair, same in latest.items()])
 
     def _standing(self) -> list[tuple[int, int, bool]]:
         found: list[tuple[int, int, bool]] = []
-        for row in self._lines():
+        place = {name: index for index, name in enumerate(self.dataset.names)}
+        for row in read_journal(self.dataset, KIND):
             if row.get("undo") is True:
                 del found[-1:]
                 continue
             first, second, same = (row.get(name) for name in COLUMNS)
-            if type(first) is int and type(second) is int and type(same) is bool:
-                found.append((first, second, same))
+            if type(first) is str and type(second) is str and type(same) is bool:
+                found.append((place.get(first, GONE), place.get(second, GONE), same))
         return found
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        try:
-            content = self.path.read_bytes()
-        except FileNotFoundError:
-            return
-        for line in content.splitlines():
-            try:
-                row = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(row, dict):
-                yield row
-
-    def _append(self, row: dict[str, Any]) -> None:
-        line = json.dumps(row) + "\n"
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a+b") as file:
-                if file.tell() and not self.path.read_bytes().endswith(b"\n"):
-                    line = "\n" + line  # a writer was killed within its line
-                file.write(line.encode())
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise UserError(f"The answer could not be kept in {self.path}: {error}. Free some space, or name another "
-                            "folder with UDML_CACHE.") from error
 
 
 def read_pairs(path: Path, dataset: Dataset) -> PairSet:

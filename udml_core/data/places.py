@@ -15,6 +15,12 @@ def cache_folder() -> Path:
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_cache_dir("udml-explorer", appauthor=False))
 
 
+def given_folder() -> Path:
+    """What people gave and nothing can compute anew: labels, pairs, imported images, the list of folders. UDML_CACHE,
+    or the user's data folder."""
+    return Path(os.environ.get("UDML_CACHE") or platformdirs.user_data_dir("udml-explorer", appauthor=False))
+
+
 def dataset_cache(fingerprint: str) -> Path:
     """Where what was computed from a data set's images lies."""
     return cache_folder() / "features" / fingerprint[:24]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,23 +27,25 @@ def replace_bytes(path: Path, content: bytes) -> None:
     Raises:
         FileNotFoundError: its folder is not there. It is never made here: what somebody removed stays removed.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
+    several = f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"  # may write the same file
+    _replace(path, path.with_name(several), lambda file: file.write(content))
+
+
+def replace_array(path: Path, array: Array) -> None:
+    """Write an array aside, then put it in place."""
+    _replace(path, path.with_suffix(".part"), lambda file: np.save(file, array, allow_pickle=False))
+
+
+def _replace(path: Path, aside: Path, write: Callable[[BinaryIO], object]) -> None:
+    """Have a file written aside, wait until it is on the disk, then put it in place."""
     try:
         with aside.open("wb") as file:
-            file.write(content)
+            write(file)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
-
-
-def replace_array(path: Path, array: Array) -> None:
-    """Write an array aside, then put it in place."""
-    aside = path.with_suffix(".part")
-    with aside.open("wb") as file:
-        np.save(file, array, allow_pickle=False)
-    aside.replace(path)
 
 
 def read_array(path: Path, mapped: bool = False) -> Array:
@@ -62,10 +64,7 @@ def read_array(path: Path, mapped: bool = False) -> Array:
 
 def replace_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     """Write several arrays aside, then put them in place as one file."""
-    aside = path.with_suffix(".part")
-    with aside.open("wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    aside.replace(path)
+    _replace(path, path.with_suffix(".part"), lambda file: np.savez(file, allow_pickle=False, **arrays))
 
 
 def read_arrays(path: Path) -> dict[str, Array]:

@@ -1,7 +1,7 @@
 """One batch on several processes: each encodes a part, all see the whole batch's embeddings.
 
-Started by `torchrun --nproc-per-node N -m udml_core work RUN`; without a process group there is one process, and
-nothing here does anything.
+Started by `torchrun --nproc-per-node N -m udml_core work RUN --again`; without a process group there is one process,
+and nothing here does anything.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PIL import Image
 
-from udml_core.data.dataset import Dataset, FileImages, Report, Skipped
+from udml_core.data.dataset import Dataset, FileImages, Report, Skipped, open_image
 from udml_core.data.places import cache_folder
 from udml_core.data.sources.listing import ENDINGS, is_text, listed
 from udml_core.data.sources.source import Source
@@ -47,7 +46,7 @@ class Folder(Source):
     # Looked for when asked: a folder can be large, and most of its kind are only named.
     @property
     def images(self) -> int | None:  # type: ignore[override]
-        return len(self._files) if self.path.is_dir() else None
+        return len(self._files) if os.path.isdir(self.path) else None
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]
@@ -55,7 +54,7 @@ class Folder(Source):
         return len(groups) if len(groups) > 1 else None
 
     def missing(self) -> str | None:
-        if not self.path.is_dir():
+        if not os.path.isdir(self.path):  # Path.is_dir raises where a folder on the way may not be entered
             return f"The folder {self.path} does not exist. Expected: {LAYOUT}."
         if not is_text(str(self.path)):
             return f"The name of the folder {_printable(str(self.path))} is no valid Unicode text. Rename it."
@@ -134,7 +133,7 @@ def _look(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
         with path.open("rb") as file:
             entry["digest"] = hashlib.file_digest(file, "sha256").hexdigest()
             file.seek(0)
-            with Image.open(file) as image:
+            with open_image(file) as image:
                 entry |= {"size": list(image.size), "gray": image.mode in ("1", "L", "I;16")}
                 image.draft("RGB", (64, 64))
                 image.load()

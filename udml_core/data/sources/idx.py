@@ -18,6 +18,7 @@ from udml_core.errors import UserError
 
 Array = np.ndarray[Any, Any]
 CLOTHES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+SIDE = 28
 KINDS = ("images-idx3", "labels-idx1")
 
 
@@ -45,11 +46,20 @@ class IdxFiles(Source):
             raise UserError(str(self.missing()))
         read = []
         for position, part in enumerate(self.parts):
-            read.append([read_idx(folder / f"{part}-{kind}-ubyte.gz") for kind in KINDS])
+            read.append(self._read(folder, part))
             report((position + 1) / len(self.parts), self.title)
         pixels, labels = (np.concatenate(one) for one in zip(*read, strict=True))
         is_test = np.repeat([False, True], [len(part) for _, part in read]) if len(read) == 2 else None
         return gray_dataset(self, pixels, labels.astype(np.int64), is_test, self.class_names)
+
+    def _read(self, folder: Path, part: str) -> tuple[Array, Array]:
+        """Images (n, 28, 28) and labels (n,) of a part."""
+        pixels, labels = (read_idx(folder / f"{part}-{kind}-ubyte.gz") for kind in KINDS)
+        if pixels.shape[1:] != (SIDE, SIDE) or labels.shape != pixels.shape[:1] or labels.max(initial=0) > 9:
+            raise UserError(f"{self.title}'s files of '{part}' in {folder} must be images of {SIDE}×{SIDE} pixels and "
+                            f"as many labels of 0 to 9, got arrays of {pixels.shape} and {labels.shape} with labels up "
+                            f"to {labels.max(initial=0)}. They do not belong together: fetch them again.")
+        return pixels, labels
 
     def _folder(self) -> Path | None:
         base = data_folder()
