@@ -18,7 +18,7 @@ from pages.parts.ego import show_ego
 from pages.parts.figures import lines, table_behind
 from pages.parts.gallery import gallery, just_picked, mark_of, tile_of
 from pages.parts.labels import gamma_slider, given_now, graph_of_run
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.maps import UNITS, covering_map, distortion
 from pages.parts.scatter import Color, scatter
 from pages.parts.selection import selection
@@ -260,7 +260,7 @@ def reach_map(looked: Looked, share_of_it: Array, row: int) -> int | None:
 def explore(run_id: str, source: str, epoch: int) -> None:
     """Everything that follows γ or the image."""
     run = find_run(run_id, runs_folder())
-    looked = looked_at(run, opened_dataset(run.spec().dataset), source, epoch)
+    looked = looked_at(run, dataset_of(run), source, epoch)
     said = st.container()
     say_where_outside(said, looked, picked_in_address(looked.dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -283,6 +283,14 @@ def explore(run_id: str, source: str, epoch: int) -> None:
         st.rerun(scope="fragment")
 
 
+@told()
+def labeled_graph(run: Run) -> None:
+    """A finished run's graph with few labels, where there are any."""
+    source = chosen_source(run, dataset_of(run))
+    if source is not None:
+        explore(run.id, source, epoch_of(run) if source == "training" else 0)
+
+
 def epoch_of(run: Run) -> int:
     """The epoch whose graph is shown, kept in the address."""
     epochs = epochs_of(str(run.folder))
@@ -298,10 +306,9 @@ with told():
     run = chosen_run(unfinished=True)
     if run is not None:
         state = run.status().state
-        source = chosen_source(run, opened_dataset(run.spec().dataset)) if state == "done" else None
-        if source is not None:
-            explore(run.id, source, epoch_of(run) if source == "training" else 0)
-        elif state != "done":
+        if state == "done":
+            labeled_graph(run)
+        else:
             st.info(f"Graph, affinities and triplets need a finished run, and {run.id} is {state}. "
                     f"{ADVICE[state]} Below is what its embedding does meanwhile.", icon=":material/hourglass_top:")
         st.header("Does the embedding keep its directions?")

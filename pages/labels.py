@@ -16,7 +16,7 @@ from pages.parts.choosing import chosen_run, in_address, into_address
 from pages.parts.figures import table_behind
 from pages.parts.gallery import gallery_selection, tile_of
 from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
-from pages.parts.loading import opened_dataset, told
+from pages.parts.loading import dataset_of, told
 from pages.parts.maps import UNITS, covering_map, distortion
 from pages.parts.runs import UNSEEN
 from pages.parts.scatter import Color, scatter
@@ -316,7 +316,7 @@ def go_on(board: Board) -> None:
 def explore(run_id: str) -> None:
     """Everything that follows a label or the slider."""
     run = find_run(run_id, runs_folder())
-    dataset = opened_dataset(run.spec().dataset)
+    dataset = dataset_of(run)
     gamma = gamma_slider(USUAL_GAMMA, "labels-gamma", "SSDML's default")
     board = board_of(run, dataset, gamma)
     numbers(board)
