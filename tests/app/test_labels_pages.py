@@ -131,6 +131,35 @@ def test_a_class_keeps_its_button_when_another_image_of_it_is_renamed(run: Run) 
     assert figures(test)["Classes"] == "2"
 
 
+@pytest.mark.parametrize(("first", "second", "kept"), [
+    ("labels-class-1", "labels-class-2", ["one", "two", "one"]),
+    ("labels-class-1", "labels-skip", ["one", "two", "one"])])
+def test_a_second_key_before_the_next_image_is_shown_does_nothing(first: str, second: str, kept: list[str],
+                                                                  run: Run) -> None:
+    test = two_named(run)
+    test.button(key=first).click()
+    press(test, second)
+    assert list(annotations.given(run.dataset()).values()) == kept
+    assert "Kept: 1 as one." in texts(test)
+
+
+def test_a_key_before_the_images_that_were_just_selected_are_shown_does_nothing(run: Run) -> None:
+    dataset, test = run.dataset(), two_named(run)
+    test.session_state["selection"] = Selection(dataset.fingerprint, make_split(dataset, "seen").train[4:6], 99)
+    press(test, "labels-class-1")
+    assert len(annotations.given(dataset)) == 2
+    assert "To be named: 2 selected" in texts(test)
+    press(test, "labels-class-1")
+    assert len(annotations.given(dataset)) == 4
+
+
+def two_named(run: Run) -> AppTest:
+    """The page Labels after two images were named one and two."""
+    for image, name in zip(make_split(run.dataset(), "seen").train[:2].tolist(), ("one", "two"), strict=True):
+        annotations.give(run.dataset(), [image], name)
+    return opened("labels", run=run.id)
+
+
 def test_an_empty_name_is_told(run: Run) -> None:
     test = opened("labels", run=run.id)
     next(button for button in test.button if button.label == "Name it so").click().run()
