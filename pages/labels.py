@@ -60,6 +60,13 @@ class Board:
         return {name: number for number, name in enumerate(self.names, 1) if name in standing}
 
     @cached_property
+    def buttons(self) -> dict[str, int]:
+        """Those of the classes that get a button: which have a key, then which the newest labels name."""
+        keyed = [name for name, number in self.classes.items() if number <= KEYS]
+        drawn = list(dict.fromkeys([*keyed, *reversed(self.given.values())]))[:MOST_BUTTONS]
+        return {name: number for name, number in self.classes.items() if name in drawn}
+
+    @cached_property
     def ends(self) -> views.Ends:
         return ends_of(str(self.run.folder), self.codes, len(self.names), self.gamma)
 
@@ -178,13 +185,17 @@ def naming(board: Board, held: Selection) -> None:
     asked = Asked(dataset, images, held.revision)
     own = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
     with st.container(horizontal=True):
-        for name, number in list(board.classes.items())[:MOST_BUTTONS]:
+        for name, number in board.buttons.items():
             st.button(name, key=f"labels-class-{number}", shortcut=str(number % 10) if number <= KEYS else None,
                       disabled=not images, on_click=name_them, args=(asked, name))
         for name in own:
-            if name not in board.classes:
+            if name not in board.buttons:
                 st.button(name, key="labels-class-own", on_click=name_them, args=(asked, name),
                           icon=":material/verified:", help="The class that the data set has for it.")
+    without = len(board.classes) - len(board.buttons)
+    if without:
+        st.caption(f"Buttons for {len(board.buttons)} of {len(board.classes)} classes: those with a key, and those "
+                   f"given last. Type the name of any of the other {without}.")
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
         st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,

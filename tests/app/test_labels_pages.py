@@ -235,6 +235,27 @@ def test_ten_classes_have_keys_and_a_class_is_spelled_as_before(run: Run) -> Non
     assert "Kept: 1 as class b." in texts(test)
 
 
+def test_of_many_classes_those_given_last_have_buttons_and_so_does_the_image_s_own(run: Run) -> None:
+    dataset = run.dataset()
+    train = make_split(dataset, "seen").train
+    assert dataset.labels is not None
+    names = [f"class {number}" for number in range(1, 11)] + list(dataset.class_names) + [
+        f"class {number}" for number in range(21, 53)]
+    for image, name in zip(train.tolist(), names, strict=False):
+        annotations.give(dataset, [image], name)
+    others = train[len(names):]
+    image = int(others[dataset.labels[others] == 0][0])
+    test = opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}")
+    drawn = {one.label: one.key for one in test.button if str(one.key).startswith("labels-class-")}
+    assert list(drawn) == [*names[:10], *names[-30:], dataset.class_names[0]]
+    assert drawn[dataset.class_names[0]] == "labels-class-own"
+    assert "Buttons for 40 of 52 classes" in texts(test)
+    assert "any of the other 12" in texts(test)
+    test = press(test, "labels-class-own")
+    assert annotations.given(dataset)[dataset.names[image]] == dataset.class_names[0]
+    assert test.button(key="labels-class-11").label == dataset.class_names[0], "it was given last"
+
+
 def test_labels_outside_the_training_half_are_told_apart(run: Run) -> None:
     dataset = run.dataset()
     annotations.give(dataset, make_split(dataset, "seen").test[:2].tolist(), "elsewhere")
