@@ -204,21 +204,25 @@ def truths(looked: Looked, part: views.Part) -> None:
 def one_label(looked: Looked, gamma: float) -> int | None:
     """How far one label reaches, on the map and by steps; the image that was just picked on the map."""
     st.subheader("How far one label reaches")
-    labeled = np.flatnonzero(looked.graph.codes >= 0)
+    labeled = spreading.labels_from(looked.graph.neighbors, looked.graph.codes, looked.row)
     if not len(labeled):
         st.caption("No image of this graph has a label.")
         return None
     images = looked.graph.images[labeled].tolist()
     chosen = int(number_in_address("label", images[0]))
     chosen = chosen if chosen in images else images[0]
-    st.caption("Of the walks from each image that end at any label, the share that ends at this one. Click a label:")
-    picked = gallery(looked.dataset, [tile_of(looked.dataset, image, badge=looked.word(row)) for image, row in zip(
-        images[:LISTED], labeled[:LISTED].tolist(), strict=True)], "Images with a label", "affinity-labels", 60,
-        chosen=chosen, height=150)
+    row = int(labeled[images.index(chosen)])
+    listed = list(dict.fromkeys([*labeled[:LISTED].tolist(), row]))
+    shown = "All" if len(listed) == len(labeled) else f"{len(listed)} of"
+    st.caption("Of the walks from each image that end at any label, the share that ends at this one. Click a label. "
+               f"{shown} {len(labeled):,} are listed, by the steps from the image to them; look at another image to "
+               "list those near to it first.")
+    picked = gallery(looked.dataset, [tile_of(looked.dataset, int(looked.graph.images[one]), badge=looked.word(one))
+                                      for one in listed], "Images with a label", "affinity-labels", 60,
+                     chosen=chosen, height=150)
     if picked is not None:
         into_address("label", str(picked))
         st.rerun(scope="fragment")
-    row = int(labeled[images.index(chosen)])
     share_of_it = spreading.shares(looked.graph.neighbors, looked.graph.codes, row, gamma)
     by_steps = spreading.by_hops(spreading.hops(looked.graph.neighbors, row), share_of_it)
     left, right = st.columns([3, 2], gap="medium")

@@ -16,6 +16,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.ego import SIZE, ego_drawing
+from pages.parts.gallery import gallery
 from pages.parts.selection import Selection
 from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
@@ -280,6 +281,26 @@ def test_affinity_shows_what_training_had_and_how_many_triplets_were_true(run: R
     row = graph.row_of(int(make_split(dataset, "seen").train[9]))
     np.testing.assert_allclose(affinities.iloc[:, -1], record.after[row], rtol=1e-5)
     assert "20 of 1,438 images of this graph have a label" in texts(test)
+
+
+@pytest.mark.parametrize("label", [None, 70])
+def test_affinity_lists_the_labels_nearest_to_the_image_and_the_one_that_is_looked_at(
+        label: int | None, frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = frozen.dataset()
+    images = np.sort(make_split(dataset, "seen").train)
+    annotations.give(dataset, images[:100].tolist(), "some")
+    neighbors = labels.neighbor_rows(frozen.embeddings("final"), images, 10)
+    nearest = labels.labels_from(neighbors, np.where(np.arange(len(images)) < 100, 0, -1), 90)
+    wanted = nearest[0] if label is None else nearest[label]
+    drawn = {}
+    monkeypatch.setattr("pages.parts.gallery.gallery", lambda dataset, tiles, name, *given, **named: drawn.update(
+        {name: ([tile.id for tile in tiles], named.get("chosen"))}) or gallery(dataset, tiles, name, *given, **named))
+    query = {} if label is None else {"label": str(images[wanted])}
+    test = opened("affinity", run=frozen.id, source="given", picked=str(images[90]), **query)
+    assert not test.exception
+    assert drawn["Images with a label"] == (
+        [*images[nearest[:60]], *([] if label is None else [images[wanted]])], images[wanted])
+    assert f"{60 if label is None else 61} of 100 are listed" in texts(test)
 
 
 def test_affinity_says_when_an_image_is_not_in_its_graph_and_keeps_the_one_that_was_shown(
