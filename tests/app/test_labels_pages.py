@@ -16,12 +16,13 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.ego import SIZE, ego_drawing
-from pages.parts.gallery import gallery
+from pages.parts.gallery import Tile, gallery
 from pages.parts.selection import Selection
 from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import annotations
+from udml_core.data.dataset import Dataset
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
 from udml_core.runs import Run
@@ -335,6 +336,45 @@ def test_a_run_that_was_told_no_labels_shows_those_that_are_given(frozen: Run) -
     test = opened("affinity", run=frozen.id, picked=str(train[5]))
     assert not test.exception
     assert "7 of 1,438 images of this graph have a label; this one is called others" in texts(test)
+
+
+def test_without_classes_triplets_and_halves_are_judged_by_the_labels_given_by_hand(
+        places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = worked(places / "own", method="frozen", dataset=str(write_digits(places / "loose", 80, by_class=False)))
+    monkeypatch.setenv("UDML_RUNS", str(places / "own"))
+    dataset, images = made.dataset(), np.sort(make_split(made.dataset(), made.spec().split).train)
+    assert dataset.labels is None
+    annotations.give(dataset, images[:20].tolist(), "first")
+    annotations.give(dataset, images[20:40].tolist(), "second")
+    codes = np.where(np.arange(len(images)) < 40, np.arange(len(images)) // 20, -1)
+    neighbors = labels.neighbor_rows(made.embeddings("final"), images, 10)
+    part = views.propagated(views.LabelGraph(images, neighbors, codes), np.arange(len(images)), 0.99)
+    expected = views.part_truth(part, codes)
+    assert 0 < expected.judged < expected.triplets
+    test, marks = with_marks(monkeypatch, made, int(images[5]))
+    table = next(one.value for one in test.dataframe if "Judged" in one.value.columns)
+    assert table[["Number", "Judged"]].to_numpy().tolist() == [[expected.triplets, expected.judged]]
+    assert table["True, %"].tolist() == [pytest.approx(100 * expected.both, abs=0.06)]
+    assert "one of the labels given by hand" in texts(test)
+    assert marks == {int(images[row]): "" if codes[row] < 0 else "hit" if codes[row] == 0 else "miss"
+                     for row in neighbors[5]}
+    test, marks = with_marks(monkeypatch, made, int(images[-1]))
+    assert "The image has none of the labels given by hand" in texts(test)
+    assert set(marks.values()) == {""}
+
+
+def with_marks(monkeypatch: pytest.MonkeyPatch, run: Run, picked: int) -> tuple[AppTest, dict[int, str]]:
+    """Labels & affinity at an image, and how its halves are marked."""
+    marks: dict[int, str] = {}
+
+    def drawn(_: Dataset, tiles: list[Tile], label: str, *__: object, **___: object) -> None:
+        if label.endswith("by affinity"):
+            marks.update({tile.id: tile.mark for tile in tiles})
+
+    monkeypatch.setattr("pages.parts.gallery.gallery", drawn)
+    test = opened("affinity", run=run.id, picked=str(picked))
+    assert not test.exception
+    return test, marks
 
 
 def test_two_spectra_are_named_by_what_differs(run: Run, places: Path) -> None:
