@@ -180,12 +180,17 @@ def asked_in_training(fields: Mapping[str, Any]) -> str:
                 "others there; it has no second view and no η. What is shown is PSLR's and ISIF's question instead.")
     match fields.get("form"):
         case "both":
-            return ("Training asks with one view of an image which of many is its other view, against both views of "
-                    "every other image in the batch: of m images its D sums over 2m − 2 such views.")
+            asks, count = ("one view of an image which of many is its other view, against both views of every other "
+                           "image in the batch"), "2m − 2"
         case "printed":
-            return ("Training asks with the second view of an image which of many is its first, against the first "
-                    "view of every other image in the batch: of m images its D sums over m − 1 such views.")
-    return "This run's training asks something else; what is shown is PSLR's and ISIF's question."
+            asks, count = ("the second view of an image which of many is its first, against the first view of every "
+                           "other image in the batch"), "m − 1"
+        case _:
+            return "This run's training asks something else; what is shown is PSLR's and ISIF's question."
+    if fields.get("graph") == "neighbors":
+        return (f"Training asks with {asks} but its mutual nearest neighbors, which are no negatives; and batches are "
+                "made of neighbors.")
+    return f"Training asks with {asks}: of m images its D sums over {count} such views."
 
 
 @st.fragment
