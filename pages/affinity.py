@@ -4,6 +4,7 @@ one label reaches; and whether the embedding keeps its directions."""
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +17,9 @@ from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
 from pages.parts.ego import show_ego
 from pages.parts.figures import lines, table_behind
-from pages.parts.gallery import gallery, just_picked, mark_of, tile_of
+from pages.parts.gallery import Mark, gallery, just_picked, tile_of
 from pages.parts.labels import gamma_slider, given_now, graph_of_run
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.maps import UNITS, covering_map, distortion
 from pages.parts.scatter import Color, scatter
 from pages.parts.selection import selection
@@ -41,12 +42,13 @@ SOURCES = {"training": "as training had it", "told": "after training, the labels
 class Looked:
     """A graph with few labels, and what is looked at in it.
 
-    names: the classes of its codes. stored (p, k): W as training had it at its γ, None of a graph of now.
-    row: of the image.
+    source: one of SOURCES. names: the classes of its codes. stored (p, k): W as training had it at its γ, None of a
+    graph of now. row: of the image.
     """
 
     run: Run
     dataset: Dataset
+    source: str
     graph: views.LabelGraph
     names: tuple[str, ...]
     stored: Array | None
@@ -61,9 +63,21 @@ class Looked:
         return "" if self.graph.codes[row] < 0 else self.names[self.graph.codes[row]]
 
     @property
-    def classes(self) -> Array | None:
-        """The true classes of the graph's images (p,), where there are any."""
-        return None if self.dataset.labels is None else self.dataset.labels[self.graph.images]
+    def labels(self) -> str:
+        """What the labels are, in words."""
+        return "the labels given by hand" if self.source == "given" else "the labels that the run was told"
+
+    @cached_property
+    def classes(self) -> Array:
+        """What tells true from false, (p,): the classes that the data set has, else the labels, −1 without one."""
+        return self.graph.codes if self.dataset.labels is None else self.dataset.labels[self.graph.images]
+
+    def mark(self, row: int) -> Mark:
+        """Whether a row is of the image's class; nothing where that cannot be told."""
+        own, other = self.classes[[self.row, row]]
+        if own < 0 or other < 0:
+            return ""
+        return "hit" if own == other else "miss"
 
 
 def record_of(run: Run, epoch: int) -> Affinities | None:
@@ -121,7 +135,7 @@ def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
             codes = spreading.coded(given, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
     wanted = graph.row_of(picked_in_address(dataset))
-    return Looked(run, dataset, graph, names, stored, graph.telling if wanted is None else wanted)
+    return Looked(run, dataset, source, graph, names, stored, graph.telling if wanted is None else wanted)
 
 
 def picked_in_address(dataset: Dataset) -> int:
@@ -167,35 +181,41 @@ def halves(looked: Looked, part: views.Part) -> int | None:
     rows, values = part.sorted_neighbors(0)
     half = len(rows) // 2
     st.caption("Sorted by W: the first of the positives and the first of the negatives make a triplet with the image, "
-               "then the second ones, and so on. The badge is W"
-               + (". Click one to look at it." if looked.classes is None else
-                  "; ✓ is of the image's class, ✕ is not: positives should be ✓, negatives ✕. Click to look at one."))
+               f"then the second ones, and so on. The badge is W. {marks_in_words(looked)} Click one to look at it.")
     clicks = []
     for column, word, places in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
                                     strict=True):
         with column:
             st.markdown(f"**{word}**")
-            tiles = [tile_of(looked.dataset, int(looked.graph.images[row]),
-                             mark_of(looked.dataset, int(looked.graph.images[row]), looked.image), f"{value:.2g}")
+            tiles = [tile_of(looked.dataset, int(looked.graph.images[row]), looked.mark(row), f"{value:.2g}")
                      for row, value in zip(rows[places].tolist(), values[places].tolist(), strict=True)]
             clicks.append(gallery(looked.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
     truths(looked, part)
     return just_picked(clicks)
 
 
+def marks_in_words(looked: Looked) -> str:
+    """What ✓ and ✕ say, and by what."""
+    if looked.dataset.labels is None and not looked.word(looked.row):
+        return f"The image has none of {looked.labels}, so nothing is marked ✓ or ✕."
+    said = "✓ is of the image's class, ✕ is not: positives should be ✓, negatives ✕."
+    return said if looked.dataset.labels is not None else f"By {looked.labels}, where there is one: {said}"
+
+
 def truths(looked: Looked, part: views.Part) -> None:
-    """How many triplets are true to the classes."""
-    if looked.classes is None:
-        return
+    """How many triplets are true to the classes, or to the labels where there are no classes."""
     found = {f"at γ of the slider, on the {len(part.rows):,} images around this one": views.part_truth(
         part, looked.classes)}
     if looked.stored is not None:
         found["as training had them, on the whole graph"] = views.triplet_truth(
             looked.graph.neighbors, looked.stored, looked.classes)
-    table = pd.DataFrame([(where, one.triplets, *(round(100 * share, 1) for share in (
+    table = pd.DataFrame([(where, one.triplets, one.judged, *(round(100 * share, 1) for share in (
         one.both, one.positives, one.negatives))) for where, one in found.items() if one.triplets],
-        columns=["Triplets", "Number", "True, %", "True positives, %", "True negatives, %"])
-    st.markdown("**Which triplets are true**: the positive is of the anchor's class and the negative is not.")
+        columns=["Triplets", "Number", "Judged", "True, %", "True positives, %", "True negatives, %"])
+    judged = "" if looked.dataset.labels is not None else (
+        " These images have no classes of their own: judged are triplets whose three images each have one of "
+        f"{looked.labels}.")
+    st.markdown(f"**Which triplets are true**: the positive is of the anchor's class and the negative is not.{judged}")
     st.dataframe(table, hide_index=True, width="stretch")
     st.caption("Half of the neighbors are negatives whatever they are: where all neighbors are of one class, every "
                "triplet is false, and training pushes true neighbors apart.")
@@ -204,21 +224,25 @@ def truths(looked: Looked, part: views.Part) -> None:
 def one_label(looked: Looked, gamma: float) -> int | None:
     """How far one label reaches, on the map and by steps; the image that was just picked on the map."""
     st.subheader("How far one label reaches")
-    labeled = np.flatnonzero(looked.graph.codes >= 0)
+    labeled = spreading.labels_from(looked.graph.neighbors, looked.graph.codes, looked.row)
     if not len(labeled):
         st.caption("No image of this graph has a label.")
         return None
     images = looked.graph.images[labeled].tolist()
     chosen = int(number_in_address("label", images[0]))
     chosen = chosen if chosen in images else images[0]
-    st.caption("Of the walks from each image that end at any label, the share that ends at this one. Click a label:")
-    picked = gallery(looked.dataset, [tile_of(looked.dataset, image, badge=looked.word(row)) for image, row in zip(
-        images[:LISTED], labeled[:LISTED].tolist(), strict=True)], "Images with a label", "affinity-labels", 60,
-        chosen=chosen, height=150)
+    row = int(labeled[images.index(chosen)])
+    listed = list(dict.fromkeys([*labeled[:LISTED].tolist(), row]))
+    shown = "All" if len(listed) == len(labeled) else f"{len(listed)} of"
+    st.caption("Of the walks from each image that end at any label, the share that ends at this one. Click a label. "
+               f"{shown} {len(labeled):,} are listed, by the steps from the image to them; look at another image to "
+               "list those near to it first.")
+    picked = gallery(looked.dataset, [tile_of(looked.dataset, int(looked.graph.images[one]), badge=looked.word(one))
+                                      for one in listed], "Images with a label", "affinity-labels", 60,
+                     chosen=chosen, height=150)
     if picked is not None:
         into_address("label", str(picked))
         st.rerun(scope="fragment")
-    row = int(labeled[images.index(chosen)])
     share_of_it = spreading.shares(looked.graph.neighbors, looked.graph.codes, row, gamma)
     by_steps = spreading.by_hops(spreading.hops(looked.graph.neighbors, row), share_of_it)
     left, right = st.columns([3, 2], gap="medium")
@@ -260,7 +284,7 @@ def reach_map(looked: Looked, share_of_it: Array, row: int) -> int | None:
 def explore(run_id: str, source: str, epoch: int) -> None:
     """Everything that follows γ or the image."""
     run = find_run(run_id, runs_folder())
-    looked = looked_at(run, opened_dataset(run.spec().dataset), source, epoch)
+    looked = looked_at(run, dataset_of(run), source, epoch)
     said = st.container()
     say_where_outside(said, looked, picked_in_address(looked.dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -283,6 +307,14 @@ def explore(run_id: str, source: str, epoch: int) -> None:
         st.rerun(scope="fragment")
 
 
+@told()
+def labeled_graph(run: Run) -> None:
+    """A finished run's graph with few labels, where there are any."""
+    source = chosen_source(run, dataset_of(run))
+    if source is not None:
+        explore(run.id, source, epoch_of(run) if source == "training" else 0)
+
+
 def epoch_of(run: Run) -> int:
     """The epoch whose graph is shown, kept in the address."""
     epochs = epochs_of(str(run.folder))
@@ -298,10 +330,9 @@ with told():
     run = chosen_run(unfinished=True)
     if run is not None:
         state = run.status().state
-        source = chosen_source(run, opened_dataset(run.spec().dataset)) if state == "done" else None
-        if source is not None:
-            explore(run.id, source, epoch_of(run) if source == "training" else 0)
-        elif state != "done":
+        if state == "done":
+            labeled_graph(run)
+        else:
             st.info(f"Graph, affinities and triplets need a finished run, and {run.id} is {state}. "
                     f"{ADVICE[state]} Below is what its embedding does meanwhile.", icon=":material/hourglass_top:")
         st.header("Does the embedding keep its directions?")

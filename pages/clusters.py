@@ -11,7 +11,7 @@ from pages.parts.choosing import chosen_run, into_address, number_in_address
 from pages.parts.figures import lines, ranked, table_behind
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.lesson import multiples, points_picture
-from pages.parts.loading import opened_dataset, told
+from pages.parts.loading import dataset_of, told
 from pages.parts.maps import UNITS, covering_map, distortion, go_to
 from pages.parts.scatter import Color, Layout, scatter
 from pages.parts.selection import selection
@@ -47,7 +47,7 @@ def _rescaled(folder: str, graph_id: str) -> views.Graph:
 def swept(folder: str, graph_id: str, gamma: float, rescaled: bool) -> pd.DataFrame:
     """The numbers over all ε, as a table."""
     run = find_run(folder, runs_folder())
-    labels = labels_of(opened_dataset(run.spec().dataset), opened_indices(run, graph_id))
+    labels = labels_of(dataset_of(run), opened_indices(run, graph_id))
     found = views.sweep(opened_graph(run, graph_id, rescaled), EPSILONS, gamma, labels)
     table = pd.DataFrame({"ε": EPSILONS, "clusters": [one.count for one in found],
                           "coverage, %": [100 * one.coverage for one in found],
@@ -195,6 +195,7 @@ def path_images(dataset: Dataset, indices: Array, clusters: Clusters, graph: vie
 def explore(run_id: str, graph_id: str) -> None:
     """The sliders and everything that re-forms with them."""
     run = find_run(run_id, runs_folder())
+    dataset = dataset_of(run)
     fields = run.spec().build_method().model_dump()
     usual, usual_gamma = float(fields.get("epsilon", 0.65)), float(fields.get("gamma", 100.0))
     left, right, switch = st.columns([3, 2, 1.2], vertical_alignment="bottom")
@@ -213,7 +214,6 @@ def explore(run_id: str, graph_id: str) -> None:
     into_address("gamma", f"{gamma:g}", f"{usual_gamma:g}")
     into_address("rescaled", "1" if rescaled else "", "")
     graph, indices = opened_graph(run, graph_id, rescaled), opened_indices(run, graph_id)
-    dataset = opened_dataset(run.spec().dataset)
     clusters = graph.clusters(epsilon, gamma)
     found = views.summary(clusters, labels_of(dataset, indices))
     numbers(found, len(indices))

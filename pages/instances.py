@@ -13,7 +13,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
 from pages.parts.competing import Standing, rank_picture, share_picture, standing_table, standing_words
 from pages.parts.gallery import gallery, just_picked, mark_of, tile_of
-from pages.parts.loading import opened_dataset, opened_retrieval, opened_split, told
+from pages.parts.loading import dataset_of, opened_retrieval, opened_split, told
 from pages.parts.records import has_record, record_of
 from pages.parts.runs import hyperparameters
 from pages.parts.slider import live_slider
@@ -66,7 +66,7 @@ def _others(folder: str, index: int, which: Which, latent: bool, batch: int, dra
     """The others of an image's half by cosine, or of a drawn batch; batch 0: all."""
     run = find_run(folder, runs_folder())
     split = opened_split(run)
-    half = Asked(run, opened_dataset(run.spec().dataset), split, index, draw).half
+    half = Asked(run, dataset_of(run), split, index, draw).half
     among = views.a_batch(half, index, batch, draw) if batch else half
     return views.others(_seen_as(run, run.embeddings(which), which, latent), index, among)
 
@@ -149,7 +149,7 @@ def certainty(asked: Asked) -> None:
 def explore(run_id: str) -> None:
     """The image, its views, and the softmax over the others."""
     run = find_run(run_id, runs_folder())
-    dataset, split = opened_dataset(run.spec().dataset), opened_split(run)
+    dataset, split = dataset_of(run), opened_split(run)
     index = int(number_in_address("picked", int(split.train[0]), 0, len(dataset) - 1))
     asked = Asked(run, dataset, split, index, int(number_in_address("draw", 0, 0, MOST_DRAWS)))
     half = "trained" if index in split.train else "did not train"
@@ -180,12 +180,17 @@ def asked_in_training(fields: Mapping[str, Any]) -> str:
                 "others there; it has no second view and no η. What is shown is PSLR's and ISIF's question instead.")
     match fields.get("form"):
         case "both":
-            return ("Training asks with one view of an image which of many is its other view, against both views of "
-                    "every other image in the batch: of m images its D sums over 2m − 2 such views.")
+            asks, count = ("one view of an image which of many is its other view, against both views of every other "
+                           "image in the batch"), "2m − 2"
         case "printed":
-            return ("Training asks with the second view of an image which of many is its first, against the first "
-                    "view of every other image in the batch: of m images its D sums over m − 1 such views.")
-    return "This run's training asks something else; what is shown is PSLR's and ISIF's question."
+            asks, count = ("the second view of an image which of many is its first, against the first view of every "
+                           "other image in the batch"), "m − 1"
+        case _:
+            return "This run's training asks something else; what is shown is PSLR's and ISIF's question."
+    if fields.get("graph") == "neighbors":
+        return (f"Training asks with {asks} but its mutual nearest neighbors, which are no negatives; and batches are "
+                "made of neighbors.")
+    return f"Training asks with {asks}: of m images its D sums over {count} such views."
 
 
 @st.fragment

@@ -16,11 +16,11 @@ from pages.parts.choosing import chosen_run, in_address, into_address
 from pages.parts.figures import table_behind
 from pages.parts.gallery import gallery_selection, tile_of
 from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
-from pages.parts.loading import opened_dataset, told
+from pages.parts.loading import dataset_of, told
 from pages.parts.maps import UNITS, covering_map, distortion
 from pages.parts.runs import UNSEEN
 from pages.parts.scatter import Color, scatter
-from pages.parts.selection import select, selection
+from pages.parts.selection import Selection, select, selection
 from pages.parts.sharing import Download, share, table_file
 from udml_core.analyses import plan_analysis
 from udml_core.data.annotations import LONGEST_CLASS, classes, give, undo
@@ -58,6 +58,13 @@ class Board:
         """The classes of the labels that stand, and the number of each."""
         standing = set(self.given.values())
         return {name: number for number, name in enumerate(self.names, 1) if name in standing}
+
+    @cached_property
+    def buttons(self) -> dict[str, int]:
+        """Those of the classes that get a button: which have a key, then which the newest labels name."""
+        keyed = [name for name, number in self.classes.items() if number <= KEYS]
+        drawn = list(dict.fromkeys([*keyed, *reversed(self.given.values())]))[:MOST_BUTTONS]
+        return {name: number for name, number in self.classes.items() if name in drawn}
 
     @cached_property
     def ends(self) -> views.Ends:
@@ -106,20 +113,37 @@ def trail_of(dataset: Dataset) -> list[list[int]]:
     return trails.setdefault(dataset.fingerprint, [])
 
 
-def name_them(dataset: Dataset, images: list[int], name: str) -> None:
-    """Give images a class, and let go of the selection."""
+@dataclass(frozen=True)
+class Asked:
+    """What was to be named when the buttons were drawn. revision: of the selection then; whatever asks about other
+    images, a name too, changes it."""
+
+    dataset: Dataset
+    images: list[int]
+    revision: int
+
+    @property
+    def stands(self) -> bool:
+        """Whether it is to be named still; a key that was pressed again before other images were shown is not theirs.
+        """
+        return selection(self.dataset).revision == self.revision
+
+
+def name_them(asked: Asked, name: str) -> None:
+    """Give images a class, and ask about the next."""
+    if not asked.stands:
+        return
     try:
-        kept = give(dataset, images, name)
+        kept = give(asked.dataset, asked.images, name)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return
-    st.session_state[SAID] = f"Kept: {len(images):,} as {kept}."
-    trail_of(dataset).append([])
-    select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
+    trail_of(asked.dataset).append([])
+    ask_about(asked.dataset, [], f"Kept: {len(asked.images):,} as {kept}.")
 
 
-def name_as_typed(dataset: Dataset, images: list[int]) -> None:
-    name_them(dataset, images, st.session_state["labels-typed"])
+def name_as_typed(asked: Asked) -> None:
+    name_them(asked, st.session_state["labels-typed"])
 
 
 def take_back(dataset: Dataset) -> None:
@@ -131,48 +155,58 @@ def take_back(dataset: Dataset) -> None:
         st.session_state[PROBLEM] = str(error)
         return
     del trail[-1:]
-    st.session_state[SAID] = f"Taken back: {len(images):,} to be named again."
+    ask_about(dataset, images, f"Taken back: {len(images):,} to be named again.")
+
+
+def pass_over(asked: Asked) -> None:
+    """Ask about other images."""
+    if asked.stands:
+        trail_of(asked.dataset).append(asked.images)
+        ask_about(asked.dataset, [], f"Passed over: {len(asked.images):,}.")
+
+
+def ask_about(dataset: Dataset, images: list[int], said: str) -> None:
+    """Select what is to be named next, nothing for the suggested image; said: what was done."""
+    st.session_state[SAID] = said
     select(dataset.fingerprint, np.array(images, dtype=np.int64))
-
-
-def pass_over(dataset: Dataset, images: list[int]) -> None:
-    """Suggest other images, and let go of the selection."""
-    trail_of(dataset).append(images)
-    st.session_state[SAID] = f"Passed over: {len(images):,}."
-    select(dataset.fingerprint, np.zeros(0, dtype=np.int64))
 
 
 # What is drawn
 
-def naming(board: Board, chosen: Array) -> None:
+def naming(board: Board, held: Selection) -> None:
     """What is to be named, and the classes as buttons with keys."""
-    dataset = board.dataset
+    dataset, chosen = board.dataset, held.ids
     images = chosen.tolist() if len(chosen) else [board.image(one) for one in board.next[:1]]
     if not images:
         st.success("Every image of the training half has a label, or was passed over. Select any to name it anew.",
                    icon=":material/check_circle:")
     else:
         what_to_name(board, chosen, images)
-    held = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
+    asked = Asked(dataset, images, held.revision)
+    own = [dataset.class_names[dataset.labels[one]] for one in images[:1]] if dataset.labels is not None else []
     with st.container(horizontal=True):
-        for name, number in list(board.classes.items())[:MOST_BUTTONS]:
+        for name, number in board.buttons.items():
             st.button(name, key=f"labels-class-{number}", shortcut=str(number % 10) if number <= KEYS else None,
-                      disabled=not images, on_click=name_them, args=(dataset, images, name))
-        for name in held:
-            if name not in board.classes:
-                st.button(name, key="labels-class-own", on_click=name_them, args=(dataset, images, name),
+                      disabled=not images, on_click=name_them, args=(asked, name))
+        for name in own:
+            if name not in board.buttons:
+                st.button(name, key="labels-class-own", on_click=name_them, args=(asked, name),
                           icon=":material/verified:", help="The class that the data set has for it.")
+    without = len(board.classes) - len(board.buttons)
+    if without:
+        st.caption(f"Buttons for {len(board.buttons)} of {len(board.classes)} classes: those with a key, and those "
+                   f"given last. Type the name of any of the other {without}.")
     with st.form("labels-form", clear_on_submit=True, border=False), st.container(
             horizontal=True, vertical_alignment="bottom"):
         st.text_input("Another class", key="labels-typed", max_chars=LONGEST_CLASS,
                       placeholder="type a name, press Enter")
         st.form_submit_button("Name it so", icon=":material/new_label:", disabled=not images, on_click=name_as_typed,
-                              args=(dataset, images))
+                              args=(asked,))
     with st.container(horizontal=True):
         st.button("Undo", icon=":material/undo:", key="labels-undo", shortcut="U",
                   disabled=not (board.given or trail_of(dataset)), on_click=take_back, args=(dataset,))
         st.button("Pass over", icon=":material/skip_next:", key="labels-skip", shortcut="S", disabled=not images,
-                  on_click=pass_over, args=(dataset, images))
+                  on_click=pass_over, args=(asked,))
     said = st.session_state.get(SAID, "")
     st.caption(said)
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(said)}</div>')
@@ -316,13 +350,13 @@ def go_on(board: Board) -> None:
 def explore(run_id: str) -> None:
     """Everything that follows a label or the slider."""
     run = find_run(run_id, runs_folder())
-    dataset = opened_dataset(run.spec().dataset)
+    dataset = dataset_of(run)
     gamma = gamma_slider(USUAL_GAMMA, "labels-gamma", "SSDML's default")
     board = board_of(run, dataset, gamma)
     numbers(board)
     left, right = st.columns([2, 3], gap="medium")
     with left:
-        naming(board, selection(dataset).ids)
+        naming(board, selection(dataset))
     with right:
         spreading(board)
     next_ones(board)

@@ -17,7 +17,7 @@ from pages.parts.figures import table_behind
 from pages.parts.flat import because, contours, direction_images, flat_picture, heat_picture, quality_bars, show_split
 from pages.parts.form import slider_range
 from pages.parts.gallery import Mark, gallery, just_picked, mark_of, tile_of
-from pages.parts.loading import opened_dataset, opened_retrieval, opened_split, told
+from pages.parts.loading import dataset_of, opened_retrieval, opened_split, told
 from pages.parts.maps import UNITS, colorings, covering_map, distortion
 from pages.parts.proxies import explore_proxies, proxies_of
 from pages.parts.scatter import scatter
@@ -292,7 +292,7 @@ def heat_map(looked: Looked, geometry: views.Geometry) -> None:
 def explore(run_id: str, which: Which) -> None:
     """The sliders, the image, and everything that re-forms with them."""
     run = find_run(run_id, runs_folder())
-    dataset = opened_dataset(run.spec().dataset)
+    dataset = dataset_of(run)
     found = brought_now("neighborhood-paste", 1)
     if found:
         st.session_state[LOOKED_AT] = found[0]

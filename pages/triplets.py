@@ -15,7 +15,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
 from pages.parts.figures import histogram, table_behind
 from pages.parts.gallery import Mark, gallery, tile_of
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.maps import UNITS, colorings, covering_map, distortion
 from pages.parts.records import chosen_epoch, has_record, record_of
 from pages.parts.scatter import scatter
@@ -72,7 +72,7 @@ def explore(run_id: str, epoch: int) -> None:
     run = find_run(run_id, runs_folder())
     record = record_of(run, epoch, Triplets)
     assert record is not None
-    seen = Seen(run, opened_dataset(run.spec().dataset), record)
+    seen = Seen(run, dataset_of(run), record)
     usual = float(run.spec().build_method().model_dump().get("alpha", 45.0))
     alpha = live_slider("α, the upper bound of the angle at the negative", 1.0, 89.0,
                         number_in_address("alpha", usual, 1, 89), 1.0, "triplets-alpha", unit="°", play=True,

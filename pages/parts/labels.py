@@ -10,7 +10,7 @@ import streamlit as st
 from pages.parts.browser import Array
 from pages.parts.choosing import in_address, into_address, number_in_address
 from pages.parts.form import label_of, slider_range
-from pages.parts.loading import opened_dataset, opened_split
+from pages.parts.loading import dataset_of, opened_split
 from pages.parts.slider import live_slider
 from udml_core.data.annotations import by_position, given
 from udml_core.data.dataset import Dataset
@@ -27,12 +27,17 @@ SOURCE_WORDS: dict[LabelSource, str] = {"drawn": "drawn from the data set's", "g
 
 def graph_of_run(run: Run) -> tuple[Array, Array]:
     """The images that train (p,), and the nearest of each among them in the embedding after training (p, k) as rows:
-    the graph that SSDML would begin with there."""
-    return _graph(str(run.folder), opened_dataset(run.spec().dataset).fingerprint)
+    the graph that SSDML would begin with there.
+
+    Raises:
+        UserError: the data set is not there, or has changed since.
+    """
+    dataset_of(run)
+    return _graph(str(run.folder))
 
 
 @st.cache_resource(max_entries=4, show_spinner="Searching each image's nearest …")
-def _graph(folder: str, fingerprint: str) -> tuple[Array, Array]:  # noqa: ARG001 (a changed data set: another split)
+def _graph(folder: str) -> tuple[Array, Array]:
     run = find_run(folder, runs_folder())
     images = np.sort(opened_split(run).train)
     return images, views.neighbor_rows(run.embeddings("final"), images, N_NEIGHBORS)

@@ -89,6 +89,11 @@ def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: 
 
 
 def opened_split(run: Run) -> Split:
-    """The halves of a run's data set as the run used them."""
+    """The halves of a run's data set as the run used them.
+
+    Raises:
+        UserError: it is not there, or has changed since.
+    """
+    dataset_of(run)
     spec = run.spec()
     return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed)

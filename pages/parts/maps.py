@@ -22,7 +22,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import in_address, into_address, number_in_address
 from pages.parts.columns import column_color, kept_columns
 from pages.parts.gallery import gallery, gallery_selection, just_picked, mark_of, tile_of
-from pages.parts.loading import opened_dataset, opened_split, told
+from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.records import has_record
 from pages.parts.scatter import Color, Layout
 from pages.parts.selection import Selection
@@ -121,7 +121,7 @@ def new_map(run: Run) -> None:
 def opened_map(run: Run, map_id: str, frame: int) -> Shown:
     """One frame of a map; the last one where there are fewer."""
     projection = opened_projection(run, map_id)
-    return Shown(run, opened_dataset(run.spec().dataset), map_id, projection,
+    return Shown(run, dataset_of(run), map_id, projection,
                  max(0, min(frame, len(projection.frames) - 1)))
 
 

@@ -10,7 +10,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import into_address, number_in_address
 from pages.parts.flat import direction_images
 from pages.parts.gallery import gallery, just_picked, tile_of
-from pages.parts.loading import opened_dataset, told
+from pages.parts.loading import dataset_of, told
 from pages.parts.maps import UNITS, colorings, covering_map
 from pages.parts.scatter import scatter
 from pages.parts.selection import selection
@@ -41,7 +41,7 @@ def stood_for(folder: str) -> Array:
 def explore_proxies(run_id: str) -> None:
     """Where the proxies ended, and what each stands for."""
     run = find_run(run_id, runs_folder())
-    dataset, proxies, near = opened_dataset(run.spec().dataset), proxies_of(run), stood_for(str(run.folder))
+    dataset, proxies, near = dataset_of(run), proxies_of(run), stood_for(str(run.folder))
     assert proxies is not None
     st.header("Proxies")
     st.markdown(f"Learnt points, {len(near)} of them, stand for what a batch does not see, each with a flat of its "

@@ -127,12 +127,14 @@ def test_where_no_image_has_another_of_its_class_that_is_said(places: Path) -> N
 
 
 @pytest.mark.parametrize(("method", "fields", "words"), [
-    ("isif", {"form": "printed"}, "sums over m − 1 such views"), ("nce", {}, "no second view and no η")])
+    ("isif", {"form": "printed"}, "sums over m − 1 such views"), ("nce", {}, "no second view and no η"),
+    ("pslr", {"graph": "neighbors", "latent": False}, "image in the batch but its mutual nearest neighbors")])
 def test_what_training_asks_is_told_by_the_runs_method_and_form(method: str, fields: dict[str, Any], words: str,
                                                                 places: Path) -> None:
     test = opened("instances", run=worked(places / "runs", method=method, fields=FIELDS | {"epochs": 1} | fields).id)
     assert not test.exception
     assert words in texts(test)
+    assert "2m − 2" not in texts(test)
     assert "Of the embedding, the two views' cosine is" in texts(test)
 
 

@@ -16,11 +16,13 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.ego import SIZE, ego_drawing
+from pages.parts.gallery import Tile, gallery
 from pages.parts.selection import Selection
 from pages.parts.spectrum import short_names
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import annotations
+from udml_core.data.dataset import Dataset
 from udml_core.data.journal import journal_path
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
@@ -132,6 +134,35 @@ def test_a_class_keeps_its_button_when_another_image_of_it_is_renamed(run: Run) 
     assert figures(test)["Classes"] == "2"
 
 
+@pytest.mark.parametrize(("first", "second", "kept"), [
+    ("labels-class-1", "labels-class-2", ["one", "two", "one"]),
+    ("labels-class-1", "labels-skip", ["one", "two", "one"])])
+def test_a_second_key_before_the_next_image_is_shown_does_nothing(first: str, second: str, kept: list[str],
+                                                                  run: Run) -> None:
+    test = two_named(run)
+    test.button(key=first).click()
+    press(test, second)
+    assert list(annotations.given(run.dataset()).values()) == kept
+    assert "Kept: 1 as one." in texts(test)
+
+
+def test_a_key_before_the_images_that_were_just_selected_are_shown_does_nothing(run: Run) -> None:
+    dataset, test = run.dataset(), two_named(run)
+    test.session_state["selection"] = Selection(dataset.fingerprint, make_split(dataset, "seen").train[4:6], 99)
+    press(test, "labels-class-1")
+    assert len(annotations.given(dataset)) == 2
+    assert "To be named: 2 selected" in texts(test)
+    press(test, "labels-class-1")
+    assert len(annotations.given(dataset)) == 4
+
+
+def two_named(run: Run) -> AppTest:
+    """The page Labels after two images were named one and two."""
+    for image, name in zip(make_split(run.dataset(), "seen").train[:2].tolist(), ("one", "two"), strict=True):
+        annotations.give(run.dataset(), [image], name)
+    return opened("labels", run=run.id)
+
+
 def test_an_empty_name_is_told(run: Run) -> None:
     test = opened("labels", run=run.id)
     next(button for button in test.button if button.label == "Name it so").click().run()
@@ -207,6 +238,27 @@ def test_ten_classes_have_keys_and_a_class_is_spelled_as_before(run: Run) -> Non
     assert "Kept: 1 as class b." in texts(test)
 
 
+def test_of_many_classes_those_given_last_have_buttons_and_so_does_the_image_s_own(run: Run) -> None:
+    dataset = run.dataset()
+    train = make_split(dataset, "seen").train
+    assert dataset.labels is not None
+    names = [f"class {number}" for number in range(1, 11)] + list(dataset.class_names) + [
+        f"class {number}" for number in range(21, 53)]
+    for image, name in zip(train.tolist(), names, strict=False):
+        annotations.give(dataset, [image], name)
+    others = train[len(names):]
+    image = int(others[dataset.labels[others] == 0][0])
+    test = opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}")
+    drawn = {one.label: one.key for one in test.button if str(one.key).startswith("labels-class-")}
+    assert list(drawn) == [*names[:10], *names[-30:], dataset.class_names[0]]
+    assert drawn[dataset.class_names[0]] == "labels-class-own"
+    assert "Buttons for 40 of 52 classes" in texts(test)
+    assert "any of the other 12" in texts(test)
+    test = press(test, "labels-class-own")
+    assert annotations.given(dataset)[dataset.names[image]] == dataset.class_names[0]
+    assert test.button(key="labels-class-11").label == dataset.class_names[0], "it was given last"
+
+
 def test_labels_outside_the_training_half_are_told_apart(run: Run) -> None:
     dataset = run.dataset()
     annotations.give(dataset, make_split(dataset, "seen").test[:2].tolist(), "elsewhere")
@@ -231,6 +283,26 @@ def test_affinity_shows_what_training_had_and_how_many_triplets_were_true(run: R
     row = graph.row_of(int(make_split(dataset, "seen").train[9]))
     np.testing.assert_allclose(affinities.iloc[:, -1], record.after[row], rtol=1e-5)
     assert "20 of 1,438 images of this graph have a label" in texts(test)
+
+
+@pytest.mark.parametrize("label", [None, 70])
+def test_affinity_lists_the_labels_nearest_to_the_image_and_the_one_that_is_looked_at(
+        label: int | None, frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = frozen.dataset()
+    images = np.sort(make_split(dataset, "seen").train)
+    annotations.give(dataset, images[:100].tolist(), "some")
+    neighbors = labels.neighbor_rows(frozen.embeddings("final"), images, 10)
+    nearest = labels.labels_from(neighbors, np.where(np.arange(len(images)) < 100, 0, -1), 90)
+    wanted = nearest[0] if label is None else nearest[label]
+    drawn = {}
+    monkeypatch.setattr("pages.parts.gallery.gallery", lambda dataset, tiles, name, *given, **named: drawn.update(
+        {name: ([tile.id for tile in tiles], named.get("chosen"))}) or gallery(dataset, tiles, name, *given, **named))
+    query = {} if label is None else {"label": str(images[wanted])}
+    test = opened("affinity", run=frozen.id, source="given", picked=str(images[90]), **query)
+    assert not test.exception
+    assert drawn["Images with a label"] == (
+        [*images[nearest[:60]], *([] if label is None else [images[wanted]])], images[wanted])
+    assert f"{60 if label is None else 61} of 100 are listed" in texts(test)
 
 
 def test_affinity_says_when_an_image_is_not_in_its_graph_and_keeps_the_one_that_was_shown(
@@ -265,6 +337,45 @@ def test_a_run_that_was_told_no_labels_shows_those_that_are_given(frozen: Run) -
     test = opened("affinity", run=frozen.id, picked=str(train[5]))
     assert not test.exception
     assert "7 of 1,438 images of this graph have a label; this one is called others" in texts(test)
+
+
+def test_without_classes_triplets_and_halves_are_judged_by_the_labels_given_by_hand(
+        places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = worked(places / "own", method="frozen", dataset=str(write_digits(places / "loose", 80, by_class=False)))
+    monkeypatch.setenv("UDML_RUNS", str(places / "own"))
+    dataset, images = made.dataset(), np.sort(make_split(made.dataset(), made.spec().split).train)
+    assert dataset.labels is None
+    annotations.give(dataset, images[:20].tolist(), "first")
+    annotations.give(dataset, images[20:40].tolist(), "second")
+    codes = np.where(np.arange(len(images)) < 40, np.arange(len(images)) // 20, -1)
+    neighbors = labels.neighbor_rows(made.embeddings("final"), images, 10)
+    part = views.propagated(views.LabelGraph(images, neighbors, codes), np.arange(len(images)), 0.99)
+    expected = views.part_truth(part, codes)
+    assert 0 < expected.judged < expected.triplets
+    test, marks = with_marks(monkeypatch, made, int(images[5]))
+    table = next(one.value for one in test.dataframe if "Judged" in one.value.columns)
+    assert table[["Number", "Judged"]].to_numpy().tolist() == [[expected.triplets, expected.judged]]
+    assert table["True, %"].tolist() == [pytest.approx(100 * expected.both, abs=0.06)]
+    assert "one of the labels given by hand" in texts(test)
+    assert marks == {int(images[row]): "" if codes[row] < 0 else "hit" if codes[row] == 0 else "miss"
+                     for row in neighbors[5]}
+    test, marks = with_marks(monkeypatch, made, int(images[-1]))
+    assert "The image has none of the labels given by hand" in texts(test)
+    assert set(marks.values()) == {""}
+
+
+def with_marks(monkeypatch: pytest.MonkeyPatch, run: Run, picked: int) -> tuple[AppTest, dict[int, str]]:
+    """Labels & affinity at an image, and how its halves are marked."""
+    marks: dict[int, str] = {}
+
+    def drawn(_: Dataset, tiles: list[Tile], label: str, *__: object, **___: object) -> None:
+        if label.endswith("by affinity"):
+            marks.update({tile.id: tile.mark for tile in tiles})
+
+    monkeypatch.setattr("pages.parts.gallery.gallery", drawn)
+    test = opened("affinity", run=run.id, picked=str(picked))
+    assert not test.exception
+    return test, marks
 
 
 def test_two_spectra_are_named_by_what_differs(run: Run, places: Path) -> None:

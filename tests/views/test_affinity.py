@@ -92,13 +92,23 @@ def test_triplets_are_true_where_a_loop_finds_them_so() -> None:
                  for j in range(2)]
     found = views.triplet_truth(whole.neighbors, after, classes)
     positive, negative = np.array(kept).T
-    assert found.triplets == 240
+    assert (found.triplets, found.judged) == (240, 240)
     assert (found.positives, found.negatives, found.both) == pytest.approx(
         (positive.mean(), negative.mean(), (positive & negative).mean()))
     part = views.propagated(whole, np.arange(120), 0.9)
     assert views.part_truth(part, classes) == found
     lonely = views.propagated(whole, whole.part(5, 1), 0.9)
     assert views.part_truth(lonely, classes).triplets == 0
+
+
+def test_triplets_are_judged_where_all_three_classes_are_known() -> None:
+    neighbors = np.array([[1, 2], [0, 2], [0, 3], [0, 1]])
+    after = np.array([[2.0, 1.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]])
+    some = views.triplet_truth(neighbors, after, np.array([0, 0, 1, -1]))
+    assert some == views.Truth(triplets=4, judged=2, positives=1, negatives=1, both=1)
+    none = views.triplet_truth(neighbors, after, np.array([0, -1, 1, -1]))
+    assert (none.triplets, none.judged) == (4, 0)
+    assert np.isnan(none.both)
 
 
 def test_the_drawing_has_each_edge_of_two_steps_once() -> None:

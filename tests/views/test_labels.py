@@ -135,6 +135,11 @@ def test_hops_are_those_of_a_search_and_shares_are_averaged_by_them() -> None:
         assert one.share == pytest.approx(np.mean([values[row] for row, step in steps.items() if step == one.hops]))
 
 
+def test_labels_are_told_by_the_steps_from_an_image_and_those_out_of_reach_last() -> None:
+    neighbors = np.array([[3], [0], [1], [4], [2], [0]])
+    assert views.labels_from(neighbors, np.array([0, 0, 1, -1, 0, 1]), 0).tolist() == [0, 4, 2, 1, 5]
+
+
 def test_codes_are_places_among_the_names() -> None:
     codes = views.coded({7: "b", 3: "a", 9: "b", 100: "c"}, ("b", "gone", "a", "c"), np.array([3, 5, 7, 9]))
     assert codes.tolist() == [2, -1, 0, 0]

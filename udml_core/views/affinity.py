@@ -86,9 +86,11 @@ def propagated(graph: LabelGraph, rows: Array, gamma: float) -> Part:
 
 @dataclass(frozen=True)
 class Truth:
-    """How many triplets there are, and the shares of true positives, true negatives and true triplets."""
+    """How many triplets there are, how many of them can be judged, and of these the shares of true positives, true
+    negatives and true triplets."""
 
     triplets: int
+    judged: int
     positives: float
     negatives: float
     both: float
@@ -96,7 +98,8 @@ class Truth:
 
 def triplet_truth(neighbors: Array, after: Array, classes: Array) -> Truth:
     """What sorting neighbors (p, k) by affinity (p, k) makes of them, against the true classes (c,) of all rows that
-    `neighbors` names; row i anchors. NaN of no triplet."""
+    `neighbors` names, −1 of those that are not known: triplets with such a one are not judged. Row i anchors. NaN where
+    none is judged."""
     return _truth(neighbors, after, classes, np.arange(len(neighbors)))
 
 
@@ -107,11 +110,13 @@ def part_truth(part: Part, classes: Array) -> Truth:
 
 
 def _truth(neighbors: Array, after: Array, classes: Array, anchors: Array) -> Truth:
-    if not len(anchors):
-        return Truth(0, np.nan, np.nan, np.nan)
     found = affinity_triplets(*(torch.from_numpy(np.ascontiguousarray(one)) for one in (neighbors, after, anchors)))
-    own, positive, negative = classes[found.numpy()].T
-    return Truth(len(found), float((own == positive).mean()), float((own != negative).mean()),
+    known = classes[found.numpy()]
+    known = known[(known >= 0).all(axis=1)]
+    if not len(known):
+        return Truth(len(found), 0, np.nan, np.nan, np.nan)
+    own, positive, negative = known.T
+    return Truth(len(found), len(known), float((own == positive).mean()), float((own != negative).mean()),
                  float(((own == positive) & (own != negative)).mean()))
 
 

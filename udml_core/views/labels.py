@@ -144,10 +144,15 @@ def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
 
 def hops(neighbors: Array, row: int) -> Array:
     """How many steps a walk from each image needs to a row at least, (n,); −1 where no way leads there."""
-    count, k = neighbors.shape
-    edges = sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
-    steps = dijkstra(edges.T, unweighted=True, indices=row)
+    steps = dijkstra(_edges(neighbors).T, unweighted=True, indices=row)
     return np.where(np.isfinite(steps), steps, -1).astype(int)
+
+
+def labels_from(neighbors: Array, codes: Array, row: int) -> Array:
+    """The labeled rows, by the steps that a walk from one row needs to each; those that it cannot get to come last."""
+    steps = dijkstra(_edges(neighbors), unweighted=True, indices=row)
+    labeled = np.flatnonzero(codes >= 0)
+    return labeled[np.argsort(steps[labeled], kind="stable")]
 
 
 def by_hops(steps: Array, share: Array) -> list[HopShare]:
@@ -158,6 +163,12 @@ def by_hops(steps: Array, share: Array) -> list[HopShare]:
         if len(here):
             found.append(HopShare(one, len(here), float(np.nan_to_num(here).mean())))
     return found
+
+
+def _edges(neighbors: Array) -> sparse.csr_array:
+    """1 from each row to each of its neighbors (n, k)."""
+    count, k = neighbors.shape
+    return sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
 
 
 def _going_on(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
