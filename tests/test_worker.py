@@ -351,7 +351,8 @@ def test_of_many_images_no_map_is_made_unless_asked_for(tmp_path: Path, monkeypa
     assert kinds == {"pca", "graph"}
 
 
-@pytest.mark.parametrize("name", ["embeddings.npy", "embeddings-initial.npy", "embedder.safetensors", "evaluation.json"])
+@pytest.mark.parametrize("name", [
+    "embeddings.npy", "embeddings-initial.npy", "embedder.safetensors", "evaluation.json"])
 def test_a_result_that_was_damaged_is_made_anew(name: str, tmp_path: Path) -> None:
     run = worked(tmp_path, fields={"epochs": 1, "dimension": 8})
     before = run.embeddings("final").copy()
