@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -21,7 +23,7 @@ from udml_core.evaluation import map_at_r
 from udml_core.explanations import Affinities, Triplets
 from udml_core.geometry import ConjugateGradient, Grassmann
 from udml_core.graph import propagate, propagate_affinities
-from udml_core.losses.angular import SmoothAngular
+from udml_core.losses.angular import SmoothAngular, SmoothAngularEvaluation, WeightedAngularEvaluation
 from udml_core.losses.metrics import (
     Bounds,
     close_metric,
@@ -32,7 +34,7 @@ from udml_core.losses.metrics import (
     pair_entropy,
     scatter,
 )
-from udml_core.methods import METHODS, SSDML, Epoch, Setting, Triplet, find_method
+from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.few import pretrained
 from udml_core.methods.network import SGDRates
@@ -129,6 +131,20 @@ def test_without_steps_the_projection_stays_and_the_encoder_learns() -> None:
     assert start is not None
     assert torch.equal(epoch.state["projection"], start)
     assert epoch.embedder.trained
+
+
+@pytest.mark.parametrize("method", [SSDML(**TINY | {"epochs": 1}), SRPML(dimension=8, epochs=1, steps=1, batch=200)],
+                         ids=lambda one: one.name)
+def test_an_epoch_keeps_no_batchs_features(method: Any) -> None:
+    kinds, alive = (SmoothAngularEvaluation, WeightedAngularEvaluation), []
+
+    def count(_share: float) -> None:
+        alive.append(sum(type(one) in kinds for one in gc.get_objects()))
+
+    data, setting = given()
+    assert list(method.fit(data, replace(setting, report=count)))
+    assert len(alive) > 5
+    assert max(alive) <= 2
 
 
 def test_a_pretrained_encoder_tells_the_labeled_classes_apart_and_the_given_one_stays() -> None:
