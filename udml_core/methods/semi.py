@@ -38,14 +38,16 @@ from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.few import Partitioned, check_neighbors
 from udml_core.methods.network import rows_at
 from udml_core.neighbors import nearest
-from udml_core.sampling import generator
+from udml_core.sampling import generator, label_pairs
 
 Array = np.ndarray[Any, Any]
 Learnt = dict[str, float]
 MOST_PAIRS = 20_000
-"""Labeled pairs of each kind that a metric is learnt from; of more, a random part."""
+"""Labeled pairs of each kind that a metric, or the network in an epoch, is learnt from; of more, a random part."""
 ITML_PAIRS = 500
 """The same for ITML, which visits one pair after the other."""
+LISTED = 1_000_000
+"""Labeled pairs of both kinds that are listed, those of 1,400 labels; of more, the random part is drawn."""
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,6 @@ class _Graph:
     labels: Tensor
     neighbors: Tensor
     weights: Tensor
-
-    def pairs(self, most: int, random: torch.Generator) -> Pairs:
-        """Labeled pairs, at most so many of each kind."""
-        found = labeled_pairs(self.labels)
-        return Pairs(*(part[torch.randperm(len(part), generator=random)[:most]] for part in found))
 
     def scatter(self) -> Tensor:
         """R (d, d), the weighted mean outer product of the edges' differences."""
@@ -132,7 +129,7 @@ class PairMetric(Partitioned):
         heaviest = kept["weights"].clamp_min(1e-12)
         chosen = torch.multinomial(heaviest, 1, generator=random)
         edges = torch.cat([points[:, None], neighbors.gather(1, chosen)], dim=1)
-        known = labeled_pairs(labels)
+        known = some_pairs(labels, MOST_PAIRS, random)
         for part in edges[torch.randperm(len(edges), generator=random)].split(self.batch):
             yield (*(one[torch.randint(len(one), (self.batch,), generator=random)] for one in known), part)
 
@@ -199,7 +196,7 @@ class LRML(GraphMetric):
         return heat_kernel(squared)
 
     def _metric(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, float, Learnt]:
-        similar, dissimilar = (scatter(graph.features, part) for part in graph.pairs(MOST_PAIRS, random))
+        similar, dissimilar = (scatter(graph.features, part) for part in some_pairs(graph.labels, MOST_PAIRS, random))
         metric, used = laplacian_metric(similar, dissimilar, graph.scatter(), self.weight_similar,
                                         self.weight_dissimilar, self.weight_edges)
         return metric, used, {"dissimilar weight": used}
@@ -257,7 +254,7 @@ class APLLR(PriorMetric):
     promise_source: ClassVar[str] = "Paper, table 1: below Initial in recall@1 on every data set."
 
     def _prior(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, Learnt]:
-        pairs = graph.pairs(MOST_PAIRS, random)
+        pairs = some_pairs(graph.labels, MOST_PAIRS, random)
         prior, rank = likelihood_ratio_prior(*(scatter(graph.features, part) for part in pairs))
         return prior, {"prior rank": float(rank)}
 
@@ -280,7 +277,7 @@ class APIT(PriorMetric):
         return super().expected_seconds(images, width, image_seconds) + 2e-8 * ITML_PAIRS * width**2
 
     def _prior(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, Learnt]:
-        pairs = graph.pairs(ITML_PAIRS, random)
+        pairs = some_pairs(graph.labels, ITML_PAIRS, random)
         found = [(graph.features[part[:, 0]] - graph.features[part[:, 1]]).square().sum(1) for part in pairs]
         near, far = torch.cat(found).quantile(torch.tensor([0.05, 0.95], dtype=torch.float64)).clamp_min(1e-6).tolist()
         return information_theoretic_prior(graph.features, pairs, Bounds(near, far), self.slack,
@@ -324,7 +321,7 @@ class SERAPH(PairMetric):
         return _Graph(features, labels, paired, torch.ones(paired.shape, dtype=torch.float64))
 
     def _metric(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, float, Learnt]:
-        pairs = graph.pairs(MOST_PAIRS, random)
+        pairs = some_pairs(graph.labels, MOST_PAIRS, random)
         rows = torch.arange(len(graph.features)).repeat_interleave(self.n_neighbors)
         free = torch.stack([rows, graph.neighbors.flatten()], dim=1)
         free = free[torch.randperm(len(free), generator=random)[:MOST_PAIRS]]
@@ -338,6 +335,16 @@ class SERAPH(PairMetric):
         """Eq. 1 on the batch: as many similar as dissimilar pairs, and unlabeled ones."""
         kinds = torch.cat([torch.ones_like(similar), -torch.ones_like(dissimilar)])
         return pair_entropy(torch.cat([similar, dissimilar]), kinds, edges, self.threshold, self.weight_unlabeled)
+
+
+def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> Pairs:
+    """Labeled pairs, at most so many of each kind: a random part of all, or, where these are too many to list, as many
+    as `label_pairs` draws; labels (n,), −1 where there is none."""
+    known = torch.nonzero(labels >= 0).squeeze(1)
+    if len(known) * (len(known) - 1) // 2 > LISTED:
+        pairs, same = label_pairs(labels[known], 2 * most, random)
+        return Pairs(known[pairs[same]], known[pairs[~same]])
+    return Pairs(*(part[torch.randperm(len(part), generator=random)[:most]] for part in labeled_pairs(labels)))
 
 
 def quiet(share: float) -> None:
