@@ -38,7 +38,7 @@ from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.few import Partitioned, check_neighbors
 from udml_core.methods.network import rows_at
 from udml_core.neighbors import nearest
-from udml_core.sampling import generator, label_pairs
+from udml_core.sampling import generator, label_pairs, weighted_edges
 
 Array = np.ndarray[Any, Any]
 Learnt = dict[str, float]
@@ -109,13 +109,13 @@ class PairMetric(Partitioned):
             root = kept["root"].to(setting.device)
             seen = []
             if network.trains:
-                for batch in self._batches(kept, data.labels, random):
+                for *batch, counts in self._batches(kept, data.labels, random):
                     images, local = torch.unique(torch.cat(batch), return_inverse=True)
                     pairs = local.to(setting.device).split([len(part) for part in batch])
                     mapped = network.features(images) @ root
                     similar, dissimilar, edges = (
                         (rows_at(mapped, one[:, 0]) - rows_at(mapped, one[:, 1])).square().sum(1) for one in pairs)
-                    loss = self._loss(similar, dissimilar, edges, float(kept["dissimilar"]))
+                    loss = self._loss(similar, dissimilar, counts.to(setting.device) * edges, float(kept["dissimilar"]))
                     network.step(loss)
                     seen.append({"loss": loss.item()})
                     setting.report(min(1.0, len(seen) * self.batch / len(kept["points"])))
@@ -124,14 +124,15 @@ class PairMetric(Partitioned):
             yield Epoch(epoch, mean_curves(seen) | learnt, embedder, (), state)
 
     def _batches(self, kept: State, labels: Tensor, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
-        """One edge of every point of the partition, in batches, each with as many similar and dissimilar pairs."""
+        """One edge of every point of the partition, in batches, each with as many similar and dissimilar pairs; and
+        what each edge counts (b,)."""
         points, neighbors = kept["points"], kept["neighbors"]
-        heaviest = kept["weights"].clamp_min(1e-12)
-        chosen = torch.multinomial(heaviest, 1, generator=random)
-        edges = torch.cat([points[:, None], neighbors.gather(1, chosen)], dim=1)
+        others, counts = weighted_edges(neighbors, kept["weights"], random)
+        edges = torch.stack([points, others], dim=1)
         known = some_pairs(labels, MOST_PAIRS, random)
-        for part in edges[torch.randperm(len(edges), generator=random)].split(self.batch):
-            yield (*(one[torch.randint(len(one), (self.batch,), generator=random)] for one in known), part)
+        for rows in torch.randperm(len(edges), generator=random).split(self.batch):
+            similar, dissimilar = (one[torch.randint(len(one), (self.batch,), generator=random)] for one in known)
+            yield similar, dissimilar, edges[rows], counts[rows]
 
     @abstractmethod
     def _graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> _Graph:
@@ -143,7 +144,8 @@ class PairMetric(Partitioned):
 
     @abstractmethod
     def _loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
-        """What SGD minimizes on a batch's pairs with M fixed, from their squared distances (b,) each."""
+        """What SGD minimizes on a batch's pairs with M fixed, from their squared distances (b,) each, those of edges
+        times what these count."""
 
 
 class GraphMetric(PairMetric):
@@ -167,7 +169,7 @@ class GraphMetric(PairMetric):
         return _Graph(features, labels, torch.from_numpy(neighbors), torch.from_numpy(weights))
 
     def _loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
-        """γs·mean δ²_S − γd·mean δ²_D + β·mean δ² of edges drawn by their weight: LRML's objective with M fixed.
+        """γs·mean δ²_S − γd·mean δ²_D + β·ΣWδ²/ΣW, this as the edges drawn tell it: LRML's objective with M fixed.
 
         APLLR's and APIT's objectives have the edges alone, whose minimum is a single point; they get the labels' terms
         too, and the fields at 0 take them away.
