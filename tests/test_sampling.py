@@ -15,6 +15,7 @@ from udml_core.sampling import (
     neighbor_batches,
     pair_batches,
     semi_hard_triplets,
+    weighted_edges,
 )
 
 labelings = st.lists(st.integers(0, 6), min_size=1, max_size=60).map(
@@ -160,6 +161,21 @@ def test_pairs_of_labels_are_half_the_same_and_never_of_an_image_with_itself() -
     many, which = label_pairs(torch.arange(2000) % 10, 500_000, generator(0, 0))
     assert len(many) == 398_000
     assert len(torch.bincount(many[which].flatten(), minlength=2000).nonzero()) == 2000
+
+
+def test_drawn_edges_are_expected_to_say_what_all_edges_say_by_their_weight() -> None:
+    """20,000 times the same five points: the mean over all is what is to be expected of one draw."""
+    random, times = generator(0, 0), 20_000
+    weights = torch.tensor([[1.0, 3.0, 0.0], [0.1, 0.2, 0.3], [0.0, 0.0, 0.0], [5.0, 5.0, 5.0], [0.0, 0.0, 2.0]])
+    said = torch.tensor([[2.0, 1.0, 9.0], [4.0, 5.0, 6.0], [7.0, 7.0, 7.0], [1.0, 2.0, 6.0], [8.0, 8.0, 3.0]])
+    places = torch.arange(15).view(5, 3)
+    drawn, counts = weighted_edges(places.repeat(times, 1), weights.repeat(times, 1), random)
+    assert torch.equal(drawn.div(3, rounding_mode="floor"), torch.arange(5).repeat(times)), "each point's own"
+    expected = (weights * said).sum() / weights.sum()
+    assert float((counts * said.flatten()[drawn]).mean()) == pytest.approx(float(expected), rel=0.01)
+    torch.testing.assert_close(counts[:5], 5 * weights.sum(1) / weights.sum(), rtol=1e-4, atol=0)
+    assert torch.equal(weighted_edges(places, torch.ones(5, 3), random)[1], torch.ones(5))
+    assert torch.equal(weighted_edges(places, torch.zeros(5, 3), random)[1], torch.zeros(5))
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [4, 4, 4], [7]])

@@ -93,12 +93,16 @@ class Spec(BaseModel):
         return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
 
 
-def best_epoch(rows: Iterable[Mapping[str, Any]]) -> int | None:
+def best_epoch(rows: Iterable[Mapping[str, Any]], rank_tells: bool = True) -> int | None:
     """The epoch that selection keeps, by an epoch's row of curves each; None where no row tells.
 
     The first of the highest MAP@R of the held-out images. Where labels were given, the last of the highest recall@1
-    among these, of the epochs before the collapse; the first epoch where that is none. A few labels that the method
-    was told are found again long after the neighborhoods around them dissolved, hence the second condition.
+    among these, of the epochs before the collapse; where that is none, the first of the highest of all. A few labels
+    that the method was told are found again long after the neighborhoods around them dissolved, hence the second
+    condition.
+
+    Args:
+        rank_tells: whether there is such a condition; see `Method`.
     """
     by_epoch = {int(row["epoch"]): row for row in rows}
     trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
@@ -108,9 +112,9 @@ def best_epoch(rows: Iterable[Mapping[str, Any]]) -> int | None:
     given = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row}
     if not given:
         return None
-    end = first_collapsed(by_epoch)
-    sound = {epoch: score for epoch, score in given.items() if epoch < end}
-    return max(sound, key=lambda epoch: (sound[epoch], epoch)) if sound else min(given)
+    end = first_collapsed(by_epoch) if rank_tells else max(given) + 1
+    sound = [epoch for epoch in given if epoch < end]
+    return max(sound or given, key=lambda epoch: (given[epoch], epoch if sound else -epoch))
 
 
 def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
@@ -240,7 +244,9 @@ class Run(Task):
 
     def kept_epoch(self) -> int:
         """The epoch whose embedder is the final one: the last, or the one that was selected."""
-        best = best_epoch(self.metrics()[0]) if self.spec().select == "validation" else None
+        spec = self.spec()
+        tells = find_method(spec.method).rank_tells
+        best = best_epoch(self.metrics()[0], tells) if spec.select == "validation" else None
         return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:

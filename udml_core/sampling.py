@@ -124,6 +124,19 @@ def affinity_triplets(neighbors: Tensor, affinities: Tensor, anchors: Tensor) ->
     return torch.stack([rows, ordered[:, :half], ordered[:, half:2 * half]], dim=2).reshape(-1, 3)
 
 
+def weighted_edges(neighbors: Tensor, weights: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
+    """One neighbor of every point, drawn by its weight, (n,) int64, and what it counts, (n,): the point's total weight
+    over the points' mean. The mean of what the drawn edges have, times what they count, is thus expected to be the
+    weighted mean over all edges. A point without weight counts as 0.
+
+    Args:
+        neighbors: (n, k) int64. weights: (n, k), at least 0.
+    """
+    chosen = torch.multinomial(weights.clamp_min(1e-12), 1, generator=random)
+    totals = weights.sum(1)
+    return neighbors.gather(1, chosen).squeeze(1), totals / totals.mean().clamp_min(1e-12)
+
+
 def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
     """One triplet for each row of a batch of pairs (see `pair_batches`), positions within the batch, (t, 3) int64.
 

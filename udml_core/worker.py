@@ -162,7 +162,7 @@ class _Work:
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate, then train "
                                 "again.")
             row = self._measured(loaded, epoch)
-            if best_epoch([*recorded.values(), row]) == epoch.number:
+            if best_epoch([*recorded.values(), row], self.method.rank_tells) == epoch.number:
                 self.run.write_best(epoch.state, epoch.embedder)
             if epoch.number not in recorded:
                 recorded[epoch.number] = row
@@ -175,9 +175,10 @@ class _Work:
             began = time.monotonic()
         if self.spec.select == "validation" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
-            if self.spec.labels == "given" and first_collapsed(recorded) == 1:
+            if self.spec.labels == "given" and self.method.rank_tells and first_collapsed(recorded) == 1:
                 log.info("in the first epoch already the effective rank of the training images is far from the "
-                         "start's, a collapse, so no epoch is sound and epoch 1 is kept; lower the learning rate")
+                         "start's, a collapse, so no epoch is sound and the one that finds the given labels best is "
+                         "kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
 

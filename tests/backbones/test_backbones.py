@@ -81,6 +81,17 @@ def test_one_channel_counts_as_three_equal_ones(name: str) -> None:
     np.testing.assert_allclose(embed_pixels(encoder, gray), embed_pixels(encoder, gray.repeat(3, 1)), rtol=1e-6)
 
 
+def test_images_and_weights_lie_with_their_channels_last_when_they_meet() -> None:
+    encoder = Encoder(choose_spec("cnn", 16, False))
+    convolutions = [one for one in encoder.modules() if isinstance(one, nn.Conv2d)]
+    met: list[bool] = []
+    for one in convolutions:
+        one.register_forward_pre_hook(lambda module, given: met.extend(
+            part.is_contiguous(memory_format=torch.channels_last) for part in (*given, module.weight)))
+    encoder(torch.rand(2, 3, 16, 16))
+    assert met == 2 * len(convolutions) * [True]
+
+
 def test_squeezenet_reads_blue_first_around_its_own_mean() -> None:
     """A constant image near the mean, in RGB order, is what is left of it, in BGR order, where the network begins."""
     encoder = Encoder(EncoderSpec(backbone="squeezenet", size=16))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+from copy import deepcopy
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -21,7 +24,12 @@ from udml_core.evaluation import map_at_r
 from udml_core.explanations import Affinities, Triplets
 from udml_core.geometry import ConjugateGradient, Grassmann
 from udml_core.graph import propagate, propagate_affinities
-from udml_core.losses.angular import SmoothAngular
+from udml_core.losses.angular import (
+    SmoothAngular,
+    SmoothAngularEvaluation,
+    WeightedAngularEvaluation,
+    smooth_angular_loss,
+)
 from udml_core.losses.metrics import (
     Bounds,
     close_metric,
@@ -32,7 +40,7 @@ from udml_core.losses.metrics import (
     pair_entropy,
     scatter,
 )
-from udml_core.methods import METHODS, SSDML, Epoch, Setting, Triplet, find_method
+from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.few import pretrained
 from udml_core.methods.network import SGDRates
@@ -63,9 +71,11 @@ def found(epoch: Epoch, kind: type[Any]) -> Any:
     return next((one for one in epoch.explanations if isinstance(one, kind)), None)
 
 
-def test_the_first_pass_on_frozen_features_is_the_papers_written_out() -> None:
+@pytest.mark.parametrize("batch", [10_000, 2000])
+def test_the_first_pass_on_frozen_features_is_the_papers_written_out(batch: int) -> None:
+    """In one batch and in three, from each of which L and the last step's length go on to the next."""
     data, setting = given()
-    method = SSDML(**TINY | {"epochs": 1, "batch": 10_000})
+    method = SSDML(**TINY | {"epochs": 1, "batch": batch})
     (epoch,) = method.fit(data, setting)
     points = unit(data.features)
     neighbors = nearest(points.numpy(), 10)[1]
@@ -80,11 +90,45 @@ def test_the_first_pass_on_frozen_features_is_the_papers_written_out() -> None:
     projection = method.initial(data, setting).head.weight
     assert projection is not None
     optimizer = ConjugateGradient(Grassmann(64, 16))
-    objective = SmoothAngular(points, triplets, 40.0, method.scale)
-    progress = optimizer.start(objective, (projection,))
-    for _ in range(2):
-        progress = optimizer.step(objective, progress)
-    torch.testing.assert_close(epoch.state["projection"], progress.point[0], rtol=1e-4, atol=1e-5)
+    step = 0.0
+    for part in triplets.split(batch):
+        objective = SmoothAngular(points, part, 40.0, method.scale)
+        progress = optimizer.start(objective, (projection,), step)
+        for _ in range(2):
+            progress = optimizer.step(objective, progress)
+        (projection,), step = progress.point, progress.step
+    torch.testing.assert_close(epoch.state["projection"], projection, rtol=1e-4, atol=1e-5)
+    assert float(epoch.state["step"]) == pytest.approx(step, rel=1e-3)
+
+
+def test_with_an_encoder_each_batch_moves_first_the_projection_and_then_the_network() -> None:
+    """Algorithm 1 on two batches; SGD's step with momentum: v ← .9v + gradient, θ ← θ − rate · v."""
+    data, setting = given("cnn")
+    rate = 0.01
+    method = SSDML(**TINY | {"trains": "encoder", "epochs": 1, "batch": 2500, "learning_rate": rate})
+    (epoch,) = method.fit(data, setting)
+    used = found(epoch, Triplets)
+    batches = torch.stack([used.anchor, used.positive, used.negative], dim=1).split(2500)
+    assert len(batches) == 2
+    encoder = deepcopy(setting.encoder)
+    velocity = [torch.zeros_like(one) for one in encoder.parameters()]
+    projection, step = method.initial(data, setting).head.weight, 0.0
+    optimizer = ConjugateGradient(Grassmann(128, 16))
+    for part in batches:
+        features = unit(encoder(data.images(torch.arange(len(data)))))
+        objective = SmoothAngular(features.detach(), part, 40.0)
+        progress = optimizer.start(objective, (projection,), step)
+        for _ in range(2):
+            progress = optimizer.step(objective, progress)
+        (projection,), step = progress.point, progress.step
+        loss = smooth_angular_loss(*(features[one] for one in part.unbind(1)), projection, 40.0)
+        for one, speed, gradient in zip(encoder.parameters(), velocity,
+                                        torch.autograd.grad(loss, [*encoder.parameters()]), strict=True):
+            one.data -= rate * speed.mul_(0.9).add_(gradient)
+    torch.testing.assert_close(epoch.state["projection"], projection, rtol=1e-3, atol=1e-4)
+    for (name, one), speed in zip(encoder.named_parameters(), velocity, strict=True):
+        torch.testing.assert_close(epoch.state[f"encoder.{name}"], one.detach(), rtol=1e-6,
+                                   atol=5e-3 * rate * float(speed.abs().max()))
 
 
 def test_triplets_pair_the_upper_half_of_the_sorted_neighborhood_with_the_lower() -> None:
@@ -129,6 +173,20 @@ def test_without_steps_the_projection_stays_and_the_encoder_learns() -> None:
     assert start is not None
     assert torch.equal(epoch.state["projection"], start)
     assert epoch.embedder.trained
+
+
+@pytest.mark.parametrize("method", [SSDML(**TINY | {"epochs": 1}), SRPML(dimension=8, epochs=1, steps=1, batch=200)],
+                         ids=lambda one: one.name)
+def test_an_epoch_keeps_no_batchs_features(method: Any) -> None:
+    kinds, alive = (SmoothAngularEvaluation, WeightedAngularEvaluation), []
+
+    def count(_share: float) -> None:
+        alive.append(sum(type(one) in kinds for one in gc.get_objects()))
+
+    data, setting = given()
+    assert list(method.fit(data, replace(setting, report=count)))
+    assert len(alive) > 5
+    assert max(alive) <= 2
 
 
 def test_a_pretrained_encoder_tells_the_labeled_classes_apart_and_the_given_one_stays() -> None:

@@ -8,7 +8,7 @@ projected (t, l).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import torch
@@ -282,10 +282,8 @@ class WeightedAngularEvaluation(_Projected):
         return torch.cat([on_middle @ objective.points, on_far @ objective.points])
 
 
-def triplets_used(triplets: Tensor,
-                  evaluations: Sequence[SmoothAngularEvaluation] | Sequence[WeightedAngularEvaluation]) -> Triplets:
-    """Triplets (t, 3) with what the loss made of them, in the order of the evaluations."""
-    measured = [one.measures() for one in evaluations]
+def triplets_used(triplets: Tensor, measured: Sequence[Mapping[str, Tensor]]) -> Triplets:
+    """Triplets (t, 3) with what the loss made of them: the evaluations' measures, in the triplets' order."""
     return Triplets(*triplets.unbind(1), **{name: torch.cat([one[name] for one in measured]) for name in measured[0]})
 
 

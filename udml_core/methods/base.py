@@ -67,7 +67,8 @@ class Method(BaseModel, ABC):
     """Hyper-parameters as fields, each with its range, meaning, symbol and unit; and the algorithm in `fit`.
 
     name: on the command line. idea: three sentences for the page. promise: `gain` if MAP@R is expected to rise over
-    the method's own start, `may fall` if not, with `promise_source`.
+    the method's own start, `may fall` if not, with `promise_source`. rank_tells: whether an effective rank far from the
+    start's tells a collapse.
     """
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
@@ -79,6 +80,7 @@ class Method(BaseModel, ABC):
     supervision: ClassVar[Supervision]
     promise: ClassVar[Literal["gain", "may fall"]]
     promise_source: ClassVar[str]
+    rank_tells: ClassVar[bool] = True
 
     @property
     def trains_encoder(self) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
-from udml_core.explanations import Clusters, Explanation, Triplets
+from udml_core.explanations import Clusters, Explanation
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
 from udml_core.graph import AuthorityGraph
 from udml_core.losses.angular import (
@@ -162,7 +162,7 @@ class RPML(AuthorityMethod):
                 setting.report((position + 1) / self.steps)
             point, step = progress.point, progress.step
             last = objective(point)
-            used = triplets_used(triplets, [last])
+            used = triplets_used(triplets, [last.measures()])
             embedder = Embedder(setting.encoder, Head(point[1]))
             yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
             explained = ()
@@ -224,7 +224,7 @@ class SRPML(AuthorityMethod):
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
         for epoch in range(done + 1, self.epochs + 1):
             random = generator(setting.seed, epoch)
-            seen: list[tuple[Tensor, WeightedAngularEvaluation]] = []
+            curves, seen, measured = [], [], []
             for position, batch in enumerate(pair_batches(labels, self.batch, random)):
                 features = network.features(batch)
                 rows = features.detach()
@@ -236,15 +236,18 @@ class SRPML(AuthorityMethod):
                 for _ in range(self.steps):
                     progress = optimizer.step(objective, progress)
                 point, step = progress.point, progress.step
-                seen.append((batch[local], objective(point)))
+                last = objective(point)
+                curves.append(_curves(last))
+                seen.append(batch[local])
+                measured.append(last.measures())
                 anchor, positive, negative = (rows_at(features, part) for part in local.to(setting.device).unbind(1))
                 loss = weighted_angular_loss(anchor, positive, negative, point[0], point[1], self.alpha, self.weight)
                 network.step(loss / len(local))
                 setting.report(min(1.0, (position + 1) / batches))
             embedder = Embedder(network.snapshot(), Head(point[1]), trained=network.trains)
             state = self._state(epoch, point, step, labels) | network.state()
-            curves = mean_curves([_curves(one) for _, one in seen])
-            yield Epoch(epoch, curves, embedder, (*explained, *_used(seen)), state)
+            used = (triplets_used(torch.cat(seen), measured),) if seen else ()
+            yield Epoch(epoch, mean_curves(curves), embedder, (*explained, *used), state)
             explained = ()
 
 
@@ -252,9 +255,3 @@ def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
     """What a person watches: the mean loss, the mean weight (its fall to 0 is the collapse), the violating share."""
     return {"loss": last.value / len(last.argument), "mean weight": float(last.weight.mean()),
             "violating": float((last.argument > 0).float().mean())}
-
-
-def _used(seen: list[tuple[Tensor, WeightedAngularEvaluation]]) -> tuple[Triplets, ...]:
-    if not seen:
-        return ()
-    return (triplets_used(torch.cat([rows for rows, _ in seen]), [one for _, one in seen]),)

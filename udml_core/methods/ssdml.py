@@ -147,16 +147,17 @@ class SSDML(Partitioned):
                                                         affinities.points), (affinities,)
             random = generator(setting.seed, epoch)
             batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
-            seen: list[SmoothAngularEvaluation] = []
+            curves, measured = [], []
             for position, batch in enumerate(batches):
                 projection, step, last = self._learn(network, batch, optimizer, projection, step)
-                seen.append(last)
+                curves.append(_curves(last))
+                measured.append(last.measures())
                 setting.report((position + 1) / len(batches))
             embedder = Embedder(network.snapshot(), Head(projection), trained=network.trains)
             state = {"epoch": torch.tensor(epoch), "projection": projection, "triplets": triplets,
                      "step": torch.tensor(step, dtype=torch.float64)} | network.state()
-            used = triplets_used(torch.cat(batches), seen)
-            yield Epoch(epoch, mean_curves([_curves(one) for one in seen]), embedder, (*explained, used), state)
+            used = triplets_used(torch.cat(batches), measured)
+            yield Epoch(epoch, mean_curves(curves), embedder, (*explained, used), state)
 
     def _learn(self, network: EncoderInTraining, batch: Tensor, optimizer: ConjugateGradient, projection: Tensor,
                step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
