@@ -28,7 +28,8 @@ SELECTS: tuple[Select, ...] = get_args(Select)
 SELECT_WORDS: dict[LabelSource, str] = {
     "drawn": "Validation needs labels: 15 % of the training half, never seen by the method.",
     "given": "Validation asks the labels that you gave, each against the others: leave-one-out R@1, of the epochs "
-             "before the effective rank of the training images tells a collapse. No image is held out."}
+             "before the effective rank of the training images tells a collapse, of methods that it tells one of. "
+             "No image is held out."}
 
 
 def choose_dataset() -> Dataset | None:

@@ -97,9 +97,8 @@ def best_epoch(rows: Iterable[Mapping[str, Any]], rank_tells: bool = True) -> in
     """The epoch that selection keeps, by an epoch's row of curves each; None where no row tells.
 
     The first of the highest MAP@R of the held-out images. Where labels were given, the last of the highest recall@1
-    among these, of the epochs before the collapse; where that is none, the first of the highest of all. A few labels
-    that the method was told are found again long after the neighborhoods around them dissolved, hence the second
-    condition.
+    among these, of the epochs before the collapse; the first epoch where that is none. A few labels that the method
+    was told are found again long after the neighborhoods around them dissolved, hence the second condition.
 
     Args:
         rank_tells: whether there is such a condition; see `Method`.
@@ -114,7 +113,7 @@ def best_epoch(rows: Iterable[Mapping[str, Any]], rank_tells: bool = True) -> in
         return None
     end = first_collapsed(by_epoch) if rank_tells else max(given) + 1
     sound = [epoch for epoch in given if epoch < end]
-    return max(sound or given, key=lambda epoch: (given[epoch], epoch if sound else -epoch))
+    return max(sound, key=lambda epoch: (given[epoch], epoch)) if sound else min(given)
 
 
 def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
