@@ -56,8 +56,8 @@ def show(table: Table, key: str) -> None:
         dots(table, measure, f"{key}-dots")
     st.dataframe(frame(table), width="stretch", height="content")
     if table.printed:
-        st.caption(("" if table.comparable else "**Not comparable with the printed figures**: fewer images, or a "
-                    "smaller budget. ") + "What papers print is of their own networks, splits and budgets: compare "
+        st.caption(("" if table.comparable else "**\\* Not comparable with what was measured here**: fewer images, or "
+                    "a smaller budget. ") + "What papers print is of their own networks, splits and budgets: compare "
                    "what a method gains over its own start, and the order of methods.")
     if table.curves:
         over_epochs(table, key)
@@ -81,7 +81,7 @@ def dots(table: Table, measure: str, key: str) -> None:
     printed = {name: row[measure] for name, row in table.printed.items() if measure in row}
     if printed:
         figure.add_scatter(x=list(printed.values()), y=list(printed), mode="markers",
-                           name="printed in the paper" + not_comparable(table),
+                           name="printed in the paper" + ("" if table.comparable else ", not comparable"),
                            marker={"color": COLORS[1], "size": 11, "symbol": "diamond-open", "line": {"width": 2}})
     figure.update_layout(height=110 + 26 * len(names), margin={"l": 8, "r": 8, "t": 8, "b": 8}, showlegend=True,
                          legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
@@ -127,12 +127,9 @@ def frame(table: Table) -> pd.DataFrame:
             lines[name] = [written(measured[name].get(measure), measure) for measure in measures]
         if name in table.printed:
             values = [table.printed[name].get(measure) for measure in measures]
-            lines[f"{name}, printed{not_comparable(table)}"] = ["" if one is None else f"{one:g}" for one in values]
+            title = f"{name}, printed" if table.comparable else f"{name}, printed*"
+            lines[title] = ["" if one is None else f"{one:g}" for one in values]
     return pd.DataFrame.from_dict(lines, orient="index", columns=[in_words(one) for one in measures])
-
-
-def not_comparable(table: Table) -> str:
-    return "" if table.comparable else ", not comparable"
 
 
 def written(value: Spread | None, measure: str) -> str:
