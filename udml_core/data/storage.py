@@ -27,8 +27,11 @@ def replace_bytes(path: Path, content: bytes) -> None:
     Raises:
         FileNotFoundError: its folder is not there. It is never made here: what somebody removed stays removed.
     """
-    several = f".{path.name}.{os.getpid()}.{threading.get_ident()}.part"  # may write the same file
-    _replace(path, path.with_name(several), lambda file: file.write(content))
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")  # several may write it at once
+    try:
+        _replace(path, aside, lambda file: file.write(content))
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def replace_array(path: Path, array: Array) -> None:
@@ -37,15 +40,16 @@ def replace_array(path: Path, array: Array) -> None:
 
 
 def _replace(path: Path, aside: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Have a file written aside, wait until it is on the disk, then put it in place."""
-    try:
-        with aside.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    """Have a file written aside, wait until it is on the disk, then put it in place.
+
+    What was written stays where it fails: NumPy does not say that a disk is full, and it is told by the room that is
+    left.
+    """
+    with aside.open("wb") as file:
+        write(file)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
 
 
 def read_array(path: Path, mapped: bool = False) -> Array:
