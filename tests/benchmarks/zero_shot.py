@@ -100,12 +100,11 @@ def planned(dataset: Dataset, row: str, seed: int, **rest: Any) -> Spec:
 
 
 def finished(run: Run, name: str) -> dict[str, Any]:
-    """What a run gives, once it has been worked on from where it stands to its end."""
-    began = time.monotonic()
+    """What a run gives, once it has been worked on from where it stands to its end; without the time that it waited."""
     status = worker.work(run, analyse=False)
     if status.state != "done":
         sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
-    return {"seed": run.spec().seed, "seconds": time.monotonic() - began,
+    return {"seed": run.spec().seed, "seconds": status.finished - status.started,
             "evaluation": {name: in_short(row) for name, row in (run.evaluation() or {}).items()},
             "curves": run.metrics()[0]}
 
