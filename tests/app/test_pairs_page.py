@@ -258,7 +258,7 @@ def test_further_pairs_continue_the_run(run: Run, given: GivenPairs, monkeypatch
     test.number_input(key="giving-epochs").set_value(2).run()
     monkeypatch.setattr(jobs, "_launch", lambda _task: None)
     press(test, "Continue this run with the 2 further pairs")
-    begun = list_runs(run.folder.parent)[0]
+    begun = next(one for one in list_runs(run.folder.parent) if one.spec().starts_from)
     assert (begun.spec().starts_from, begun.spec().fields["epochs"]) == (run.id, 2)
     assert told(given) == [(*pair, same) for pair, same in zip(begun.pairs().pairs.tolist(),
                                                                 begun.pairs().same.tolist(), strict=True)]
