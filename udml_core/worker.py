@@ -177,8 +177,7 @@ class _Work:
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
             if self.spec.labels == "given" and self.method.rank_tells and first_collapsed(recorded) == 1:
                 log.info("in the first epoch already the effective rank of the training images is far from the "
-                         "start's, a collapse, so no epoch is sound and epoch 1 is kept; lower the "
-                         "learning rate")
+                         "start's, a collapse, so no epoch is sound and epoch 1 is kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
 

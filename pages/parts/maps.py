@@ -121,8 +121,7 @@ def new_map(run: Run) -> None:
 def opened_map(run: Run, map_id: str, frame: int) -> Shown:
     """One frame of a map; the last one where there are fewer."""
     projection = opened_projection(run, map_id)
-    return Shown(run, dataset_of(run), map_id, projection,
-                 max(0, min(frame, len(projection.frames) - 1)))
+    return Shown(run, dataset_of(run), map_id, projection, max(0, min(frame, len(projection.frames) - 1)))
 
 
 def covering_map(run: Run, indices: Array, map_id: str = "") -> Shown | None:

@@ -54,7 +54,7 @@ def test_the_birds_are_a_hundred_species() -> None:
 @pytest.mark.parametrize(("content", "message"), [
     (b"no gzip", "could not be read"), (gzip.compress(b"\x00\x00\x0d\x01aaaa"), "must be an idx file"),
     (gzip.compress(b"\x00\x00\x08\x01" + (5).to_bytes(4, "big") + b"abc"), "must hold 5 bytes"),
-])
+], ids=["no gzip", "floats", "too few bytes"])
 def test_broken_idx_files_are_told(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "file.gz").write_bytes(content)
     with pytest.raises(UserError, match=message):

@@ -99,7 +99,8 @@ def open_image(source: Any) -> Image.Image:
 
 
 def _orientation(image: Image.Image) -> Any:
-    """EXIF's orientation; 1, upright, where EXIF is broken, as it often is."""
+    """EXIF's orientation; 1, upright, where EXIF is broken, as it often is: Pillow's `exif_transpose` writes the block
+    anew, and fails on what this reads."""
     try:
         return image.getexif().get(ORIENTATION, 1)
     except Exception:  # whatever a broken block makes of its reader

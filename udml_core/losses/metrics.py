@@ -18,6 +18,10 @@ MOST_HALVINGS = 60
 CHUNK = 16_384
 
 
+def untold(share: float) -> None:
+    """A `Report` to nobody."""
+
+
 class Pairs(NamedTuple):
     """Labeled pairs, (p, 2) int64 positions each."""
 
@@ -102,9 +106,13 @@ def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor,
 
 
 def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, slack: float = 1.0,
-                                cycles: int = 10, report: Report = lambda _share: None) -> Tensor:
+                                cycles: int = 10, report: Report = untold) -> Tensor:
     """ITML's metric: the closest to I by Burg's divergence whose pairs keep their bounds, up to slack γ (J. Davis et
-    al., ICML 2007, algorithm 1): cyclic projections onto one pair's constraint after the other. report: as below."""
+    al., ICML 2007, algorithm 1): cyclic projections onto one pair's constraint after the other.
+
+    Args:
+        points: (n, d). report: is told the share of the cycles that are done.
+    """
     metric = torch.eye(points.shape[1], dtype=points.dtype, device=points.device)
     everything = torch.cat([pairs.similar, pairs.dissimilar])
     signs = [1.0] * len(pairs.similar) + [-1.0] * len(pairs.dissimilar)
@@ -161,7 +169,7 @@ def squared_distances(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tenso
 
 def entropy_metric(metric: Tensor, points: Tensor, labeled: Tensor, kinds: Tensor, free: Tensor,
                    threshold: float = 1.0, weight: float = 1.0, trace: float = 0.0, steps: int = 50,
-                   report: Report = lambda _share: None) -> Tensor:
+                   report: Report = untold) -> Tensor:
     """SERAPH's M by projected gradient from a metric: minimize `pair_entropy` + λ·tr M over M ⪰ 0.
 
     The step is halved until the objective falls. It is not convex: another start may end elsewhere.

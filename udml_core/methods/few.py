@@ -75,6 +75,10 @@ class Partitioned(FewLabels):
     partition_epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50)] = 10
     """Epochs with one partition, then the next is drawn."""
 
+    def _partitioned(self, images: int) -> int:
+        """How many images a partition has at most."""
+        return min(images, self.partition) if self.partition else images
+
     def _begins(self, epoch: int) -> bool:
         """Whether a partition begins with this epoch."""
         return (epoch - 1) % self.partition_epochs == 0

@@ -32,6 +32,7 @@ from udml_core.losses.metrics import (
     matrix_root,
     pair_entropy,
     scatter,
+    untold,
 )
 from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
@@ -88,7 +89,7 @@ class PairMetric(Partitioned):
         return self.epochs if self.trains_encoder else 1
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
-        seen = min(images, self.partition) if self.partition else images
+        seen = self._partitioned(images)
         network = 9 * seen * image_seconds if self.trains_encoder else 0.0
         return 1 + 1e-9 * seen**2 + 1e-9 * width**3 + network
 
@@ -103,7 +104,7 @@ class PairMetric(Partitioned):
             if self._begins(epoch):
                 points = self._drawn(data.labels, setting, epoch)
                 graph = self._graph(network.embedded(points).cpu().double(), data.labels[points], random)
-                metric, used, learnt = self._metric(graph, random, quiet if network.trains else setting.report)
+                metric, used, learnt = self._metric(graph, random, untold if network.trains else setting.report)
                 kept = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
                         "root": matrix_root(metric).float(), "dissimilar": torch.tensor(used)}
             root = kept["root"].to(setting.device)
@@ -282,8 +283,8 @@ class APIT(PriorMetric):
         pairs = some_pairs(graph.labels, ITML_PAIRS, random)
         found = [(graph.features[part[:, 0]] - graph.features[part[:, 1]]).square().sum(1) for part in pairs]
         near, far = torch.cat(found).quantile(torch.tensor([0.05, 0.95], dtype=torch.float64)).clamp_min(1e-6).tolist()
-        return information_theoretic_prior(graph.features, pairs, Bounds(near, far), self.slack,
-                                           report=report), {}
+        bounds = Bounds(near, far)
+        return information_theoretic_prior(graph.features, pairs, bounds, self.slack, report=report), {}
 
 
 class SERAPH(PairMetric):
@@ -310,7 +311,7 @@ class SERAPH(PairMetric):
     """Projected-gradient steps on M, a partition."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
-        seen = min(images, self.partition) if self.partition else images
+        seen = self._partitioned(images)
         distances = width * min(seen * (seen + width), 2 * MOST_PAIRS * width)
         step = 1e-10 * distances + 4e-10 * width**3
         return super().expected_seconds(images, width, image_seconds) + self.steps * step
@@ -347,10 +348,6 @@ def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> Pairs:
         pairs, same = label_pairs(labels[known], 2 * most, random)
         return Pairs(known[pairs[same]], known[pairs[~same]])
     return Pairs(*(part[torch.randperm(len(part), generator=random)[:most]] for part in labeled_pairs(labels)))
-
-
-def quiet(share: float) -> None:
-    """The share of a metric, where the network takes most of an epoch."""
 
 
 def heat_kernel(squared: Array) -> Array:

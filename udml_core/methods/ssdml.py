@@ -111,7 +111,7 @@ class SSDML(Partitioned):
     """Where the projection starts: a random subspace, or the principal components."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
-        seen = min(images, self.partition) if self.partition else images
+        seen = self._partitioned(images)
         batches = seen * self.n_neighbors / 2 / self.batch
         metric = self.steps * (1e-3 + 1e-8 * self.batch * width * self.dimension)
         network = 9 * self.batch * image_seconds if self.trains_encoder else 0.0
