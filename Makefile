@@ -14,7 +14,7 @@ dev: .venv/ready-dev
 # Three processes with one thread each, as browser tests wait more than they compute; a file's tests share what they
 # train.
 test: dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 3 --dist loadfile
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 check: dev
 	$(BIN)/ruff check .

@@ -21,6 +21,7 @@ from pages.parts.gallery import Mark, gallery, just_picked, tile_of
 from pages.parts.labels import gamma_slider, given_now, graph_of_run
 from pages.parts.loading import dataset_of, opened_split, told
 from pages.parts.maps import UNITS, covering_map, distortion
+from pages.parts.picture import picture
 from pages.parts.scatter import Color, scatter
 from pages.parts.selection import selection
 from pages.parts.sharing import Download, share, table_file
@@ -288,7 +289,7 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     said = st.container()
     say_where_outside(said, looked, picked_in_address(looked.dataset))
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.image(looked.dataset.images[looked.image], width=96, alt=f"The image: {looked.dataset.names[looked.image]}")
+        picture(looked.dataset.images[looked.image], 96, f"The image: {looked.dataset.names[looked.image]}")
         st.markdown(f"**{looked.dataset.caption(looked.image)}**  \n{(looked.graph.codes >= 0).sum()} of "
                     f"{len(looked.graph.images):,} images of this graph have a label"
                     + (f"; this one is called {looked.word(looked.row)}." if looked.word(looked.row) else "."))

@@ -7,6 +7,7 @@ from pages.parts.figures import bars, table_behind
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.importing import import_folder
 from pages.parts.loading import opened_dataset, told
+from pages.parts.picture import picture
 from pages.parts.runs import live_panel
 from udml_core import jobs
 from udml_core.backbones import BACKBONES, choose_spec
@@ -65,7 +66,7 @@ def overview(dataset: Dataset) -> None:
     picked = gallery(dataset, [tile_of(dataset, index) for index in shown], "Samples of the data set",
                      "data-samples", side=88)
     if picked is not None:
-        st.image(dataset.images[picked], caption=dataset.caption(picked), width=240)
+        picture(dataset.images[picked], 240, dataset.caption(picked), dataset.caption(picked))
 
 
 def classes_and_split(dataset: Dataset) -> None:

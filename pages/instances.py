@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import streamlit as st
+from PIL import Image
 
 from pages.parts.browser import Array
 from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
 from pages.parts.competing import Standing, rank_picture, share_picture, standing_table, standing_words
 from pages.parts.gallery import gallery, just_picked, mark_of, tile_of
 from pages.parts.loading import dataset_of, opened_retrieval, opened_split, told
+from pages.parts.picture import picture
 from pages.parts.records import has_record, record_of
 from pages.parts.runs import hyperparameters
 from pages.parts.slider import live_slider
@@ -89,8 +91,8 @@ def two_views(asked: Asked, own: dict[Which, float], compared: str) -> None:
     pixels, _ = _drawn(str(asked.run.folder), asked.index, asked.draw)
     with st.container(horizontal=True, gap="small"):
         for word, one in (("without augmentation", plain), ("first view", pixels[0]), ("second view", pixels[1])):
-            st.image(np.ascontiguousarray(one.transpose(1, 2, 0)), caption=word.capitalize(), width=SIDE,
-                     alt=f"{asked.dataset.caption(asked.index)}, {word}")
+            seen = Image.fromarray(one[0] if len(one) == 1 else np.ascontiguousarray(one.transpose(1, 2, 0)))
+            picture(seen, SIDE, f"{asked.dataset.caption(asked.index)}, {word}", word.capitalize())
     side, method = plain.shape[1], asked.run.spec().build_method()
     kept = (f"With the head alone it saw {method.views_needed} views of each training image, drawn once like these."
             if method.views_needed else "It saw new ones in every epoch." if method.trains_encoder else

@@ -18,6 +18,7 @@ from pages.parts.gallery import gallery_selection, tile_of
 from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
 from pages.parts.loading import dataset_of, told
 from pages.parts.maps import UNITS, covering_map, distortion
+from pages.parts.picture import picture
 from pages.parts.runs import UNSEEN
 from pages.parts.scatter import Color, scatter
 from pages.parts.selection import Selection, select, selection
@@ -225,8 +226,7 @@ def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
         return
     how = KEYS_IN_WORDS if board.classes else "type its class; from then on keys give it"
     st.markdown(f"**To be named: the suggested one** · {how}.")
-    st.image(board.dataset.images[images[0]], width=140,
-             alt=f"The image that is suggested: {board.dataset.names[images[0]]}")
+    picture(board.dataset.images[images[0]], 140, f"The image that is suggested: {board.dataset.names[images[0]]}")
     st.caption(reason(board.next[0], len(board.images), bool((board.codes >= 0).any())))
 
 

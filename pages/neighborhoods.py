@@ -19,6 +19,7 @@ from pages.parts.form import slider_range
 from pages.parts.gallery import Mark, gallery, just_picked, mark_of, tile_of
 from pages.parts.loading import dataset_of, opened_retrieval, opened_split, told
 from pages.parts.maps import UNITS, colorings, covering_map, distortion
+from pages.parts.picture import picture
 from pages.parts.proxies import explore_proxies, proxies_of
 from pages.parts.scatter import scatter
 from pages.parts.selection import selection
@@ -298,7 +299,7 @@ def explore(run_id: str, which: Which) -> None:
         st.session_state[LOOKED_AT] = found[0]
     looked = first_image(run, dataset, which)
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.image(looked.image, width=96, alt=f"The image that is looked at: {looked.name}")
+        picture(looked.image, 96, f"The image that is looked at: {looked.name}")
         st.markdown(f"**{looked.name}**  \nClick a point on the map to look at another image, or bring one.")
         if looked.index < 0:
             st.button("Take it away", icon=":material/close:", key="neighborhood-away", on_click=look_at)

@@ -14,6 +14,11 @@ settings.register_profile("ours", deadline=None)  # a slow machine is no fault
 settings.load_profile("ours")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files that wait for browsers and processes run first, beside those that calculate, not alone at the end."""
+    items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent != Path(__file__).parent))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Features and scans, computed once for the whole session."""

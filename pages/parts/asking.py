@@ -18,6 +18,7 @@ from pages.parts.browser import Array
 from pages.parts.choosing import into_address, listed, numbers_in_address
 from pages.parts.loading import told
 from pages.parts.paste import pasted
+from pages.parts.picture import picture
 from udml_core.data.dataset import read_given_image
 from udml_core.retrieval import Query, Retrieval, Which
 
@@ -150,7 +151,7 @@ def _card(opened: Retrieval, query: Asked, one: int | Brought, side: Side) -> No
     else:
         key, name, image = one.digest, one.name, one.image
     with st.container(horizontal=True, border=True, width=290, vertical_alignment="center", key=f"query-{key}"):
-        st.image(image, width=72, alt=f"{'Added' if side == 'add' else 'Subtracted'}: {name}")
+        picture(image, 72, f"{'Added' if side == 'add' else 'Subtracted'}: {name}")
         with st.container(gap=None, width=165):
             st.markdown(f"**{SIGNS[side]}** {name}")
             with st.container(horizontal=True, gap="small"):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import math
 from collections.abc import Sequence
 
@@ -13,6 +11,7 @@ from PIL import Image, ImageOps
 from pages.parts.browser import Array
 from pages.parts.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.figures import GRAY
+from pages.parts.picture import inline
 from udml_core.views.affinity import Ego
 
 SIZE, RING, FAR, SIDE, OWN, WIDEST = 400, 112, 178, 40, 56, 7.0
@@ -75,10 +74,9 @@ def _around(turn: float, radius: float) -> tuple[float, float]:
 
 
 def _picture(image: Image.Image, place: tuple[float, float], side: int, word: str, color: str) -> list[str]:
-    buffer = io.BytesIO()
-    ImageOps.pad(image.convert("RGB"), (2 * side, 2 * side), color="white").save(buffer, "JPEG", quality=88)
+    padded = ImageOps.pad(image.convert("RGB"), (2 * side, 2 * side), color="white")
     x, y = place[0] - side / 2, place[1] - side / 2
-    drawn = [f'<image href="data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}" x="{x:.1f}" '
+    drawn = [f'<image href="{inline(padded)}" x="{x:.1f}" '
              f'y="{y:.1f}" width="{side}" height="{side}"/>',
              f'<rect x="{x:.1f}" y="{y:.1f}" width="{side}" height="{side}" fill="none" stroke="{color}" '
              f'stroke-width="{4 if word else 1}"/>']

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -16,6 +14,7 @@ from pages.parts.browser import Array
 from pages.parts.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.figures import COLORS, GRAY, draw, table_behind
 from pages.parts.gallery import gallery, mark_of, tile_of
+from pages.parts.picture import inline
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.views.neighborhoods import Along, Direction, Heat, Pair, toy
@@ -139,10 +138,8 @@ def _line(start: tuple[float, float], end: tuple[float, float], style: str) -> s
 
 
 def _picture(image: Image.Image, x: float, y: float) -> str:
-    buffer = io.BytesIO()
-    ImageOps.pad(image.convert("RGB"), (2 * SIDE, 2 * SIDE), color="white").save(buffer, "JPEG", quality=88)
-    data = base64.b64encode(buffer.getvalue()).decode()
-    return f'<image href="data:image/jpeg;base64,{data}" x="{x:.1f}" y="{y:.1f}" width="{SIDE}" height="{SIDE}"/>'
+    padded = ImageOps.pad(image.convert("RGB"), (2 * SIDE, 2 * SIDE), color="white")
+    return f'<image href="{inline(padded)}" x="{x:.1f}" y="{y:.1f}" width="{SIDE}" height="{SIDE}"/>'
 
 
 def because(pair: Pair, typical: float, unit: bool) -> str:

@@ -11,6 +11,7 @@ from PIL import Image, ImageDraw
 
 from pages.parts.browser import Array
 from pages.parts.choosing import into_address
+from pages.parts.picture import picture
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
 ALONE = "#8b9098"
@@ -75,9 +76,9 @@ def points_picture(positions: Array, codes: Array, side: int = 260, dot: float =
     return image.resize((2 * side, 2 * side), Image.Resampling.LANCZOS)
 
 
-def multiples(pictures: Sequence[Image.Image], captions: Sequence[str], alts: Sequence[str]) -> None:
+def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequence[str]) -> None:
     """Small multiples: pictures side by side, each with what to read off it."""
-    for column, picture, caption, alt in zip(st.columns(len(pictures)), pictures, captions, alts, strict=True):
+    for column, image, caption, alt in zip(st.columns(len(images)), images, captions, alts, strict=True):
         with column:
-            st.image(picture, width="stretch", alt=alt)
+            picture(image, "stretch", alt)
             st.markdown(caption)

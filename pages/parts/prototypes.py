@@ -13,6 +13,7 @@ from pages.parts.choosing import into_address, number_in_address
 from pages.parts.figures import COLORS, GRAY, draw, table_behind
 from pages.parts.gallery import gallery, tile_of
 from pages.parts.loading import dataset_of, opened_split, told
+from pages.parts.picture import picture
 from pages.parts.records import record_of
 from pages.parts.sharing import Download, share, table_file
 from pages.parts.slider import live_slider
@@ -69,10 +70,10 @@ def answers(run: Run, dataset: Dataset, record: Prototypes, values: Array, chose
     """One prototype: its picture where features are pixels, and who answers to it most in both halves."""
     encoder, split = run.spec().encoder, opened_split(run)
     if encoder.backbone == "pixels":
-        picture = Image.fromarray(views.picture(record.rows[chosen], encoder.size, encoder.gray))
-        st.image(picture.resize((PICTURE, PICTURE), Image.Resampling.NEAREST), caption="As a picture",
-                 alt=f"Prototype {chosen + 1} as a picture of {encoder.size} × {encoder.size} pixels, the brighter the "
-                 "larger its entry")
+        image = Image.fromarray(views.picture(record.rows[chosen], encoder.size, encoder.gray))
+        picture(image.resize((PICTURE, PICTURE), Image.Resampling.NEAREST), PICTURE,
+                f"Prototype {chosen + 1} as a picture of {encoder.size} × {encoder.size} pixels, the brighter the "
+                "larger its entry", "As a picture")
     for words, rows, key in (("training half", split.train, "train"), ("test half", split.test, "test")):
         near = views.strongest(values, rows, SHOWN)
         st.markdown(f"**Of the {words}, these answer to prototype {chosen + 1} most** · the number is k(l, x)")

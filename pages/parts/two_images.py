@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 from PIL import Image, ImageOps
 
+from pages.parts.picture import picture
 from udml_core.data.dataset import Dataset
 
 SIDE = 340
@@ -17,4 +18,4 @@ def two_images(dataset: Dataset, pair: tuple[int, int], named: bool) -> None:
             name = dataset.caption(index) if named else f"image {index}"
             image = ImageOps.pad(dataset.images[index], (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
-                st.image(image, caption=name, width="stretch", alt=f"{word} of the pair: {name}")
+                picture(image, "stretch", f"{word} of the pair: {name}", name)
