@@ -11,8 +11,8 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
-# Three processes with one thread each, as browser tests wait more than they compute; a file's tests share what they
-# train.
+# Four processes with one thread each, as browser tests wait more than they compute; a file's tests share what they
+# train, and tests/conftest.py says which files come first.
 test: dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 

@@ -74,10 +74,9 @@ def _around(turn: float, radius: float) -> tuple[float, float]:
 
 
 def _picture(image: Image.Image, place: tuple[float, float], side: int, word: str, color: str) -> list[str]:
-    padded = ImageOps.pad(image.convert("RGB"), (2 * side, 2 * side), color="white")
+    padded = ImageOps.pad(image, (2 * side, 2 * side), color="white")
     x, y = place[0] - side / 2, place[1] - side / 2
-    drawn = [f'<image href="{inline(padded)}" x="{x:.1f}" '
-             f'y="{y:.1f}" width="{side}" height="{side}"/>',
+    drawn = [f'<image href="{inline(padded)}" x="{x:.1f}" y="{y:.1f}" width="{side}" height="{side}"/>',
              f'<rect x="{x:.1f}" y="{y:.1f}" width="{side}" height="{side}" fill="none" stroke="{color}" '
              f'stroke-width="{4 if word else 1}"/>']
     if word:

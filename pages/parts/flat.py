@@ -138,7 +138,7 @@ def _line(start: tuple[float, float], end: tuple[float, float], style: str) -> s
 
 
 def _picture(image: Image.Image, x: float, y: float) -> str:
-    padded = ImageOps.pad(image.convert("RGB"), (2 * SIDE, 2 * SIDE), color="white")
+    padded = ImageOps.pad(image, (2 * SIDE, 2 * SIDE), color="white")
     return f'<image href="{inline(padded)}" x="{x:.1f}" y="{y:.1f}" width="{SIDE}" height="{SIDE}"/>'
 
 
