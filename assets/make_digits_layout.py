@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from udml_core.data.places import ASSETS
-from udml_core.lessons import digits_vectors
+from udml_core.exploration.lessons import digits_vectors
+from udml_core.paths import ASSETS
 from udml_core.projection.tsne import tsne_layout
 
 layout = tsne_layout(digits_vectors(), perplexity=30.0, seed=0)

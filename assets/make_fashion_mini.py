@@ -6,8 +6,8 @@ files (Debian: dataset-fashion-mnist) makes the same bytes again. Fashion-MNIST 
 
 import numpy as np
 
-from udml_core.data.places import ASSETS
 from udml_core.data.sources.idx import FashionMNIST
+from udml_core.paths import ASSETS
 
 TRAIN, TEST = 500, 100
 

@@ -12,27 +12,27 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.analyses import rows_of
-from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
-from pages.parts.ego import show_ego
-from pages.parts.figures import lines, table_behind
-from pages.parts.gallery import Mark, gallery, just_picked, tile_of
-from pages.parts.labels import gamma_slider, given_now, graph_of_run
-from pages.parts.loading import dataset_of, opened_split, told
-from pages.parts.maps import UNITS, covering_map, distortion
-from pages.parts.picture import picture
-from pages.parts.scatter import Color, scatter
-from pages.parts.selection import selection
-from pages.parts.sharing import Download, share, table_file
-from pages.parts.spectrum import explore_spectrum
-from udml_core.data.annotations import classes
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.cached import dataset_of, opened_split, told
+from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import Mark, gallery, just_picked, tile_of
+from pages.parts.components.scatter import Color, scatter
+from pages.parts.components.transport import Array
+from pages.parts.curves.spectrum import explore_spectrum
+from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.figures import lines, table_behind
+from pages.parts.kit.pictures import picture
+from pages.parts.labels.ego_graph import show_ego
+from pages.parts.labels.few_labels import gamma_slider, given_now, graph_of_run
+from pages.parts.map.shown_map import UNITS, covering_map, distortion
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import classes
 from udml_core.explanations import Affinities
+from udml_core.exploration import affinity as views
+from udml_core.exploration import label_spread as spreading
 from udml_core.runs import Run, find_run, runs_folder
 from udml_core.tasks import ADVICE
-from udml_core.views import affinity as views
-from udml_core.views import labels as spreading
 
 PART, LISTED, LEAST = 600, 60, -2
 SOURCES = {"training": "as training had it", "told": "after training, the labels that it was told",

@@ -5,23 +5,23 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.analyses import ask_for, going_on, opened_indices, opened_result, rows_of
-from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, into_address, number_in_address
-from pages.parts.figures import lines, ranked, table_behind
-from pages.parts.gallery import gallery, tile_of
-from pages.parts.lesson import multiples, points_picture
-from pages.parts.loading import dataset_of, told
-from pages.parts.maps import UNITS, covering_map, distortion, go_to
-from pages.parts.scatter import Color, Layout, scatter
-from pages.parts.selection import selection
-from pages.parts.sharing import Download, share, table_file
-from pages.parts.slider import live_slider
+from pages.parts.base.analyses import ask_for, going_on, opened_indices, opened_result, rows_of
+from pages.parts.base.cached import dataset_of, told
+from pages.parts.base.run_picker import chosen_run, into_address, number_in_address
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.slider import live_slider
+from pages.parts.components.transport import Array
+from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.figures import lines, ranked, table_behind
+from pages.parts.kit.lesson import multiples, points_picture
+from pages.parts.map.shown_map import UNITS, covering_map, distortion, go_to
 from udml_core.analyses import list_analyses, plan_analysis
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Clusters
+from udml_core.exploration import clusters as views
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.views import clusters as views
 
 EPSILONS = tuple(np.round(np.linspace(0, 1, 26), 2).tolist())
 PICTURED = 5

@@ -3,12 +3,12 @@
 import pandas as pd
 import streamlit as st
 
-from pages.parts.figures import bars, table_behind
-from pages.parts.gallery import gallery, tile_of
-from pages.parts.importing import import_folder
-from pages.parts.loading import opened_dataset, told
-from pages.parts.picture import picture
-from pages.parts.runs import live_panel
+from pages.parts.base.cached import opened_dataset, told
+from pages.parts.base.run_status import live_panel
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.data.importing import import_folder
+from pages.parts.kit.figures import bars, table_behind
+from pages.parts.kit.pictures import picture
 from udml_core import jobs
 from udml_core.backbones import BACKBONES, choose_spec
 from udml_core.data import catalog

@@ -5,10 +5,13 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.analyses import ask_for, frame_words, opened_result
-from pages.parts.choosing import chosen_run, in_address, into_address
-from pages.parts.loading import told
-from pages.parts.maps import (
+from pages.parts.base.analyses import ask_for, frame_words, opened_result
+from pages.parts.base.cached import told
+from pages.parts.base.run_picker import chosen_run, in_address, into_address
+from pages.parts.base.selection import selection
+from pages.parts.components.scatter import Color, grid_layout, scatter
+from pages.parts.kit.downloads import Download, image_list, share
+from pages.parts.map.shown_map import (
     Shown,
     chosen_color,
     chosen_map,
@@ -19,9 +22,6 @@ from pages.parts.maps import (
     picked_image,
     selected_images,
 )
-from pages.parts.scatter import Color, grid_layout, scatter
-from pages.parts.selection import selection
-from pages.parts.sharing import Download, image_list, share
 from udml_core.analyses import AnalysisSpec, ImageGrid, analysis_at, plan_analysis
 from udml_core.runs import find_run, runs_folder
 

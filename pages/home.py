@@ -2,10 +2,10 @@
 
 import streamlit as st
 
-from pages.parts.choosing import search_with
-from pages.parts.gallery import gallery, tile_of
-from pages.parts.loading import opened_dataset, told
-from pages.parts.runs import ICONS, live_panel, state_line, title_of
+from pages.parts.base.cached import opened_dataset, told
+from pages.parts.base.run_picker import search_with
+from pages.parts.base.run_status import ICONS, live_panel, state_line, title_of
+from pages.parts.components.gallery import gallery, tile_of
 from udml_core import jobs
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES

@@ -10,22 +10,22 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
-from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
-from pages.parts.competing import Standing, rank_picture, share_picture, standing_table, standing_words
-from pages.parts.gallery import gallery, just_picked, mark_of, tile_of
-from pages.parts.loading import dataset_of, opened_retrieval, opened_split, told
-from pages.parts.picture import picture
-from pages.parts.records import has_record, record_of
-from pages.parts.runs import hyperparameters
-from pages.parts.slider import live_slider
-from pages.parts.uncertainty import noise
+from pages.parts.base.cached import dataset_of, opened_retrieval, opened_split, told
+from pages.parts.base.epochs import has_record, record_of
+from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address
+from pages.parts.base.run_status import hyperparameters
+from pages.parts.components.gallery import gallery, just_picked, mark_of, tile_of
+from pages.parts.components.slider import live_slider
+from pages.parts.components.transport import Array
+from pages.parts.instances.competitors import Standing, rank_picture, share_picture, standing_table, standing_words
+from pages.parts.kit.pictures import picture
+from pages.parts.map.uncertainty import noise
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
 from udml_core.explanations import LatentLayer, Uncertainty
+from udml_core.exploration import instances as views
 from udml_core.retrieval import Which
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.views import instances as views
 
 SHOWN, SIDE = 24, 168
 USUAL_BATCH = 128

@@ -10,25 +10,25 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.analyses import ask_for, going_on, rows_of
-from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, in_address, into_address
-from pages.parts.figures import table_behind
-from pages.parts.gallery import gallery_selection, tile_of
-from pages.parts.labels import ends_of, gamma_slider, given_now, graph_of_run
-from pages.parts.loading import dataset_of, told
-from pages.parts.maps import UNITS, covering_map, distortion
-from pages.parts.picture import picture
-from pages.parts.runs import UNSEEN
-from pages.parts.scatter import Color, scatter
-from pages.parts.selection import Selection, select, selection
-from pages.parts.sharing import Download, share, table_file
+from pages.parts.base.analyses import ask_for, going_on, rows_of
+from pages.parts.base.cached import dataset_of, told
+from pages.parts.base.run_picker import chosen_run, in_address, into_address
+from pages.parts.base.run_status import UNSEEN
+from pages.parts.base.selection import Selection, select, selection
+from pages.parts.components.gallery import gallery_selection, tile_of
+from pages.parts.components.scatter import Color, scatter
+from pages.parts.components.transport import Array
+from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.figures import table_behind
+from pages.parts.kit.pictures import picture
+from pages.parts.labels.few_labels import ends_of, gamma_slider, given_now, graph_of_run
+from pages.parts.map.shown_map import UNITS, covering_map, distortion
 from udml_core.analyses import plan_analysis
-from udml_core.data.annotations import LONGEST_CLASS, classes, give, undo
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import LONGEST_CLASS, classes, give, undo
 from udml_core.errors import UserError
+from udml_core.exploration import label_spread as views
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.views import labels as views
 
 USUAL_GAMMA = 0.99
 SUGGESTED, LISTED, KEYS, MOST_BUTTONS = 5, 60, 10, 40

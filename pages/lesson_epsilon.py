@@ -5,17 +5,17 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.browser import Array
-from pages.parts.choosing import into_address
-from pages.parts.figures import table_behind
-from pages.parts.gallery import gallery, tile_of
-from pages.parts.lesson import Question, multiples, points_picture, predicted, take_away
-from pages.parts.scatter import Color, Layout, scatter
-from pages.parts.selection import selection
-from pages.parts.slider import live_slider
+from pages.parts.base.run_picker import into_address
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.slider import live_slider
+from pages.parts.components.transport import Array
+from pages.parts.kit.figures import table_behind
+from pages.parts.kit.lesson import Question, multiples, points_picture, predicted, take_away
 from udml_core.data.dataset import Dataset
-from udml_core.lessons import Ascent, digits_ascent, smallest_ascent
-from udml_core.views.clusters import Summary, summary
+from udml_core.exploration.clusters import Summary, summary
+from udml_core.exploration.lessons import Ascent, digits_ascent, smallest_ascent
 
 USUAL, LOW = 0.65, 0.45
 SMALL_STEPS = (0.2, 0.4, 0.85)

@@ -3,13 +3,19 @@
 import numpy as np
 import streamlit as st
 
-from pages.parts.analyses import frame_words
-from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address
-from pages.parts.columns import own_column
-from pages.parts.figures import curve, curve_names
-from pages.parts.gallery import gallery, tile_of
-from pages.parts.loading import told
-from pages.parts.maps import (
+from pages.parts.base.analyses import frame_words
+from pages.parts.base.cached import told
+from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address
+from pages.parts.base.selection import Selection, selection
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.scatter import Color, map_file, scatter
+from pages.parts.components.slider import live_slider
+from pages.parts.curves.similarities import similarity_pictures, similarity_words
+from pages.parts.kit.downloads import Download, image_list, share
+from pages.parts.kit.figures import curve, curve_names
+from pages.parts.map.columns import own_column
+from pages.parts.map.placing import bring_images, placed_images
+from pages.parts.map.shown_map import (
     UNITS,
     Shown,
     chosen_color,
@@ -24,16 +30,10 @@ from pages.parts.maps import (
     sample_clusters,
     selected_images,
 )
-from pages.parts.placing import bring_images, placed_images
-from pages.parts.scatter import Color, map_file, scatter
-from pages.parts.selection import Selection, selection
-from pages.parts.sharing import Download, image_list, share
-from pages.parts.similarities import similarity_pictures, similarity_words
-from pages.parts.slider import live_slider
-from pages.parts.uncertainty import LABEL, certain_and_uncertain
+from pages.parts.map.uncertainty import LABEL, certain_and_uncertain
+from udml_core.exploration.clusters import summary
+from udml_core.exploration.maps import neighborhood_change
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.views.clusters import summary
-from udml_core.views.maps import neighborhood_change
 
 CHANGED = 48
 CURVES = 3

@@ -10,27 +10,35 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.asking import LOOKED_AT, Brought, brought_now, embedded, look_at
-from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
-from pages.parts.figures import table_behind
-from pages.parts.flat import because, contours, direction_images, flat_picture, heat_picture, quality_bars, show_split
-from pages.parts.form import slider_range
-from pages.parts.gallery import Mark, gallery, just_picked, mark_of, tile_of
-from pages.parts.loading import dataset_of, opened_retrieval, opened_split, told
-from pages.parts.maps import UNITS, colorings, covering_map, distortion
-from pages.parts.picture import picture
-from pages.parts.proxies import explore_proxies, proxies_of
-from pages.parts.scatter import scatter
-from pages.parts.selection import selection
-from pages.parts.sharing import Download, share, table_file
-from pages.parts.slider import live_slider
+from pages.parts.base.cached import dataset_of, opened_retrieval, opened_split, told
+from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address, search_with
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import Mark, gallery, just_picked, mark_of, tile_of
+from pages.parts.components.scatter import scatter
+from pages.parts.components.slider import live_slider
+from pages.parts.components.transport import Array
+from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.figures import table_behind
+from pages.parts.kit.form import slider_range
+from pages.parts.kit.pictures import picture
+from pages.parts.map.shown_map import UNITS, colorings, covering_map, distortion
+from pages.parts.neighborhoods.flat import (
+    because,
+    contours,
+    direction_images,
+    flat_picture,
+    heat_picture,
+    quality_bars,
+    show_split,
+)
+from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
+from pages.parts.retrieval.query import LOOKED_AT, Brought, brought_now, embedded, look_at
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import LinearNeighborhoods
+from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM, describe
 from udml_core.retrieval import Which
 from udml_core.runs import Run, find_run, runs_folder
-from udml_core.views import neighborhoods as views
 
 NEAREST, MOST_CANDIDATES, SHOWN, SIDES = 200, 20, 48, 5
 SET, LARGEST_SET, USUAL_SECOND = 60, 150, 9

@@ -9,8 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.choosing import in_address, into_address
-from pages.parts.figures import (
+from pages.parts.base.cached import told
+from pages.parts.base.run_picker import in_address, into_address
+from pages.parts.kit.downloads import Download, share
+from pages.parts.kit.figures import (
     COLORS,
     CURVE_WORDS,
     GRAY,
@@ -21,10 +23,8 @@ from pages.parts.figures import (
     line_style,
     width_axis,
 )
-from pages.parts.loading import told
-from pages.parts.sharing import Download, share
-from udml_core import experiments
-from udml_core.experiments import Experiment, Spread, Table
+from udml_core.results import records as experiments
+from udml_core.results.records import Experiment, Spread, Table
 
 FIRST = ("knn@200", "mprec@10", "recall@1", "purity")  # what the chart shows, where it was measured
 NOT_CHARTED = ("seconds", "width")

@@ -5,13 +5,13 @@ import random
 import numpy as np
 import streamlit as st
 
-from pages.parts.asking import Mode, ask, asked_now, bring_images, chosen_mode, query_of, strip
-from pages.parts.choosing import chosen_run, into_address
-from pages.parts.failures import failures
-from pages.parts.filtering import chosen_filter
-from pages.parts.gallery import Mark, Tile, gallery, just_picked, mark_of, tile_of
-from pages.parts.loading import opened_retrieval, told
-from pages.parts.sharing import Download, share, table_file
+from pages.parts.base.cached import opened_retrieval, told
+from pages.parts.base.run_picker import chosen_run, into_address
+from pages.parts.components.gallery import Mark, Tile, gallery, just_picked, mark_of, tile_of
+from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.retrieval.failures import failures
+from pages.parts.retrieval.filters import chosen_filter
+from pages.parts.retrieval.query import Mode, ask, asked_now, bring_images, chosen_mode, query_of, strip
 from udml_core.exporting import embeddings_file
 from udml_core.retrieval import Hit, Retrieval, Which
 

@@ -3,12 +3,12 @@
 import pandas as pd
 import streamlit as st
 
-from pages.parts.choosing import into_address
-from pages.parts.figures import curve, curve_names, evaluation_table, table_behind
-from pages.parts.loading import told
-from pages.parts.precision import precision_of
-from pages.parts.runs import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
-from pages.parts.similarities import explore_similarities
+from pages.parts.base.cached import told
+from pages.parts.base.run_picker import into_address
+from pages.parts.base.run_status import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
+from pages.parts.curves.precision import precision_of
+from pages.parts.curves.similarities import explore_similarities
+from pages.parts.kit.figures import curve, curve_names, evaluation_table, table_behind
 from udml_core import jobs
 from udml_core.runs import Run, find_run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES

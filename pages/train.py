@@ -5,17 +5,17 @@ from typing import get_args
 
 import streamlit as st
 
-from pages.parts.choosing import in_address, into_address
-from pages.parts.form import method_form
-from pages.parts.labels import few_labels
-from pages.parts.loading import opened_dataset, told
-from pages.parts.pair_source import PairChoice, chosen_pairs
-from pages.parts.runs import duration
+from pages.parts.base.cached import opened_dataset, told
+from pages.parts.base.run_picker import in_address, into_address
+from pages.parts.base.run_status import duration
+from pages.parts.kit.form import method_form
+from pages.parts.labels.few_labels import few_labels
+from pages.parts.pairs.source import PairChoice, chosen_pairs
 from udml_core import jobs
 from udml_core.backbones import BACKBONES, Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.labels import LabelSource, default_select
+from udml_core.data.label_budget import LabelSource, default_select
 from udml_core.data.splits import SPLITS, Select, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method

@@ -10,23 +10,23 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.analyses import rows_of
-from pages.parts.browser import Array
-from pages.parts.choosing import chosen_run, in_address, into_address, number_in_address, search_with
-from pages.parts.figures import histogram, table_behind
-from pages.parts.gallery import Mark, gallery, tile_of
-from pages.parts.loading import dataset_of, opened_split, told
-from pages.parts.maps import UNITS, colorings, covering_map, distortion
-from pages.parts.records import chosen_epoch, has_record, record_of
-from pages.parts.scatter import scatter
-from pages.parts.selection import selection
-from pages.parts.sharing import Download, share, table_file
-from pages.parts.slider import live_slider
-from pages.parts.triangle import draw_triangle
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.cached import dataset_of, opened_split, told
+from pages.parts.base.epochs import chosen_epoch, has_record, record_of
+from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address, search_with
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import Mark, gallery, tile_of
+from pages.parts.components.scatter import scatter
+from pages.parts.components.slider import live_slider
+from pages.parts.components.transport import Array
+from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.figures import histogram, table_behind
+from pages.parts.map.shown_map import UNITS, colorings, covering_map, distortion
+from pages.parts.triplets.triangle import draw_triangle
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Triplets
+from udml_core.exploration import triplets as views
 from udml_core.runs import Run, find_run, list_runs, runs_folder
-from udml_core.views import triplets as views
 
 SHOWN = 150
 ORDERS: tuple[views.Order, ...] = get_args(views.Order)

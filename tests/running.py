@@ -9,10 +9,11 @@ from typing import Any
 from PIL import Image
 from sklearn.datasets import load_digits
 
-from udml_core import jobs, worker
+from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.runs import Run, Spec, create
 from udml_core.tasks import Task
+from udml_core.workers import train as worker
 
 
 def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **rest: Any) -> Spec:

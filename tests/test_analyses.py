@@ -15,7 +15,7 @@ import pytest
 
 from tests.projection.laws import median_move
 from tests.running import spec, until, worked, write_digits
-from udml_core import analyst, jobs
+from udml_core import jobs
 from udml_core.analyses import (
     Analysis,
     AnalysisSpec,
@@ -34,6 +34,7 @@ from udml_core.graph import AuthorityGraph
 from udml_core.neighbors import nearest
 from udml_core.runs import Run, create
 from udml_core.tasks import LIVE_STATES, Status
+from udml_core.workers import analyse as analyst
 
 Array = np.ndarray[Any, Any]
 

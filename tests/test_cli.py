@@ -15,7 +15,7 @@ import pytest
 from tests.running import until, worked, write_digits
 from udml_core import cli, jobs
 from udml_core.data import catalog
-from udml_core.data.pairs import GivenPairs
+from udml_core.data.given.pairs import GivenPairs
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.runs import Run, create

@@ -12,9 +12,9 @@ import torch
 
 from tests.running import spec, worked
 from tests.test_survival import assert_same
-from udml_core import jobs, worker
+from udml_core import jobs
 from udml_core.data import catalog
-from udml_core.data.pairs import PairSet
+from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.explanations import Pairs
@@ -22,6 +22,7 @@ from udml_core.methods import KML, ML, NML, PairMethod
 from udml_core.runs import Run, create, list_runs
 from udml_core.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
+from udml_core.workers import train as worker
 
 FIELDS = {"dimension": 6, "epochs": 2}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from udml_core.evaluation import recall_at_k
-from udml_core.views.failures import (
+from udml_core.exploration.failures import (
     Pair,
     failure_atlas,
     history,

@@ -15,12 +15,14 @@ import psutil
 import pytest
 
 from tests.running import spec, until, worked, write_digits
-from udml_core import jobs, worker
+from udml_core import jobs
 from udml_core.backbones import Encoder
-from udml_core.data import annotations, catalog
+from udml_core.data import catalog
 from udml_core.data.features import features_of
+from udml_core.data.given import labels as annotations
 from udml_core.errors import UserError
 from udml_core.runs import Run, create
+from udml_core.workers import train as worker
 
 ROOT = Path(__file__).resolve().parents[1]
 LONG = {"dimension": 32, "epochs": 900}

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 import safetensors.torch
 
-from udml_core import jobs, methods, worker
+from udml_core import jobs, methods
 from udml_core.data import catalog
 from udml_core.runs import Run, create
 from udml_core.tasks import LIVE_STATES
+from udml_core.workers import train as worker
 
 KILLS = 10  # a method; two methods
 FIELDS: dict[str, dict[str, Any]] = {

@@ -13,19 +13,21 @@ import numpy as np
 import pytest
 
 from tests.running import spec, until, worked, write_digits
-from udml_core import jobs, runs, worker
+from udml_core import jobs, runs
 from udml_core.analyses import list_analyses
-from udml_core.data import annotations, catalog
-from udml_core.data.pairs import PairSet
+from udml_core.data import catalog
+from udml_core.data.given import labels as annotations
+from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.data.thumbnails import sheets_ready
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, map_at_r, recall_at_k
 from udml_core.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
+from udml_core.exploration.instances import latent_rows
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, create, list_runs
-from udml_core.views.instances import latent_rows
+from udml_core.workers import train as worker
 
 
 def quiet(_share: float, _what: str) -> None: ...

@@ -18,8 +18,8 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from udml_core.data.storage import read_arrays, replace_arrays
 from udml_core.errors import UserError
+from udml_core.files import read_arrays, replace_arrays
 from udml_core.graph import AuthorityGraph
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE, State, Status, Task

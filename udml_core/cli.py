@@ -12,24 +12,26 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from udml_core import analyst, jobs, worker
+from udml_core import jobs
 from udml_core.analyses import COUNTED, Analysis, Kind, Scope, find_analysis, list_analyses, plan_analysis
 from udml_core.backbones.pooling import Pooling
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, read_given_image
-from udml_core.data.labels import LabelSource
-from udml_core.data.pairs import MOST_PAIRS, GivenPairs, PairSet, read_pairs
-from udml_core.data.places import existing_path
+from udml_core.data.given.pairs import MOST_PAIRS, GivenPairs, PairSet, read_pairs
+from udml_core.data.label_budget import LabelSource
 from udml_core.data.sources.folder import Folder
 from udml_core.data.splits import Select, SplitName, make_split
 from udml_core.errors import UserError
 from udml_core.evaluation import in_short
 from udml_core.exporting import export
 from udml_core.methods import METHODS, describe
-from udml_core.methods.parallel import together
+from udml_core.methods.shared.distributed import together
+from udml_core.paths import existing_path
 from udml_core.retrieval import Gallery, Retrieval
 from udml_core.runs import Run, find_run, jsonable, list_runs, runs_folder
 from udml_core.tasks import ADVICE, LIVE_STATES
+from udml_core.workers import analyse as analyst
+from udml_core.workers import train as worker
 
 LONGEST_NUMBER = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,

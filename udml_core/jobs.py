@@ -27,16 +27,16 @@ from filelock import FileLock
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.backbones import check_backbone, choose_spec, feature_width, image_seconds, needs_batches
 from udml_core.backbones.pooling import Pooling
-from udml_core.data.annotations import given
 from udml_core.data.dataset import Dataset, read_given_image
 from udml_core.data.features import features_path
-from udml_core.data.labels import LabelSource, check_labels, default_per_class, default_select
-from udml_core.data.pairs import MOST_PAIRS, PairSet
-from udml_core.data.places import cache_folder
+from udml_core.data.given.labels import given
+from udml_core.data.given.pairs import MOST_PAIRS, PairSet
+from udml_core.data.label_budget import LabelSource, check_labels, default_per_class, default_select
 from udml_core.data.splits import SPLITS, VALIDATION_SHARE, Select, Split, SplitName, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.methods import Method, PairMethod, find_method
-from udml_core.methods.beginning import check_encoder
+from udml_core.methods.shared.projection import check_encoder
+from udml_core.paths import cache_folder
 from udml_core.runs import Run, Spec, create, list_runs
 from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 

@@ -14,11 +14,11 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import Split, make_split
 from udml_core.errors import UserError
+from udml_core.exploration.failures import Atlas, History, failure_atlas, history
 from udml_core.methods import Embedder
 from udml_core.neighbors import build_index, read_index, search
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
-from udml_core.views.failures import Atlas, History, failure_atlas, history
 
 Array = np.ndarray[Any, Any]
 Which = Literal["initial", "final"]

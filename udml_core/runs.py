@@ -25,14 +25,14 @@ from torch import Tensor
 from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.labels import LabelSource, default_per_class, drawn_labels, given_labels
-from udml_core.data.pairs import MOST_PAIRS, PairSet
-from udml_core.data.places import existing_path
+from udml_core.data.given.pairs import MOST_PAIRS, PairSet
+from udml_core.data.label_budget import LabelSource, default_per_class, drawn_labels, given_labels
 from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
-from udml_core.data.storage import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
+from udml_core.files import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
 from udml_core.methods import Embedder, Method, find_method, is_normalized
+from udml_core.paths import existing_path
 from udml_core.tasks import Status, Task
 
 Array = np.ndarray[Any, Any]

@@ -22,8 +22,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
 from udml_core.backbones import Encoder, EncoderSpec
-from udml_core.data.labels import check_labels
-from udml_core.data.pairs import MOST_PAIRS, PairSet
+from udml_core.data.given.pairs import MOST_PAIRS, PairSet
+from udml_core.data.label_budget import check_labels
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.methods import KML, Embedder, Epoch, Method, PairMethod, Setting

@@ -10,7 +10,7 @@ from typing import Literal
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from udml_core.data.storage import replace_text
+from udml_core.files import replace_text
 
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
 LIVE_STATES: tuple[State, ...] = ("waiting", "running")

@@ -9,8 +9,8 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import settle
-from udml_core.data import annotations
-from udml_core.data.journal import journal_path
+from udml_core.data.given import labels as annotations
+from udml_core.data.given.log import journal_path
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser

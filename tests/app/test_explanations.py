@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.triangle import ARC, HEIGHT, WIDTH, triangle
+from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
 from udml_core.explanations import Clusters, Triplets
+from udml_core.exploration import clusters, triplets
 from udml_core.graph import AuthorityGraph
 from udml_core.runs import Run
-from udml_core.views import clusters, triplets
 
 PAGES = ("clusters", "triplets")
 pytestmark = pytest.mark.usefixtures("own_places")

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pages.parts.maps import colorings, opened_map
+from pages.parts.map.shown_map import colorings, opened_map
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
 from udml_core.explanations import LatentLayer, Uncertainty
+from udml_core.exploration import instances as views
 from udml_core.runs import Run
 from udml_core.tasks import Status
-from udml_core.views import instances as views
 
 FIELDS = {"dimension": 8, "epochs": 2, "learning_rate": 0.01}
 pytestmark = pytest.mark.usefixtures("own_places")

@@ -15,20 +15,20 @@ import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.ego import SIZE, ego_drawing
-from pages.parts.gallery import Tile, gallery
-from pages.parts.selection import Selection
-from pages.parts.spectrum import short_names
+from pages.parts.base.selection import Selection
+from pages.parts.components.gallery import Tile, gallery
+from pages.parts.curves.spectrum import short_names
+from pages.parts.labels.ego_graph import SIZE, ego_drawing
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
-from udml_core.data import annotations
 from udml_core.data.dataset import Dataset
-from udml_core.data.journal import journal_path
+from udml_core.data.given import labels as annotations
+from udml_core.data.given.log import journal_path
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
+from udml_core.exploration import affinity as views
+from udml_core.exploration import label_spread as labels
 from udml_core.runs import Run
-from udml_core.views import affinity as views
-from udml_core.views import labels
 
 SMALL = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
 PAGES = ("labels", "affinity")
@@ -295,7 +295,7 @@ def test_affinity_lists_the_labels_nearest_to_the_image_and_the_one_that_is_look
     nearest = labels.labels_from(neighbors, np.where(np.arange(len(images)) < 100, 0, -1), 90)
     wanted = nearest[0] if label is None else nearest[label]
     drawn = {}
-    monkeypatch.setattr("pages.parts.gallery.gallery", lambda dataset, tiles, name, *given, **named: drawn.update(
+    monkeypatch.setattr("pages.parts.components.gallery.gallery", lambda dataset, tiles, name, *given, **named: drawn.update(
         {name: ([tile.id for tile in tiles], named.get("chosen"))}) or gallery(dataset, tiles, name, *given, **named))
     query = {} if label is None else {"label": str(images[wanted])}
     test = opened("affinity", run=frozen.id, source="given", picked=str(images[90]), **query)
@@ -314,9 +314,9 @@ def test_affinity_says_when_an_image_is_not_in_its_graph_and_keeps_the_one_that_
     assert said in test.warning[0].value
     test = opened("affinity", run=run.id, picked=str(inside))
     assert not test.warning
-    monkeypatch.setattr("pages.parts.scatter.scatter", lambda *_, **__: outside)
-    monkeypatch.setattr("pages.parts.maps.covering_map", a_map)
-    monkeypatch.setattr("pages.parts.maps.distortion", lambda _: None)
+    monkeypatch.setattr("pages.parts.components.scatter.scatter", lambda *_, **__: outside)
+    monkeypatch.setattr("pages.parts.map.shown_map.covering_map", a_map)
+    monkeypatch.setattr("pages.parts.map.shown_map.distortion", lambda _: None)
     test = test.run()
     assert not test.exception
     assert said in test.warning[0].value
@@ -372,7 +372,7 @@ def with_marks(monkeypatch: pytest.MonkeyPatch, run: Run, picked: int) -> tuple[
         if label.endswith("by affinity"):
             marks.update({tile.id: tile.mark for tile in tiles})
 
-    monkeypatch.setattr("pages.parts.gallery.gallery", drawn)
+    monkeypatch.setattr("pages.parts.components.gallery.gallery", drawn)
     test = opened("affinity", run=run.id, picked=str(picked))
     assert not test.exception
     return test, marks
@@ -421,7 +421,7 @@ def test_affinity_opens_at_the_gamma_of_the_run_however_near_to_1(
     (near.folder / "spec.json").write_text(spec.model_copy(update={"fields": spec.fields | {"gamma": 0.999}}
                                                            ).model_dump_json())
     drawn = []
-    monkeypatch.setattr("pages.parts.labels.live_slider", lambda _, low, high, value, step, *__, marks: drawn.append(
+    monkeypatch.setattr("pages.parts.labels.few_labels.live_slider", lambda _, low, high, value, step, *__, marks: drawn.append(
         (low, high, value, step, marks)) or value)
     test = opened("affinity", run=near.id)
     assert not test.exception

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.parts.asking import LOOKED_AT, Brought
-from pages.parts.flat import because, split_drawing
+from pages.parts.neighborhoods.flat import because, split_drawing
+from pages.parts.retrieval.query import LOOKED_AT, Brought
 from tests.app.opening import ROOT, opened, texts
 from tests.running import worked
 from udml_core.explanations import Proxies
+from udml_core.exploration import neighborhoods as views
 from udml_core.runs import Run
-from udml_core.views import neighborhoods as views
 
 pytestmark = pytest.mark.usefixtures("own_places")
 

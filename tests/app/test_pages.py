@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pages.parts import loading
+from pages.parts.base import cached as loading
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import catalog

@@ -14,12 +14,12 @@ from streamlit.testing.v1 import AppTest
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core import jobs
-from udml_core.data.journal import journal_path
-from udml_core.data.pairs import GivenPairs
+from udml_core.data.given.log import journal_path
+from udml_core.data.given.pairs import GivenPairs
 from udml_core.data.splits import make_split
 from udml_core.explanations import Pairs
+from udml_core.exploration import pairs as views
 from udml_core.runs import Run, list_runs
-from udml_core.views import pairs as views
 
 pytestmark = pytest.mark.usefixtures("own_places")
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.parts.picture import MOST, inline
+from pages.parts.kit.pictures import MOST, inline
 
 
 def opened(address: str) -> Image.Image:

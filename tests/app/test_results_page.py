@@ -8,8 +8,8 @@ from dataclasses import replace
 import pytest
 
 from tests.app.opening import opened, texts
-from udml_core import experiments
 from udml_core.errors import UserError
+from udml_core.results import records as experiments
 
 NAMES = [one.name for one in experiments.findings()]
 

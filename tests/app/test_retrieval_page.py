@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.parts.asking import Asked, Brought
+from pages.parts.retrieval.query import Asked, Brought
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.explanations import Clusters

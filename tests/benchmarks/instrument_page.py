@@ -10,11 +10,11 @@ import plotly.graph_objects as go
 import streamlit as st
 from sklearn.datasets import load_digits
 
-from pages.parts.gallery import gallery, tile_of
-from pages.parts.loading import opened_dataset
-from pages.parts.scatter import Color, Layout, scatter
-from pages.parts.selection import selection
-from pages.parts.slider import live_slider
+from pages.parts.base.cached import opened_dataset
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.slider import live_slider
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.graph import AuthorityGraph
 

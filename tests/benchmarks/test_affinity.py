@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.affinity_costs import Array, partition_costs, whole_costs
-from tests.benchmarks.affinity_costs import points as drawn
+from experiments.affinity_costs import Array, partition_costs, whole_costs
+from experiments.affinity_costs import points as drawn
 from udml_core.errors import UserError
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.benchmarks.instance_costs import METHODS, costs
+from experiments.instance_costs import METHODS, costs
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.benchmarks.pair_costs import SHAPES, SIZES, by_autograd, costs, drawn, speeds
+from experiments.pair_costs import SHAPES, SIZES, by_autograd, costs, drawn, speeds
 from udml_core.losses.kernels import ChiSquared
-from udml_core.losses.pairs import PairHinge
+from udml_core.losses.pair_hinge import PairHinge
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.benchmarks.pair_charts import UNLEARNT, chart, curves
-from tests.benchmarks.pairs import DEPTHS
+from experiments.pair_charts import UNLEARNT, chart, curves
+from experiments.pairs import DEPTHS
 
 
 def row(best: float) -> dict[str, list[float]]:

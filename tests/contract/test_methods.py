@@ -18,8 +18,8 @@ import torch
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
-from udml_core.data.labels import drawn_labels
-from udml_core.data.pairs import PairSet
+from udml_core.data.given.pairs import PairSet
+from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
 from udml_core.errors import UserError

@@ -16,7 +16,7 @@ from torch import Tensor
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of, pixels_of
-from udml_core.data.labels import drawn_labels
+from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
@@ -30,7 +30,7 @@ from udml_core.losses.angular import (
     WeightedAngularEvaluation,
     smooth_angular_loss,
 )
-from udml_core.losses.metrics import (
+from udml_core.losses.mahalanobis import (
     Bounds,
     close_metric,
     information_theoretic_prior,
@@ -42,9 +42,9 @@ from udml_core.losses.metrics import (
 )
 from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
 from udml_core.methods.embedder import unit
-from udml_core.methods.few import pretrained
-from udml_core.methods.network import SGDRates
-from udml_core.methods.semi import heat_kernel
+from udml_core.methods.shared.few_labels import pretrained
+from udml_core.methods.shared.training import SGDRates
+from udml_core.methods.ssdml_baselines import heat_kernel
 from udml_core.neighbors import nearest
 from udml_core.sampling import affinity_triplets
 

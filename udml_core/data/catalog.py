@@ -12,7 +12,6 @@ from pathlib import Path
 from filelock import FileLock
 
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.places import data_folder, existing_path, given_folder
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.fashion_mnist import FashionMini
@@ -20,8 +19,9 @@ from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
 from udml_core.data.sources.listing import ENDINGS, is_hidden
 from udml_core.data.sources.source import Source
-from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
+from udml_core.files import replace_text
+from udml_core.paths import data_folder, existing_path, given_folder
 
 LONGEST_NAME = 60
 """Letters of an import's name; a file system allows 255 bytes, and a letter takes up to four."""

@@ -18,9 +18,9 @@ from filelock import FileLock
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.places import dataset_cache
-from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
+from udml_core.files import replace_text
+from udml_core.paths import dataset_cache
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.data.places import cache_folder
-from udml_core.data.storage import replace_bytes
 from udml_core.errors import UserError
+from udml_core.files import replace_bytes
+from udml_core.paths import cache_folder
 
 Array = np.ndarray[Any, Any]
 LISTED = 30

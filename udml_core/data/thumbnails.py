@@ -15,7 +15,7 @@ from filelock import FileLock
 from PIL import Image
 
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.places import dataset_cache
+from udml_core.paths import dataset_cache
 
 SHEET = 4096
 """The longest side of a sheet in pixels: what every WebGL takes as one texture."""

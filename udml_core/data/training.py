@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.data.pairs import PairSet
+from udml_core.data.given.pairs import PairSet
 
 Array = np.ndarray[Any, Any]
 Supervision = Literal["none", "few", "pairs", "all"]

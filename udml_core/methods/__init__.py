@@ -2,18 +2,18 @@
 
 from udml_core.errors import UserError
 from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
-from udml_core.methods.baselines import PCA, Frozen, Whiten
+from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
 from udml_core.methods.isif import ISIF
-from udml_core.methods.labeled import Angular, Triplet
+from udml_core.methods.nca_lmnn import LMNN, NCA
 from udml_core.methods.nce import NCE
-from udml_core.methods.neighborhood import LMNN, NCA
 from udml_core.methods.nml import KML, ML, NML, PairMethod
 from udml_core.methods.plm import PLM
 from udml_core.methods.pslr import PSLR
 from udml_core.methods.rpml import RPML, SRPML
-from udml_core.methods.semi import APIT, APLLR, ISDML, LRML, SERAPH
 from udml_core.methods.ssdml import SSDML
+from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML, SERAPH
+from udml_core.methods.triplet_angular import Angular, Triplet
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
                                      NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Whiten, PCA, Frozen)

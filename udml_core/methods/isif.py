@@ -13,10 +13,10 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.training import TrainingData
-from udml_core.losses.instance import Form, instance_loss
+from udml_core.losses.instance_discrimination import Form, instance_loss
 from udml_core.methods.base import Setting, Shown
-from udml_core.methods.instance import Curves, InstanceMethod, Objective, alignment
-from udml_core.methods.network import Network
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
+from udml_core.methods.shared.training import Network
 
 
 class ISIF(InstanceMethod):

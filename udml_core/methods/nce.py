@@ -14,11 +14,11 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.training import TrainingData
-from udml_core.losses.instance import contrast, log_normalizer, nce_loss, softmax_loss
+from udml_core.losses.instance_discrimination import contrast, log_normalizer, nce_loss, softmax_loss
 from udml_core.methods.base import Setting, Shown
 from udml_core.methods.embedder import unit
-from udml_core.methods.instance import Curves, InstanceMethod, Objective
-from udml_core.methods.network import Network, embedded
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
+from udml_core.methods.shared.training import Network, embedded
 
 
 class NCE(InstanceMethod):

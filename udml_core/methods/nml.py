@@ -19,10 +19,10 @@ from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Pairs, Prototypes
 from udml_core.losses.kernels import Kernel, Linear, kernel_of
-from udml_core.losses.pairs import PairHinge
+from udml_core.losses.pair_hinge import PairHinge
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State
-from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, KernelHead, histograms, unit
+from udml_core.methods.shared.projection import Beginning, check_projection, first_projection
 from udml_core.sampling import balanced_draw, generator
 
 PAPER = "G. Sharma, B. Schiele: Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval."

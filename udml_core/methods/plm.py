@@ -19,9 +19,9 @@ from udml_core.explanations import Proxies
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_projection, first_network
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.network import (
+from udml_core.methods.shared.projection import Beginning, check_projection, first_network
+from udml_core.methods.shared.training import (
     Network,
     embedded,
     follow_batches,

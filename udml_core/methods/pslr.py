@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.explanations import Uncertainty
-from udml_core.losses.instance import (
+from udml_core.losses.instance_discrimination import (
     Form,
     divergence,
     instance_loss,
@@ -33,9 +33,9 @@ from udml_core.losses.instance import (
 )
 from udml_core.methods.base import Setting, Shown
 from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
-from udml_core.methods.instance import Curves, InstanceMethod, Objective, alignment
-from udml_core.methods.network import Network, embedded
-from udml_core.methods.parallel import agree
+from udml_core.methods.shared.distributed import agree
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
+from udml_core.methods.shared.training import Network, embedded
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 

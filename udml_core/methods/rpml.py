@@ -27,9 +27,9 @@ from udml_core.losses.angular import (
     weighted_angular_loss,
 )
 from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.network import EncoderInTraining, SGDRates, rows_at
+from udml_core.methods.shared.projection import Beginning, check_projection, first_projection
+from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
 PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach for Learning Embeddings "

@@ -20,10 +20,10 @@ from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
 from udml_core.graph import propagate
 from udml_core.losses.angular import Scale, SmoothAngular, SmoothAngularEvaluation, smooth_angular_loss, triplets_used
 from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
-from udml_core.methods.beginning import Beginning, check_projection, first_projection
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.few import Partitioned, check_neighbors, pretrained
-from udml_core.methods.network import EncoderInTraining, SGDRates, rows_at
+from udml_core.methods.shared.few_labels import Partitioned, check_neighbors, pretrained
+from udml_core.methods.shared.projection import Beginning, check_projection, first_projection
+from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.neighbors import nearest
 from udml_core.sampling import affinity_triplets, generator
 

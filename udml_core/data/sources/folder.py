@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from udml_core.data.dataset import Dataset, FileImages, Report, Skipped, open_image
-from udml_core.data.places import cache_folder
 from udml_core.data.sources.listing import ENDINGS, is_text, listed
 from udml_core.data.sources.source import Source
-from udml_core.data.storage import replace_text
 from udml_core.errors import UserError
+from udml_core.files import replace_text
+from udml_core.paths import cache_folder
 
 KNOWN = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
 LAYOUT = "folder/CLASS/image.jpg (one sub-folder a class), or image files side by side (unlabeled)"

@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udml_core.data.dataset import ArrayImages, Dataset, Report
-from udml_core.data.places import data_folder
 from udml_core.data.sources.source import Source
 from udml_core.errors import UserError
+from udml_core.paths import data_folder
 
 Array = np.ndarray[Any, Any]
 CLOTHES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")

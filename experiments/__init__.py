@@ -1,0 +1,1 @@
+"""Commands that make the records in `assets/results`."""

@@ -1,0 +1,99 @@
+"""What a step of PSLR, ISIF and NCE costs beside the encoder's bare forward and backward pass on the same images, and
+how many images the input delivers against what the step takes.
+
+    python -m experiments.instance_costs --backbone resnet18-small --size 32 --batch 128 \\
+        --out assets/results/instance-costs.json
+
+step: views, encoder, loss, backward and SGD. bare: forward and backward of the encoder on as many prepared views, with
+the same precision and normalization. input: reading and random views alone, in views a second.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from experiments.zero_shot import made_by
+from tests.benchmarks.measure import medians
+from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.data.training import training_data
+from udml_core.methods import Setting, find_method
+from udml_core.methods.shared.instance import InstanceMethod, _Training
+from udml_core.methods.shared.training import random_views
+from udml_core.runs import jsonable
+from udml_core.sampling import generator
+
+FIELDS: dict[str, Any] = {"trains": "encoder", "batch_norm": "batch", "colors": True, "beginning": "random",
+                          "learning_rate": 1e-4}
+METHODS: dict[str, dict[str, Any]] = {"pslr": {"eta": 100.0}, "isif": {}, "nce": {}}
+
+
+def costs(name: str, backbone: str, size: int, batch: int, device: str, repetitions: int = 5) -> dict[str, float]:
+    """Median seconds of a step and of the bare encoder, their ratio, and views a second delivered and taken."""
+    encoder = Encoder(EncoderSpec(backbone=backbone, size=size)).to(device)
+    images = 4 * batch
+    pixels = torch.randint(0, 256, (images, 3, size, size), dtype=torch.uint8, generator=generator(0, 0)).numpy()
+    features = torch.rand(images, encoder.dimension, generator=generator(0, 1)).numpy()
+    method = find_method(name).make(FIELDS | METHODS[name] | {"batch": batch})
+    assert isinstance(method, InstanceMethod)
+    data = training_data(features, None, torch.arange(images).numpy(), "none", pixels)
+    training = _Training(method, data, Setting(0, torch.device(device), encoder), None)
+    training.network.train()
+    random, rows = generator(0, 2), torch.arange(batch)
+    read = training._read(rows).to(device)
+    prepared = views(training, read, random)
+
+    def synchronized(call: Callable[[], Any]) -> Callable[[], None]:
+        def measured() -> None:
+            call()
+            if device != "cpu":
+                torch.cuda.synchronize()
+        return measured
+
+    def bare() -> None:
+        assert training.network.encoder is not None
+        training.network.zero_grad(set_to_none=True)
+        with torch.autocast(prepared.device.type, torch.bfloat16, enabled=prepared.is_cuda):
+            out = training.network.encoder(prepared)
+        out.float().sum().backward()
+
+    calls = {"step": lambda: training._step(rows, read, random), "bare": bare,
+             "input": lambda: views(training, training._read(rows).to(device), random)}
+    for call in calls.values():
+        call()
+    found = medians(repetitions, **{key: synchronized(call) for key, call in calls.items()})
+    return {"step_seconds": found["step"], "bare_seconds": found["bare"], "ratio": found["step"] / found["bare"],
+            "delivered_per_second": len(prepared) / found["input"], "taken_per_second": len(prepared) / found["step"]}
+
+
+def views(training: _Training, read: Tensor, random: torch.Generator) -> Tensor:
+    return random_views(read, training.method.views, random, training.method.augmentation)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--backbone", default="resnet18-small")
+    parser.add_argument("--size", type=int, default=32)
+    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    rows = {}
+    for name in METHODS:
+        rows[find_method(name).title] = costs(name, given.backbone, given.size, given.batch, given.device)
+        print(name, json.dumps(rows[find_method(name).title]), flush=True)
+    title = f"Batches of {given.batch} images of {given.size} pixels, {given.backbone}"
+    record = made_by("instance_costs") | {
+        "protocol": "medians of 5; views a second; a step takes two views of an image (NCE one)",
+        "datasets": {title: {"rows": rows}}}
+    given.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

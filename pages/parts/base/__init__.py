@@ -1,0 +1,1 @@
+"""Address, cached loaders, run picker, user errors."""

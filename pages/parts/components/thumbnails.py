@@ -1,0 +1,73 @@
+"""Sprite sheets: every image of a data set small, or a few of them larger."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from PIL import Image, ImageOps
+
+from pages.parts.base.cached import opened_dataset
+from pages.parts.components.transport import Array, Message
+from udml_core.data.dataset import Dataset
+from udml_core.data.thumbnails import sheets_of, sheets_ready
+
+COLUMNS = 12
+"""Even, so that the two images of a pair come to lie in one row."""
+OWN_SHEET = 150
+"""Up to so many images are drawn from a sheet of their own, as large as they are shown."""
+
+
+def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
+    """Where the browser finds each image of a data set; a bar shows how far they are made where they are not yet."""
+    if sheets_ready(dataset):
+        sheets = sheets_of(dataset)
+    else:
+        bar = st.progress(0.0, "Making thumbnails …")
+
+        def report(share: float, _what: str) -> None:
+            bar.progress(min(1.0, share), "Making thumbnails …")
+
+        try:
+            sheets = sheets_of(dataset, report)
+        finally:
+            bar.empty()
+    files = [(str(path), path.stat().st_mtime_ns) for path in sheets.paths]
+    urls = [message.url(_content(*file), "image/jpeg", f"{dataset.fingerprint}-{sheets.cell}-{number}-{file[1]}")
+            for number, file in enumerate(files)]
+    return {"urls": urls, "count": len(dataset), "columns": sheets.columns, "perSheet": sheets.per_sheet,
+            "cell": sheets.cell}
+
+
+def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side: int) -> dict[str, Any]:
+    """The same for a few images in the order given, on one sheet."""
+    content = _sheet(dataset.name, dataset.fingerprint, indices, max(side, 64))
+    columns = min(COLUMNS, max(1, len(indices)))
+    return {"urls": [message.url(content, "image/webp")], "count": len(indices), "columns": columns,
+            "perSheet": max(1, len(indices)), "cell": max(side, 64)}
+
+
+def pair_sheet(message: Message, dataset: Dataset, pairs: Array, side: int) -> dict[str, Any]:
+    """The same for pairs (p, 2) of images: the two of a pair lie beside each other, and a cell is as wide as both."""
+    sheet = own_sheet(message, dataset, tuple(pairs.ravel().tolist()), side)
+    return sheet | {"count": len(pairs), "columns": max(1, sheet["columns"] // 2), "perSheet": max(1, len(pairs))}
+
+
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a sheet that was made anew is read anew)
+    return Path(path).read_bytes()
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:  # noqa: ARG001
+    dataset = opened_dataset(name)
+    columns = min(COLUMNS, max(1, len(indices)))
+    sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
+    for position, index in enumerate(indices):
+        square = ImageOps.pad(dataset.images[index], (cell, cell), Image.Resampling.LANCZOS, color="white")
+        sheet.paste(square, (position % columns * cell, position // columns * cell))
+    buffer = io.BytesIO()
+    sheet.save(buffer, "WEBP", quality=90)
+    return buffer.getvalue()

@@ -1,0 +1,39 @@
+"""A person's own images: a path on this machine, or files from the browser."""
+
+import streamlit as st
+
+from pages.parts.base.cached import opened_dataset, told
+from udml_core.data import catalog
+from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.listing import ENDINGS
+
+
+def import_folder() -> None:
+    """The form; a folder that is taken is remembered and shown."""
+    with st.expander("Bring your own images", icon=":material/drive_folder_upload:",
+                     expanded="import" in st.query_params):
+        st.caption(f"Expected: {LAYOUT}. Unlabeled images are welcome: everything trains on them.")
+        path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path")
+        if st.button("Use this folder", disabled=not path.strip(), icon=":material/folder_open:"):
+            with told():
+                use(path.strip())
+        files = st.file_uploader("Or drop a folder here", type=sorted(ending[1:] for ending in ENDINGS),
+                                 accept_multiple_files="directory")
+        name = st.text_input("What to call it", key="import-name")
+        if st.button("Import these files", disabled=not (files and name.strip()), icon=":material/upload:"):
+            with told():
+                use(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
+
+
+def use(folder: str) -> None:
+    """Remember a folder and show it.
+
+    Raises:
+        UserError: it is none, or has no readable images.
+    """
+    source = catalog.find(folder)
+    opened_dataset(source.name)
+    if isinstance(source, Folder):
+        catalog.remember(source.path)
+    st.query_params["dataset"] = source.name
+    st.rerun()

@@ -1,0 +1,1 @@
+"""Figures, tables, pictures, downloads and forms."""

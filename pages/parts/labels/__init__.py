@@ -1,0 +1,1 @@
+"""Parts of the pages Labels and Labels & affinity."""

@@ -1,0 +1,1 @@
+"""Labels and pairs that users give."""

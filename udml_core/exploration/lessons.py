@@ -1,0 +1,46 @@
+"""What the lessons show: the smallest cases, computed by the very functions that the methods use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.graph import AuthorityGraph
+from udml_core.paths import ASSETS
+
+Array = np.ndarray[Any, Any]
+SMALLEST = 45
+
+
+@dataclass(frozen=True)
+class Ascent:
+    """Points that climb: their neighbor graph, and where they are drawn, positions (n, 2)."""
+
+    graph: AuthorityGraph
+    positions: Array
+
+
+def smallest_ascent() -> Ascent:
+    """Three groups of 15 points in the plane, of which two lie close together."""
+    random = np.random.default_rng(7)
+    centers = np.repeat([[0.0, 0.0], [1.2, 0.3], [5.5, -0.4]], SMALLEST // 3, axis=0)
+    points = (centers + random.normal(0, 0.45, (SMALLEST, 2))).astype(np.float32)
+    return Ascent(AuthorityGraph.build(points, 10), points)
+
+
+def digits_vectors() -> Array:
+    """The 1,797 digits' pixels, divided by their length, (1797, 64) float32, in the data set's order."""
+    digits = catalog.load("digits")
+    pixels = np.stack([np.asarray(digits.images[index].convert("L")) for index in range(len(digits))])
+    rows = pixels.reshape(len(digits), -1).astype(np.float32)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def digits_ascent(n_neighbors: int = 20) -> tuple[Dataset, Ascent]:
+    """The digits by their pixels, drawn by t-SNE (made once, see assets/make_digits_layout.py)."""
+    return catalog.load("digits"), Ascent(AuthorityGraph.build(digits_vectors(), n_neighbors),
+                                          np.load(ASSETS / "lessons" / "digits.npy", allow_pickle=False))

@@ -1,0 +1,1 @@
+"""The process side of a task: execute, train, analyse."""
