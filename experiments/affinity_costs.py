@@ -10,7 +10,6 @@ import argparse
 import json
 import resource
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -18,6 +17,7 @@ import torch
 from experiments.zero_shot import made_by
 from tests.benchmarks.measure import medians, seconds
 from tests.graph.naive import propagated
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels
@@ -26,8 +26,6 @@ from udml_core.neighbors import nearest
 from udml_core.runs import jsonable
 
 PARTITION, WHOLE, NEIGHBORS, PER_CLASS = 9_100, 60_000, 10, 10
-
-Array = np.ndarray[Any, Any]
 
 
 def main() -> None:

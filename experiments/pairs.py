@@ -22,6 +22,7 @@ import numpy as np
 import torch
 
 from experiments.zero_shot import made_by, spread
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
@@ -33,7 +34,6 @@ from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Me
 from udml_core.runs import jsonable
 from udml_core.sampling import generator, label_pairs
 
-Array = np.ndarray[Any, Any]
 DEPTHS = (1, 2, 5, 10, 20, 30, 40, 50)
 RATES = {"nml": (0.1, 0.3, 1.0), "ml": (0.003, 0.01, 0.03), "kml": (0.003, 0.01, 0.03)}
 BIASES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.5), (0.005, 0.01, 0.02, 0.05, 0.1)

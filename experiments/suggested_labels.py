@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
@@ -31,7 +32,6 @@ from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML, Setting
 from udml_core.runs import installed_versions, jsonable
 
-Array = np.ndarray[Any, Any]
 NEIGHBORS, GAMMA, LABELS, SEEDS = 10, 0.99, 5, 10
 
 

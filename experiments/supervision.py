@@ -13,12 +13,12 @@ import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from sklearn.cluster import AgglomerativeClustering
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
@@ -28,7 +28,6 @@ from udml_core.graph import AuthorityGraph, linear_neighborhoods, walk_similarit
 from udml_core.losses.piecewise import similarity
 from udml_core.runs import installed_versions, jsonable
 
-Array = np.ndarray[Any, Any]
 NEIGHBORS, ASCENT, EPSILON, GAMMA = 10, 50, 0.65, 100.0
 
 

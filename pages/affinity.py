@@ -18,7 +18,6 @@ from pages.parts.base.run_picker import chosen_run, in_address, into_address, nu
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import Mark, gallery, just_picked, tile_of
 from pages.parts.components.scatter import Color, scatter
-from pages.parts.components.transport import Array
 from pages.parts.curves.spectrum import explore_spectrum
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import lines, table_behind
@@ -26,6 +25,7 @@ from pages.parts.kit.pictures import picture
 from pages.parts.labels.ego_graph import show_ego
 from pages.parts.labels.few_labels import gamma_slider, given_now, graph_of_run
 from pages.parts.map.shown_map import UNITS, covering_map, distortion
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import classes
 from udml_core.explanations import Affinities

@@ -12,12 +12,12 @@ from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, Layout, scatter
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import lines, ranked, table_behind
 from pages.parts.kit.lesson import multiples, points_picture
 from pages.parts.map.shown_map import UNITS, covering_map, distortion, go_to
 from udml_core.analyses import list_analyses, plan_analysis
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Clusters
 from udml_core.exploration import clusters as views

@@ -16,10 +16,10 @@ from pages.parts.base.run_picker import chosen_run, in_address, into_address, nu
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import gallery, just_picked, mark_of, tile_of
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.instances.competitors import Standing, rank_picture, share_picture, standing_table, standing_words
 from pages.parts.kit.pictures import picture
 from pages.parts.map.uncertainty import noise
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
 from udml_core.explanations import LatentLayer, Uncertainty

@@ -17,13 +17,13 @@ from pages.parts.base.run_status import UNSEEN
 from pages.parts.base.selection import Selection, select, selection
 from pages.parts.components.gallery import gallery_selection, tile_of
 from pages.parts.components.scatter import Color, scatter
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import table_behind
 from pages.parts.kit.pictures import picture
 from pages.parts.labels.few_labels import ends_of, gamma_slider, given_now, graph_of_run
 from pages.parts.map.shown_map import UNITS, covering_map, distortion
 from udml_core.analyses import plan_analysis
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import LONGEST_CLASS, classes, give, undo
 from udml_core.errors import UserError

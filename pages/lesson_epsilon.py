@@ -10,9 +10,9 @@ from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, Layout, scatter
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.figures import table_behind
 from pages.parts.kit.lesson import Question, multiples, points_picture, predicted, take_away
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.clusters import Summary, summary
 from udml_core.exploration.lessons import Ascent, digits_ascent, smallest_ascent

@@ -16,7 +16,6 @@ from pages.parts.base.selection import selection
 from pages.parts.components.gallery import Mark, gallery, just_picked, mark_of, tile_of
 from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import table_behind
 from pages.parts.kit.form import slider_range
@@ -33,6 +32,7 @@ from pages.parts.neighborhoods.flat import (
 )
 from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.retrieval.query import LOOKED_AT, Brought, brought_now, embedded, look_at
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views

@@ -12,12 +12,12 @@ from pages.parts.base.cached import dataset_of, opened_split, told
 from pages.parts.base.epochs import chosen_epoch, has_record, record_of
 from pages.parts.base.run_picker import chosen_run, in_address, into_address, listed, numbers_in_address
 from pages.parts.components.gallery import gallery_of_pairs
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.pairs.hinge import Hinge, hinge_sliders, spread_pictures, usual_hinge
 from pages.parts.pairs.labeling import ask_about, explore_giving
 from pages.parts.pairs.prototypes import explore_prototypes
 from pages.parts.pairs.two_images import two_images
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Pairs, Prototypes
 from udml_core.exploration import pairs as views

@@ -18,11 +18,11 @@ from pages.parts.base.selection import selection
 from pages.parts.components.gallery import Mark, gallery, tile_of
 from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import histogram, table_behind
 from pages.parts.map.shown_map import UNITS, colorings, covering_map, distortion
 from pages.parts.triplets.triangle import draw_triangle
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Triplets
 from udml_core.exploration import triplets as views

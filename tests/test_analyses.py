@@ -36,8 +36,6 @@ from udml_core.runs import Run, create
 from udml_core.tasks import LIVE_STATES, Status
 from udml_core.workers import analyse as analyst
 
-Array = np.ndarray[Any, Any]
-
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Run:

@@ -16,6 +16,7 @@ from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 from sklearn.metrics import normalized_mutual_info_score
 
 from udml_core import evaluation
+from udml_core.arrays import Array
 from udml_core.evaluation import (
     distortion,
     effective_rank,
@@ -37,7 +38,6 @@ from udml_core.evaluation import (
     trustworthiness,
 )
 
-Array = np.ndarray[Any, Any]
 Case = tuple[Array, Array]
 
 checked = settings(max_examples=60, deadline=None, derandomize=True)

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from udml_core.arrays import Array
 from udml_core.neighbors import build_index, nearest, read_index, search, write_index
-
-Array = np.ndarray[Any, Any]
 
 
 def normal(count: int, dimension: int = 6, seed: int = 0) -> Array:

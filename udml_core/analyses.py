@@ -15,16 +15,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.files import read_arrays, replace_arrays
 from udml_core.graph import AuthorityGraph
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE, State, Status, Task
 
-Array = np.ndarray[Any, Any]
 Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")

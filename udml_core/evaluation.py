@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import torch
@@ -21,7 +20,7 @@ from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn.functional import normalize
 
-Array = np.ndarray[Any, Any]
+from udml_core.arrays import Array
 
 CHUNK_ENTRIES = 1_500_000
 QUANTUM = 1e-9

@@ -6,18 +6,18 @@ import csv
 import io
 import shutil
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.retrieval import Retrieval, Which
 from udml_core.runs import Run
 
-Array = np.ndarray[Any, Any]
 TABLES: dict[Which, str] = {"initial": "embeddings-initial.parquet", "final": "embeddings.parquet"}
 
 

@@ -6,14 +6,13 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
-
-Array = np.ndarray[Any, Any]
 
 
 def replace_text(path: Path, text: str) -> None:

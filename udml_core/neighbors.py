@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import faiss
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
-
-Array = np.ndarray[Any, Any]
 
 
 def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Array, Array]:

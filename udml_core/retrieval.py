@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
+from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
@@ -20,7 +21,6 @@ from udml_core.neighbors import build_index, read_index, search
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
 
-Array = np.ndarray[Any, Any]
 Which = Literal["initial", "final"]
 Gallery = Literal["test", "all"]
 NOTHING = 1e-6

@@ -22,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from safetensors.torch import save
 from torch import Tensor
 
+from udml_core.arrays import Array
 from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
@@ -35,7 +36,6 @@ from udml_core.methods import Embedder, Method, find_method, is_normalized
 from udml_core.paths import existing_path
 from udml_core.tasks import Status, Task
 
-Array = np.ndarray[Any, Any]
 PairSource = Literal["labels", "given"]
 TRAINED_RANK = "training effective rank"
 RANKS_KEPT = (1 / 2, 5 / 4)

@@ -21,6 +21,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, check_non_negative, validate_data
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
@@ -30,7 +31,6 @@ from udml_core.methods import KML, Embedder, Epoch, Method, PairMethod, Setting
 from udml_core.methods.nml import go_on
 from udml_core.sampling import generator, label_pairs
 
-Array = np.ndarray[Any, Any]
 GivenPairs = tuple[Any, Any]
 """Rows of X (p, 2) int, and whether they are the same (p,): bool, or 1 and 0, or 1 and −1 as in NML's paper."""
 KINDS = ({0, 1}, {-1, 1})

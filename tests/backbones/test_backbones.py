@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from torch import nn
 
+from udml_core.arrays import Array
 from udml_core.backbones import (
     BACKBONES,
     Encoder,
@@ -30,7 +31,6 @@ from udml_core.data.features import embed_pixels
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r, recall_at_k
 
-Array = np.ndarray[Any, Any]
 BIRDS = "birds100"
 
 

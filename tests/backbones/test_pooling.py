@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from udml_core.arrays import Array
 from udml_core.backbones.pooling import pool, rmac, rmac_scales
 
-Array = np.ndarray[Any, Any]
 # (top, left, side) of every region at the three levels, by G. Tolias et al., figure 2: one, two by two, three by three.
 GRID: dict[int, dict[int, tuple[int, list[int]]]] = {
     7: {1: (7, [0]), 2: (4, [0, 3]), 3: (3, [0, 2, 4])},

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pymanopt
@@ -13,12 +12,12 @@ import torch
 from scipy.special import expit
 
 from tests.benchmarks.measure import medians
+from udml_core.arrays import Array
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
 from udml_core.losses.angular import WeightedAngular
 
 POINTS, DIMENSION, WIDTH, TRIPLETS, ALPHA, ITERATIONS = 2_000, 1024, 128, 4_000, 45.0, 50
 
-Array = np.ndarray[Any, Any]
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 

@@ -6,7 +6,6 @@ import gzip
 from itertools import cycle
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import faiss
 import numpy as np
@@ -14,12 +13,12 @@ import pytest
 import torch
 
 from tests.benchmarks.measure import medians, seconds
+from udml_core.arrays import Array
 from udml_core.graph import AuthorityShift
 
 FASHION_MNIST = Path("/usr/share/datasets/fashion-mnist/train-images-idx3-ubyte.gz")
 COUNT, NEIGHBORS = 60_000, 50
 
-Array = np.ndarray[Any, Any]
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from tests.exploration.test_label_spread import blobs, few
+from udml_core.arrays import Array
 from udml_core.evaluation import effective_rank
 from udml_core.explanations import Affinities
 from udml_core.exploration import affinity as views
 from udml_core.graph import propagate
-
-Array = np.ndarray[Any, Any]
 
 
 def graph(count: int = 120) -> tuple[views.LabelGraph, Array]:

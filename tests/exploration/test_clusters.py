@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
+from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.explanations import Clusters
 from udml_core.exploration import clusters as views
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.graph import AuthorityGraph
 
-Array = np.ndarray[Any, Any]
 EPSILONS = (0.0, 0.35, 0.6, 0.8, 1.0)
 some_labels = st.lists(st.integers(0, 5), min_size=1, max_size=40)
 

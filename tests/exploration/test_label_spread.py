@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from udml_core.arrays import Array
 from udml_core.exploration import label_spread as views
 from udml_core.graph import propagate
 from udml_core.neighbors import nearest
-
-Array = np.ndarray[Any, Any]
 
 
 def blobs(count: int, seed: int = 0) -> tuple[Array, Array]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, pixels_of
@@ -20,7 +20,6 @@ from udml_core.exploration import triplets as views
 from udml_core.losses.angular import angle, angular_argument
 from udml_core.methods import RPML, Setting
 
-Array = np.ndarray[Any, Any]
 IMAGES = 300
 ALPHA = 40.0
 

@@ -21,8 +21,6 @@ from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.graph import linear_neighborhoods as linear
 from udml_core.neighbors import nearest
 
-Array = np.ndarray[Any, Any]
-
 FASHION = Path(__file__).parents[2] / "assets" / "fashion-mini.npz"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,11 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from tests.graph.naive import propagated
+from udml_core.arrays import Array
 from udml_core.graph import propagate, propagate_affinities
 from udml_core.graph.selected_inverse import selected_inverse
 from udml_core.neighbors import nearest
-
-Array = np.ndarray[Any, Any]
 
 
 def graph(count: int, k: int, classes: int, labeled: int, seed: int = 0) -> tuple[Array, Array]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.nn.functional import normalize
 
+from udml_core.arrays import Array
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.graph import linear_neighborhoods
 from udml_core.losses.piecewise import (
@@ -31,8 +31,6 @@ from udml_core.losses.piecewise import (
     similarity,
     split,
 )
-
-Array = np.ndarray[Any, Any]
 
 BATCH, WIDTH, FLAT, PROXIES = 14, 6, 2, 5
 every_route = pytest.mark.parametrize("similarity_gradient", [False, True])

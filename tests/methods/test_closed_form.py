@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import torch
 from sklearn.decomposition import PCA as REFERENCE
 from sklearn.decomposition import TruncatedSVD
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, pixels_of
@@ -20,7 +20,6 @@ from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r
 from udml_core.methods import PCA, RPML, SRPML, Epoch, Frozen, Method, Setting, Whiten
 
-Array = np.ndarray[Any, Any]
 CPU = torch.device("cpu")
 
 

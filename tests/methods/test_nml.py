@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, pixels_of
@@ -25,8 +25,6 @@ from udml_core.methods import KML, ML, NML, Embedder, Epoch, Head, Method, PairM
 from udml_core.methods.embedder import KernelHead, histograms
 from udml_core.methods.nml import go_on
 from udml_core.sampling import balanced_draw, generator, label_pairs
-
-Array = np.ndarray[Any, Any]
 
 
 @cache

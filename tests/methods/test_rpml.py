@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, pixels_of
@@ -22,7 +23,6 @@ from udml_core.graph import AuthorityShift
 from udml_core.losses.angular import angular_argument, bilinear_weight, concatenated_weight, tightness
 from udml_core.methods import RPML, SRPML, Epoch, Method, Setting
 
-Array = np.ndarray[Any, Any]
 CPU = torch.device("cpu")
 IMAGES = 300
 TINY = {"dimension": 8, "epochs": 3, "epsilon": 0.5, "n_neighbors": 20}

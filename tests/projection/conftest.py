@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-Array = np.ndarray[Any, Any]
+from udml_core.arrays import Array
 
 
 @pytest.fixture(scope="session")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from udml_core.arrays import Array
 
 
 def median_move(one: Array, other: Array) -> float:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
 
+from udml_core.arrays import Array
 from udml_core.projection import grid
 from udml_core.projection.grid import seams, snapped
-
-Array = np.ndarray[Any, Any]
 
 
 def cost(layout: Array, cells: Array, rows: int, columns: int) -> float:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from sklearn.decomposition import PCA
 
+from udml_core.arrays import Array
 from udml_core.projection.align import Motion
 from udml_core.projection.pca import Plane, pca_layout, place
-
-Array = np.ndarray[Any, Any]
 
 
 def test_the_plane_is_scikit_learns_up_to_signs(digits: Array) -> None:

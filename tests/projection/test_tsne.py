@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from tests.projection.laws import median_move
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.evaluation import trustworthiness
 from udml_core.projection import tsne
-
-Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(scope="module")

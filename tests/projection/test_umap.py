@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from tests.projection.laws import median_move
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.evaluation import trustworthiness
 from udml_core.neighbors import nearest
 from udml_core.projection import umap
-
-Array = np.ndarray[Any, Any]
 
 
 @pytest.fixture(scope="module")

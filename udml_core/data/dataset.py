@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 
-Array = np.ndarray[Any, Any]
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
 """What is read, whatever a file's ending says. Pillow knows others, and hands PostScript to a program that runs it."""
 ORIENTATION = 0x0112

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import Dataset, Report
@@ -22,7 +23,6 @@ from udml_core.errors import UserError
 from udml_core.files import replace_text
 from udml_core.paths import dataset_cache
 
-Array = np.ndarray[Any, Any]
 BLOCK = 64
 
 

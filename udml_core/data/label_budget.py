@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import by_position
 from udml_core.data.splits import Select
 from udml_core.errors import UserError
 
-Array = np.ndarray[Any, Any]
 LabelSource = Literal["drawn", "given"]
 """Where few labels come from."""
 PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS = 10, 5, 100

@@ -5,15 +5,14 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.files import replace_bytes
 from udml_core.paths import cache_folder
 
-Array = np.ndarray[Any, Any]
 LISTED = 30
 """Up to so many images a name lists them itself; more are kept in a file under their digest."""
 

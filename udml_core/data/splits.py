@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
-Array = np.ndarray[Any, Any]
 SplitName = Literal["zero-shot", "seen", "all"]
 Select = Literal["last", "validation"]
 """How the epoch that is kept is chosen."""

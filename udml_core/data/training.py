@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from udml_core.arrays import Array
 from udml_core.data.given.pairs import PairSet
 
-Array = np.ndarray[Any, Any]
 Supervision = Literal["none", "few", "pairs", "all"]
 
 

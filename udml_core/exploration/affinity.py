@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 
+from udml_core.arrays import Array
 from udml_core.evaluation import effective_rank
 from udml_core.explanations import Affinities
 from udml_core.graph import propagate
 from udml_core.sampling import affinity_triplets
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.evaluation import label_purity, nmi
 from udml_core.explanations import Clusters
 from udml_core.graph import AuthorityGraph
 
-Array = np.ndarray[Any, Any]
 Graph = AuthorityGraph
 """What clusters are re-formed from."""
 

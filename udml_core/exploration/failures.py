@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.evaluation import rankings
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

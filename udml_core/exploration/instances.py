@@ -4,16 +4,15 @@ views, and how certain its place is."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import logsumexp
 
+from udml_core.arrays import Array
 from udml_core.data.augmentation import Augmentation
 from udml_core.losses.instance_discrimination import latent
 
-Array = np.ndarray[Any, Any]
 NEAREST = 5
 """Of its own kind and of the others, to which an image's similarity counts (PSLR Fig. 6)."""
 BINS = 40

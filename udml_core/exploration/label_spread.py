@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import dijkstra
 from scipy.sparse.linalg import gmres, spsolve
 
+from udml_core.arrays import Array
 from udml_core.neighbors import nearest
 
-Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-6
 
 

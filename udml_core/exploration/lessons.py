@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.graph import AuthorityGraph
 from udml_core.paths import ASSETS
 
-Array = np.ndarray[Any, Any]
 SMALLEST = 45
 
 

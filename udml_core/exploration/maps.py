@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.explanations import Clusters, Triplets
 from udml_core.graph import AuthorityGraph
-
-Array = np.ndarray[Any, Any]
 
 
 def neighbor_purity(neighbors: Array, labels: Array) -> Array:

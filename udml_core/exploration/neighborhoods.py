@@ -8,19 +8,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from typing import Any
 
 import numpy as np
 import torch
 from scipy.spatial.distance import pdist
 
+from udml_core.arrays import Array
 from udml_core.evaluation import similarity_correlation
 from udml_core.explanations import LinearNeighborhoods, Proxies
 from udml_core.graph import linear_neighborhoods_at
 from udml_core.losses.piecewise import cross_similarity, decay, similarity, split
 from udml_core.neighbors import nearest
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

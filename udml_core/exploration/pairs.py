@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 
+from udml_core.arrays import Array
 from udml_core.data.given.pairs import pair_keys
 from udml_core.losses.kernels import Linear
 from udml_core.losses.pair_hinge import PairHinge
 from udml_core.neighbors import nearest
 
-Array = np.ndarray[Any, Any]
 BINS = 40
 SHOWN_SHARE = 0.98
 """Of the squared distances, how many a picture's axis reaches at least."""

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from udml_core.arrays import Array
+
 Row = Mapping[str, Any]
 """An evaluation of one embedding: measures by name, in percent."""
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
+from udml_core.arrays import Array
 from udml_core.losses.kernels import KernelName, kernel_of
-
-Array = np.ndarray[Any, Any]
 
 
 def strongest(values: Array, rows: Array, count: int) -> Array:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.explanations import Triplets
 
-Array = np.ndarray[Any, Any]
 Order = Literal["loss", "weight", "angle"]
 
 

@@ -13,10 +13,9 @@ import scipy.sparse
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 
+from udml_core.arrays import Array
 from udml_core.explanations import Clusters
 from udml_core.neighbors import nearest
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.neighbors import nearest
-
-Array = np.ndarray[Any, Any]
 
 
 def mutual_pairs(points: Array, n_neighbors: int = 5) -> Array:

@@ -8,14 +8,12 @@ Resurrection", use it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from udml_core.arrays import Array
 from udml_core.graph.selected_inverse import selected_inverse
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.graph.mutual_neighbors import mutual_pairs
-
-Array = np.ndarray[Any, Any]
 
 
 def walk_similarity(points: Array, n_neighbors: int = 50, stay: float = 0.99) -> Array:

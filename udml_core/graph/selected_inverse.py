@@ -12,14 +12,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 from scipy.sparse.linalg import spilu
 
-Array = np.ndarray[Any, Any]
+from udml_core.arrays import Array
+
 SHARED = 20_000
 """From so many rows on, blocks are large enough for several threads to gain on them more than they lose on small ones
 (9,100 rows on two busy cores: 1.0 s with one thread, 1.7 to 4.9 s with two)."""

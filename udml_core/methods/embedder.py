@@ -15,12 +15,12 @@ from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.errors import UserError
 from udml_core.files import replace_bytes
 from udml_core.losses.kernels import KernelName, kernel_of
 
-Array = np.ndarray[Any, Any]
 Representation = Literal["instance", "latent"]
 FEATURE_CHUNK = 16_384
 

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from torch import Tensor
 
+from udml_core.arrays import Array
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.errors import UserError
 from udml_core.losses.lmnn import large_margin_loss
@@ -20,8 +21,6 @@ from udml_core.methods.base import Epoch, Method, Setting, Shown, State
 from udml_core.methods.closed_form import check_directions, only_epoch, principal_directions
 from udml_core.methods.embedder import Head, unit
 from udml_core.neighbors import nearest
-
-Array = np.ndarray[Any, Any]
 
 
 class NeighborhoodMethod(Method):

@@ -243,7 +243,6 @@ class LinearPairs(PairMethod):
         median = PairHinge(space.kernel, self.bias, self.margin).squared(space.points, rows, pairs).median()
         return rows * (self.bias / median.clamp_min(1e-12)).sqrt()
 
-
     def _unit(self, space: _Space, first: Tensor) -> float:
         return 1 / float(space.points.square().sum(1).mean().clamp_min(1e-12))
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.arrays import Array
 from udml_core.data.training import TrainingData
 from udml_core.graph import propagate_affinities
 from udml_core.losses.mahalanobis import (
@@ -41,7 +42,6 @@ from udml_core.methods.shared.training import rows_at
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, label_pairs, weighted_edges
 
-Array = np.ndarray[Any, Any]
 Learnt = dict[str, float]
 MOST_PAIRS = 20_000
 """Labeled pairs of each kind that a metric, or the network in an epoch, is learnt from; of more, a random part."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.projection.align import procrustes
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

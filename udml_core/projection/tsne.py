@@ -14,12 +14,12 @@ from openTSNE import TSNE, TSNEEmbedding
 from openTSNE.affinity import PerplexityBasedNN
 from openTSNE.nearest_neighbors import KNNIndex
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.neighbors import nearest
 from udml_core.projection.align import procrustes
 from udml_core.projection.pca import pca_layout
 
-Array = np.ndarray[Any, Any]
 EXAGGERATED, ITERATIONS = 250, 500
 """Steps with exaggerated affinities, and after them: openTSNE's own numbers."""
 TELL_EVERY = 10

@@ -18,6 +18,7 @@ import numba
 import numpy as np
 import scipy.sparse
 
+from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.neighbors import nearest
 from udml_core.projection.align import procrustes
@@ -37,7 +38,6 @@ with warnings.catch_warnings():
         smooth_knn_dist,
     )
 
-Array = np.ndarray[Any, Any]
 Report = Callable[[float], None]
 WINDOW = 3
 """Frames before and after that a frame is drawn towards."""

@@ -6,11 +6,11 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data.dataset import Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
@@ -26,7 +26,6 @@ from udml_core.runs import Run
 from udml_core.tasks import Status
 from udml_core.workers.execute import Reporter, execute
 
-Array = np.ndarray[Any, Any]
 Arrays = Mapping[str, Array]
 LEAST = 10
 """Images below which a neighborhood, and so a map, says nothing."""

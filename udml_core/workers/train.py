@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from udml_core.analyses import plan_analysis
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
@@ -41,7 +42,6 @@ from udml_core.tasks import Status
 from udml_core.workers import analyse as analyst
 from udml_core.workers.execute import Reporter, execute
 
-Array = np.ndarray[Any, Any]
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
 """Images of the fixed sample whose embedding is kept for every epoch; fewer where each passes a trained encoder."""
 JUDGED = 1000

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
+from udml_core.arrays import Array
 from udml_core.data import selections
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
-Array = np.ndarray[Any, Any]
 PARAMETER = "selected"
 OF = 6
 """A selection in the address begins with so many digits of its data set's fingerprint."""

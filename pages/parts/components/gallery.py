@@ -13,7 +13,8 @@ import streamlit as st
 from pages.parts.base.run_picker import search_with
 from pages.parts.base.selection import Selection, select
 from pages.parts.components.thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
-from pages.parts.components.transport import Array, Message, component, packed_mask, unpacked
+from pages.parts.components.transport import Message, component, packed_mask, unpacked
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 
 Mark = Literal["", "hit", "miss", "query", "same", "different"]

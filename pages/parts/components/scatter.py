@@ -18,8 +18,9 @@ from pages.parts.base.cached import opened_dataset
 from pages.parts.base.run_picker import search_with
 from pages.parts.base.selection import Selection, select
 from pages.parts.components.thumbnails import all_sheets
-from pages.parts.components.transport import ASSETS, Array, Message, component, packed_mask, script_and_style, unpacked
+from pages.parts.components.transport import ASSETS, Message, component, packed_mask, script_and_style, unpacked
 from udml_core.analyses import ImageGrid
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 
 HTML = """<div class="scatter" role="group"><div class="layout">

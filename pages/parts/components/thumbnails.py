@@ -10,7 +10,8 @@ import streamlit as st
 from PIL import Image, ImageOps
 
 from pages.parts.base.cached import opened_dataset
-from pages.parts.components.transport import Array, Message
+from pages.parts.components.transport import Message
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.thumbnails import sheets_of, sheets_ready
 

@@ -16,8 +16,9 @@ import numpy as np
 import streamlit as st
 from streamlit import runtime
 
+from udml_core.arrays import Array
+
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-Array = np.ndarray[Any, Any]
 Part = dict[str, Any] | None
 """Where the browser finds an array: {url}, or {at, length} within the message."""
 

@@ -12,8 +12,8 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of, opened_split, told
 from pages.parts.base.epochs import chosen_moment, epoch_at, record_of
 from pages.parts.base.run_status import title_of
-from pages.parts.components.transport import Array
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
+from udml_core.arrays import Array
 from udml_core.data.splits import fixed_sample
 from udml_core.explanations import LatentLayer
 from udml_core.exploration import instances as views

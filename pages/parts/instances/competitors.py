@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from pages.parts.components.transport import Array
 from pages.parts.kit.figures import COLORS, DASHES, GRAY, draw, table_behind
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import Others, Softmax
 

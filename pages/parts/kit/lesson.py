@@ -10,8 +10,8 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from pages.parts.base.run_picker import into_address
-from pages.parts.components.transport import Array
 from pages.parts.kit.pictures import picture
+from udml_core.arrays import Array
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
 ALONE = "#8b9098"

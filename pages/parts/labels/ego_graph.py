@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 from PIL import Image, ImageOps
 
-from pages.parts.components.transport import Array
 from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.kit.figures import GRAY
 from pages.parts.kit.pictures import inline
+from udml_core.arrays import Array
 from udml_core.exploration.affinity import Ego
 
 SIZE, RING, FAR, SIDE, OWN, WIDEST = 400, 112, 178, 40, 56, 7.0

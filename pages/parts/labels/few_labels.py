@@ -10,8 +10,8 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of, opened_split
 from pages.parts.base.run_picker import in_address, into_address, number_in_address
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.form import label_of, slider_range
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import by_position, given
 from udml_core.data.label_budget import LabelSource

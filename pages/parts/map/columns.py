@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.components.scatter import Color
-from pages.parts.components.transport import Array
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 

@@ -24,10 +24,10 @@ from pages.parts.base.run_picker import in_address, into_address, number_in_addr
 from pages.parts.base.selection import Selection
 from pages.parts.components.gallery import gallery, gallery_selection, just_picked, mark_of, tile_of
 from pages.parts.components.scatter import Color, Layout
-from pages.parts.components.transport import Array
 from pages.parts.map.columns import column_color, kept_columns
 from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider
 from udml_core.analyses import MAPS, AnalysisSpec, Kind, Projection, Scope, list_analyses, plan_analysis
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views

@@ -11,10 +11,10 @@ import streamlit as st
 from PIL import Image, ImageOps
 
 from pages.parts.components.gallery import gallery, mark_of, tile_of
-from pages.parts.components.transport import Array
 from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
 from pages.parts.kit.pictures import inline
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration.neighborhoods import Along, Direction, Heat, Pair, toy

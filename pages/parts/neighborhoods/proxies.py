@@ -10,10 +10,10 @@ from pages.parts.base.run_picker import into_address, number_in_address
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, just_picked, tile_of
 from pages.parts.components.scatter import scatter
-from pages.parts.components.transport import Array
 from pages.parts.map.shown_map import UNITS, colorings, covering_map
 from pages.parts.neighborhoods.flat import direction_images
 from pages.parts.retrieval.query import look_at
+from udml_core.arrays import Array
 from udml_core.explanations import Proxies
 from udml_core.exploration import neighborhoods as views
 from udml_core.runs import Run, find_run, runs_folder

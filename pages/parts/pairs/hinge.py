@@ -13,8 +13,8 @@ import streamlit as st
 from pages.parts.base.cached import opened_split
 from pages.parts.base.run_picker import into_address, number_in_address
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
+from udml_core.arrays import Array
 from udml_core.exploration import pairs as views
 from udml_core.runs import Run, find_run, runs_folder
 

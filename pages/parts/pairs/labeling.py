@@ -13,11 +13,11 @@ from pages.parts.base.cached import dataset_of, opened_split, told
 from pages.parts.base.run_picker import in_address, into_address, listed, numbers_in_address
 from pages.parts.base.run_status import UNSEEN
 from pages.parts.components.gallery import gallery_of_pairs
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share
 from pages.parts.pairs.hinge import Hinge, hinge_sliders
 from pages.parts.pairs.two_images import two_images
 from udml_core import jobs
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import GivenPairs, PairSet, pairs_file
 from udml_core.exploration import pairs as views

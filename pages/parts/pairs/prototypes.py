@@ -13,10 +13,10 @@ from pages.parts.base.epochs import record_of
 from pages.parts.base.run_picker import into_address, number_in_address
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.slider import live_slider
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
 from pages.parts.kit.pictures import picture
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Prototypes
 from udml_core.exploration import prototypes as views

@@ -9,9 +9,9 @@ import streamlit as st
 
 from pages.parts.base.run_picker import in_address, into_address, listed
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.transport import Array
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import draw, table_behind
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, History, Pair, last_right, right_since
 from udml_core.retrieval import Retrieval, Which

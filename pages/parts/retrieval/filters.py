@@ -11,9 +11,9 @@ import streamlit as st
 from pages.parts.base.analyses import opened_indices, opened_result, rows_of
 from pages.parts.base.cached import opened_split
 from pages.parts.base.run_picker import in_address, into_address, listed, number_in_address, numbers_in_address
-from pages.parts.components.transport import Array
 from pages.parts.map.shown_map import training_clusters
 from udml_core.analyses import list_analyses
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Clusters
 from udml_core.exploration.clusters import Graph, cluster_purity

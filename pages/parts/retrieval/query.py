@@ -17,8 +17,8 @@ from PIL import Image
 from pages.parts.base.cached import told
 from pages.parts.base.run_picker import into_address, listed, numbers_in_address
 from pages.parts.components.paste import pasted
-from pages.parts.components.transport import Array
 from pages.parts.kit.pictures import picture
+from udml_core.arrays import Array
 from udml_core.data.dataset import read_given_image
 from udml_core.retrieval import Query, Retrieval, Which
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
-from pages.parts.components.transport import Array
 from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
+from udml_core.arrays import Array
 
 WIDTH, HEIGHT, EDGE, ARC = 340, 300, 46, 34
 

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_journal, read_journal
 from udml_core.errors import UserError
 
-Array = np.ndarray[Any, Any]
 MOST_PAIRS = 500_000
 """Drawn from labels, as many as NML's paper samples."""
 KIND = "pairs"

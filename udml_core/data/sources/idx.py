@@ -7,16 +7,16 @@ import hashlib
 import math
 import zlib
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.source import Source
 from udml_core.errors import UserError
 from udml_core.paths import data_folder
 
-Array = np.ndarray[Any, Any]
 CLOTHES = ("T-shirt", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 SIDE = 28
 KINDS = ("images-idx3", "labels-idx1")
