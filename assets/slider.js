@@ -1,7 +1,11 @@
-// A slider that answers while it moves, never with more than one question under way, and that can play by itself.
-// header: {label, low, high, step, value, unit, play, marks: [{at, word}], revision}; answers: state "value" {value, revision}.
+// A slider that reports every movement, with at most one report in progress, and that can play by itself.
+// header: {label, low, high, step, value, unit, play, logarithmic, marks: [{at, word}], revision};
+// reports: state "value" {value, revision}.
 const PATIENCE = 1500;
 const BEAT = 900;
+const TRACK_STEPS = 240; // of a logarithmic track
+const PLAY_STEPS = 20;
+const DIGITS = 3;
 
 class Live {
   constructor(root) {
@@ -10,7 +14,7 @@ class Live {
     this.number = root.querySelector("input[type=number]");
     this.button = root.querySelector("button");
     this.revision = -1;
-    this.range.oninput = () => this.set(Number(this.range.value));
+    this.range.oninput = () => this.set(this.fromTrack(Number(this.range.value)));
     this.number.onchange = () => this.set(Number(this.number.value));
     root.onkeydown = (event) => event.stopPropagation(); // Streamlit binds single keys on the document
     this.button.onclick = () => this.play(!this.playing);
@@ -22,8 +26,12 @@ class Live {
     const { label, low, high, step, unit } = header;
     this.root.querySelector("label").textContent = label;
     this.root.querySelector(".unit").textContent = unit;
+    this.low = this.toTrack(low);
+    this.high = this.toTrack(high);
+    const stride = header.logarithmic ? (this.high - this.low) / TRACK_STEPS : step;
+    Object.assign(this.range, { min: this.low, max: this.high, step: stride });
+    Object.assign(this.number, { min: low, max: high, step: header.logarithmic ? "any" : step });
     for (const input of [this.range, this.number]) {
-      Object.assign(input, { min: low, max: high, step });
       input.setAttribute("aria-label", unit ? `${label}, ${unit}` : label);
     }
     this.button.hidden = !header.play;
@@ -36,14 +44,22 @@ class Live {
     list.replaceChildren(...header.marks.map(({ at, word }) => {
       const mark = document.createElement("span");
       mark.textContent = word;
-      mark.style.left = `${(100 * (at - low)) / (high - low || 1)}%`;
+      mark.style.left = `${(100 * (this.toTrack(at) - this.low)) / (this.high - this.low || 1)}%`;
       return mark;
     }));
     this.answered();
   }
 
+  toTrack(value) {
+    return this.header.logarithmic ? Math.log10(value) : value;
+  }
+
+  fromTrack(position) {
+    return this.header.logarithmic ? Number((10 ** position).toPrecision(DIGITS)) : position;
+  }
+
   show() {
-    this.range.value = this.value;
+    this.range.value = this.toTrack(this.value);
     if (this.root.getRootNode().activeElement !== this.number) this.number.value = this.value;
     this.range.setAttribute("aria-valuetext", `${this.value}${this.header.unit}`);
   }
@@ -84,8 +100,13 @@ class Live {
     this.timer = setInterval(() => {
       if (this.asking || !this.root.isConnected) return;
       if (this.value >= high) this.play(false);
-      else this.set(Math.min(high, this.value + step));
+      else this.set(Math.min(high, this.next(step)));
     }, BEAT);
+  }
+
+  next(step) {
+    if (!this.header.logarithmic) return this.value + step;
+    return this.fromTrack(this.toTrack(this.value) + (this.high - this.low) / PLAY_STEPS);
   }
 
   end() {

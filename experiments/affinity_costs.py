@@ -21,9 +21,9 @@ from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels
+from udml_core.files import jsonable
 from udml_core.graph import propagate_affinities
 from udml_core.neighbors import nearest
-from udml_core.runs import jsonable
 
 PARTITION, WHOLE, NEIGHBORS, PER_CLASS = 9_100, 60_000, 10, 10
 

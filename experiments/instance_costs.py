@@ -23,10 +23,10 @@ from experiments.zero_shot import made_by
 from tests.benchmarks.measure import medians
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.training import training_data
+from udml_core.files import jsonable
 from udml_core.methods import Setting, find_method
 from udml_core.methods.shared.instance import InstanceMethod, _Training
 from udml_core.methods.shared.training import random_views
-from udml_core.runs import jsonable
 from udml_core.sampling import generator
 
 FIELDS: dict[str, Any] = {"trains": "encoder", "batch_norm": "batch", "colors": True, "beginning": "random",
@@ -86,8 +86,8 @@ def main() -> None:
     given = parser.parse_args()
     rows = {}
     for name in METHODS:
-        rows[find_method(name).title] = costs(name, given.backbone, given.size, given.batch, given.device)
-        print(name, json.dumps(rows[find_method(name).title]), flush=True)
+        rows[find_method(name).card.title] = costs(name, given.backbone, given.size, given.batch, given.device)
+        print(name, json.dumps(rows[find_method(name).card.title]), flush=True)
     title = f"Batches of {given.batch} images of {given.size} pixels, {given.backbone}"
     record = made_by("instance_costs") | {
         "protocol": "medians of 5; views a second; a step takes two views of an image (NCE one)",

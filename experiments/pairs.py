@@ -30,8 +30,8 @@ from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.evaluation import mean_precision_at_k, recall_at_k
+from udml_core.files import jsonable
 from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Method, Setting
-from udml_core.runs import jsonable
 from udml_core.sampling import generator, label_pairs
 
 DEPTHS = (1, 2, 5, 10, 20, 30, 40, 50)
@@ -106,7 +106,7 @@ class Given:
 
     def tuned(self, method: Method) -> Method:
         """The method with the learning rate, of those that are tried, that is best on the held-out images."""
-        tried = [method.model_copy(update={"learning_rate": rate}) for rate in RATES.get(method.name, ())]
+        tried = [method.model_copy(update={"learning_rate": rate}) for rate in RATES.get(method.card.name, ())]
         return max(tried, key=lambda one: self.measured(one, 0)["validation"]) if tried else method
 
     def measured(self, method: Method, seed: int) -> dict[str, float]:
@@ -133,7 +133,7 @@ class Given:
     def _data(self, method: Method, train: Array, seed: int) -> TrainingData:
         assert self.dataset.labels is not None
         drawn = label_pairs(torch.from_numpy(self.dataset.labels[train]), MOST_PAIRS, generator(seed, 0))
-        return training_data(self.features, self.dataset.labels, train, method.supervision,
+        return training_data(self.features, self.dataset.labels, train, method.card.supervision,
                              pairs=PairSet(*(one.numpy() for one in drawn)))
 
 

@@ -24,8 +24,9 @@ from typing import Any
 from experiments.zero_shot import TABLES, finished, made_by, planned, summary
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.files import jsonable
 from udml_core.paths import data_folder
-from udml_core.runs import Run, create, jsonable
+from udml_core.runs import Run, create_run
 
 CURVES = {"PSLR": "pslr eta=100.0", "ISIF": "isif", "NCE": "nce"}
 SCRATCH = ("trains=encoder batch_norm=batch colors=true beginning=random learning_rate=0.03 schedule=steps batch=128 "
@@ -74,7 +75,7 @@ def begun(dataset: Dataset, row: str, seed: int, backbone: str, folder: Path) ->
         run = Run(path.parent)
         if run.spec().model_dump(exclude={"created", "versions", "device"}) == asked:
             return run
-    return create(spec, folder)
+    return create_run(spec, folder)
 
 
 def shrunk(dataset: str, per_class: int, folder: Path) -> Path:

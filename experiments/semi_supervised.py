@@ -22,8 +22,9 @@ from experiments.zero_shot import finished, made_by, spread, summary
 from udml_core.cli import _parsed
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.files import jsonable
 from udml_core.jobs import plan
-from udml_core.runs import create, jsonable
+from udml_core.runs import RunRequest, create_run
 
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",
@@ -83,10 +84,11 @@ def main() -> None:
         for name, words in rows.items():
             method, *settings = words.split()
             fields = fields_of(given, method, dataset) | _parsed(settings)
-            specs = [plan(dataset, method, fields, seed=seed, select=given.select,
-                          backbone=given.backbone or backbone_of(dataset), split=split_of(dataset),
-                          labels_per_class=given.labels_per_class) for seed in range(given.seeds)]
-            found = [finished(create(spec, Path(folder)), name) for spec in specs]
+            specs = [plan(RunRequest(dataset=dataset.name, method=method, fields=fields, seed=seed,
+                                     select=given.select, backbone=given.backbone or backbone_of(dataset),
+                                     split=split_of(dataset), labels_per_class=given.labels_per_class), dataset)
+                     for seed in range(given.seeds)]
+            found = [finished(create_run(spec, Path(folder)), name) for spec in specs]
             results[name] = {"fields": fields, "seconds": spread([one["seconds"] for one in found]), "runs": found,
                              "summary": summary(found), "printed": printed(given.dataset, name)}
             tell(name, results[name]["summary"]["final"], results[name])

@@ -29,8 +29,9 @@ from udml_core.data.features import features_of
 from udml_core.data.training import training_data
 from udml_core.evaluation import recall_at_k
 from udml_core.exploration import label_spread as views
+from udml_core.files import jsonable
 from udml_core.methods import SSDML, Setting
-from udml_core.runs import installed_versions, jsonable
+from udml_core.runs import installed_versions
 
 NEIGHBORS, GAMMA, LABELS, SEEDS = 10, 0.99, 5, 10
 

@@ -24,9 +24,10 @@ from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.evaluation import kmeans_clusters, label_purity, neighborhood_purity, similarity_correlation
+from udml_core.files import jsonable
 from udml_core.graph import AuthorityGraph, linear_neighborhoods, walk_similarity
 from udml_core.losses.piecewise import similarity
-from udml_core.runs import installed_versions, jsonable
+from udml_core.runs import installed_versions
 
 NEIGHBORS, ASCENT, EPSILON, GAMMA = 10, 50, 0.65, 100.0
 

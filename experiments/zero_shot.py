@@ -29,9 +29,10 @@ import torch
 from udml_core.cli import _parsed
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.evaluation import in_short
+from udml_core.evaluation import headline_measures
+from udml_core.files import jsonable
 from udml_core.jobs import plan
-from udml_core.runs import Run, Spec, create, installed_versions, jsonable
+from udml_core.runs import Run, RunRequest, Spec, create_run, installed_versions
 from udml_core.workers import train as worker
 
 TABLES = {
@@ -85,7 +86,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, words in rows.items():
             row = f"{words} {given.common}".strip()
-            found = [finished(create(planned(dataset, row, seed), Path(folder)), name) for seed in range(given.seeds)]
+            found = [finished(create_run(planned(dataset, row, seed), Path(folder)), name) for seed in range(given.seeds)]
             results[name] = {"row": row, "runs": found, "summary": summary(found)}
             given.out.write_text(json.dumps(jsonable(record(dataset.title, results)), indent=1) + "\n")
             print(name, results[name]["summary"]["final"], flush=True)
@@ -96,7 +97,8 @@ def planned(dataset: Dataset, row: str, seed: int, **rest: Any) -> Spec:
     method, *settings = row.split()
     size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
     fields = _parsed([one for one in settings if not one.startswith("@")])
-    return plan(dataset, method, fields, size=size, seed=seed, **rest)
+    return plan(RunRequest.make({"dataset": dataset.name, "method": method, "fields": fields, "size": size, "seed": seed}
+                                | rest), dataset)
 
 
 def finished(run: Run, name: str) -> dict[str, Any]:
@@ -105,7 +107,7 @@ def finished(run: Run, name: str) -> dict[str, Any]:
     if status.state != "done":
         sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
     return {"seed": run.spec().seed, "seconds": status.finished - status.started,
-            "evaluation": {name: in_short(row) for name, row in (run.evaluation() or {}).items()},
+            "evaluation": {name: headline_measures(row) for name, row in (run.evaluation() or {}).items()},
             "curves": run.metrics()[0]}
 
 

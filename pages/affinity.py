@@ -12,18 +12,20 @@ import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.analyses import rows_of
-from pages.parts.base.cached import dataset_of, opened_split, told
-from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
-from pages.parts.components.gallery import Mark, gallery, just_picked, tile_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import Mark, clicked_tile, gallery, tile_of
 from pages.parts.components.scatter import Color, scatter
 from pages.parts.curves.spectrum import explore_spectrum
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import lines, table_behind
 from pages.parts.kit.pictures import picture
 from pages.parts.labels.ego_graph import show_ego
-from pages.parts.labels.few_labels import gamma_slider, given_now, graph_of_run
+from pages.parts.labels.few_labels import assigned_now, gamma_slider, graph_of_run
 from pages.parts.map.shown_map import UNITS, covering_map, distortion
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
@@ -81,7 +83,7 @@ class Looked:
         return "hit" if own == other else "miss"
 
 
-def record_of(run: Run, epoch: int) -> Affinities | None:
+def load_record(run: Run, epoch: int) -> Affinities | None:
     return next((one for one in run.explanations(epoch) if isinstance(one, Affinities)), None)
 
 
@@ -89,13 +91,13 @@ def record_of(run: Run, epoch: int) -> Affinities | None:
 def epochs_of(folder: str) -> list[int]:
     """The epochs of a finished run that began with affinities of their own."""
     run = Run(Path(folder))
-    return [number for number in run.epoch_numbers() if record_of(run, number) is not None]
+    return [number for number in run.epoch_numbers() if load_record(run, number) is not None]
 
 
-def told_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
+def label_options(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
     """The labels (n,) that a run's method was told, and their classes; None where it was told all or none."""
     spec = run.spec()
-    codes = spec.few_labels(dataset, opened_split(run).train)
+    codes = spec.few_labels(dataset, load_split(run).train)
     if codes is None:
         return None
     return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
@@ -103,36 +105,36 @@ def told_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | N
 
 def chosen_source(run: Run, dataset: Dataset) -> str | None:
     """Which graph and which labels, kept in the address; None, with what to do, where there are no labels."""
-    there = {"training": bool(epochs_of(str(run.folder))), "told": told_labels(run, dataset) is not None,
-             "given": bool(given_now(dataset))}
+    there = {"training": bool(epochs_of(str(run.folder))), "told": label_options(run, dataset) is not None,
+             "given": bool(assigned_now(dataset))}
     choices = [name for name, is_there in there.items() if is_there]
     if not choices:
         st.info("This run was told no labels, and none were given by hand. Give a few, and see them spread.",
                 icon=":material/lightbulb:")
         st.page_link("pages/labels.py", label="Give labels", icon=":material/new_label:", query_params={"run": run.id})
         return None
-    source = st.segmented_control("Graph and labels", choices, default=in_address("source", choices, choices[0]),
+    source = st.segmented_control("Graph and labels", choices, default=choice_from_address("source", choices, choices[0]),
                                   required=True, format_func=SOURCES.__getitem__, key=f"affinity-source-{run.id}")
-    into_address("source", source or choices[0], choices[0])
+    write_address("source", source or choices[0], choices[0])
     return source or choices[0]
 
 
 def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
     """The graph of a source, and the image in the address, else one that tells much."""
     stored = None
-    told_ones = told_labels(run, dataset)
+    told_ones = label_options(run, dataset)
     if source == "training":
-        record = record_of(run, epoch)
+        record = load_record(run, epoch)
         assert record is not None
         assert told_ones is not None
-        graph, names, stored = views.graph_of(record, opened_split(run).train), told_ones[1], record.after
+        graph, names, stored = views.graph_of(record, load_split(run).train), told_ones[1], record.after
     else:
         images, neighbors = graph_of_run(run)
         if source == "told":
             assert told_ones is not None
             codes, names = told_ones[0][images], told_ones[1]
         else:
-            given, names = given_now(dataset), classes(dataset)
+            given, names = assigned_now(dataset), classes(dataset)
             codes = spreading.coded(given, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
     wanted = graph.row_of(picked_in_address(dataset))
@@ -141,7 +143,7 @@ def looked_at(run: Run, dataset: Dataset, source: str, epoch: int) -> Looked:
 
 def picked_in_address(dataset: Dataset) -> int:
     """The image that the address asks for, −1 where it asks for none."""
-    return int(number_in_address("picked", -1, 0, len(dataset) - 1))
+    return int(number_from_address("picked", -1, 0, len(dataset) - 1))
 
 
 def say_where_outside(place: DeltaGenerator, looked: Looked, image: int) -> bool:
@@ -192,7 +194,7 @@ def halves(looked: Looked, part: views.Part) -> int | None:
                      for row, value in zip(rows[places].tolist(), values[places].tolist(), strict=True)]
             clicks.append(gallery(looked.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
     truths(looked, part)
-    return just_picked(clicks)
+    return clicked_tile(clicks)
 
 
 def marks_in_words(looked: Looked) -> str:
@@ -230,7 +232,7 @@ def one_label(looked: Looked, gamma: float) -> int | None:
         st.caption("No image of this graph has a label.")
         return None
     images = looked.graph.images[labeled].tolist()
-    chosen = int(number_in_address("label", images[0]))
+    chosen = int(number_from_address("label", images[0]))
     chosen = chosen if chosen in images else images[0]
     row = int(labeled[images.index(chosen)])
     listed = list(dict.fromkeys([*labeled[:LISTED].tolist(), row]))
@@ -242,7 +244,7 @@ def one_label(looked: Looked, gamma: float) -> int | None:
                                       for one in listed], "Images with a label", "affinity-labels", 60,
                      chosen=chosen, height=150)
     if picked is not None:
-        into_address("label", str(picked))
+        write_address("label", str(picked))
         st.rerun(scope="fragment")
     share_of_it = spreading.shares(looked.graph.neighbors, looked.graph.codes, row, gamma)
     by_steps = spreading.by_hops(spreading.hops(looked.graph.neighbors, row), share_of_it)
@@ -281,7 +283,7 @@ def reach_map(looked: Looked, share_of_it: Array, row: int) -> int | None:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, source: str, epoch: int) -> None:
     """Everything that follows γ or the image."""
     run = find_run(run_id, runs_folder())
@@ -302,13 +304,13 @@ def explore(run_id: str, source: str, epoch: int) -> None:
     near = looked.graph.images[part.rows[part.neighbors[0]]]
     share([Download("The neighbors as a table", "affinities.csv", "text/csv", lambda: table_file(
         looked.dataset, near, {"before": part.before[0], "after": part.after[0]}))], "affinity")
-    clicked = just_picked(clicks)
+    clicked = clicked_tile(clicks)
     if clicked is not None and not say_where_outside(said, looked, clicked):
-        into_address("picked", str(clicked))
+        write_address("picked", str(clicked))
         st.rerun(scope="fragment")
 
 
-@told()
+@show_user_errors()
 def labeled_graph(run: Run) -> None:
     """A finished run's graph with few labels, where there are any."""
     source = chosen_source(run, dataset_of(run))
@@ -319,16 +321,16 @@ def labeled_graph(run: Run) -> None:
 def epoch_of(run: Run) -> int:
     """The epoch whose graph is shown, kept in the address."""
     epochs = epochs_of(str(run.folder))
-    wanted = int(number_in_address("epoch", epochs[-1]))
+    wanted = int(number_from_address("epoch", epochs[-1]))
     epoch = st.selectbox("Epoch that began with it", epochs, epochs.index(wanted) if wanted in epochs
                          else len(epochs) - 1, key="affinity-epoch") if len(epochs) > 1 else epochs[0]
-    into_address("epoch", str(epoch), str(epochs[-1]))
+    write_address("epoch", str(epoch), str(epochs[-1]))
     return epoch
 
 
 st.title("Labels & affinity")
-with told():
-    run = chosen_run(unfinished=True)
+with show_user_errors():
+    run = pick_run(unfinished=True)
     if run is not None:
         state = run.status().state
         if state == "done":
@@ -342,6 +344,6 @@ with told():
                     "everything instead, until it is spread evenly: then the rank rises while recall falls. Lay a run "
                     "with *orthogonal* off beside one with it on.")
         chosen, images = run.id, run.spec().fingerprint
-        other = chosen_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
+        other = pick_run("Beside it", "run2", lambda one: one.spec().fingerprint == images and one.id != chosen
                            and bool(one.epoch_numbers()), optional=True, unfinished=True)
         explore_spectrum((run.id,) if other is None else (run.id, other.id))

@@ -5,10 +5,12 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.analyses import ask_for, going_on, opened_indices, opened_result, rows_of
-from pages.parts.base.cached import dataset_of, told
-from pages.parts.base.run_picker import chosen_run, into_address, number_in_address
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.analyses import load_indices, load_result, request_analysis, rows_of, show_analysis_progress
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, Layout, scatter
 from pages.parts.components.slider import live_slider
@@ -31,14 +33,14 @@ LARGEST, RANKED, MEMBERS, MOVED = 36, 200, 300, 60
 
 def opened_graph(run: Run, graph_id: str, rescaled: bool) -> views.Graph:
     """A run's neighbor graph, with ω as the papers have it or multiplied by n."""
-    graph = opened_result(run, graph_id)
+    graph = load_result(run, graph_id)
     assert isinstance(graph, views.Graph)
     return _rescaled(str(run.folder), graph_id) if rescaled else graph
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _rescaled(folder: str, graph_id: str) -> views.Graph:
-    graph = opened_result(find_run(folder, runs_folder()), graph_id)
+    graph = load_result(find_run(folder, runs_folder()), graph_id)
     assert isinstance(graph, views.Graph)
     return views.rescaled(graph)
 
@@ -47,7 +49,7 @@ def _rescaled(folder: str, graph_id: str) -> views.Graph:
 def swept(folder: str, graph_id: str, gamma: float, rescaled: bool) -> pd.DataFrame:
     """The numbers over all ε, as a table."""
     run = find_run(folder, runs_folder())
-    labels = labels_of(dataset_of(run), opened_indices(run, graph_id))
+    labels = labels_of(dataset_of(run), load_indices(run, graph_id))
     found = views.sweep(opened_graph(run, graph_id, rescaled), EPSILONS, gamma, labels)
     table = pd.DataFrame({"ε": EPSILONS, "clusters": [one.count for one in found],
                           "coverage, %": [100 * one.coverage for one in found],
@@ -68,9 +70,9 @@ def pictures(folder: str, graph_id: str, map_id: str, gamma: float, rescaled: bo
 
 def _places(run: Run, graph_id: str, map_id: str) -> Array:
     """Where the graph's images lie on a map, (n, 2)."""
-    shown = covering_map(run, opened_indices(run, graph_id), map_id)
+    shown = covering_map(run, load_indices(run, graph_id), map_id)
     assert shown is not None
-    return shown.layout.positions[rows_of(shown.projection.indices, opened_indices(run, graph_id))]
+    return shown.layout.positions[rows_of(shown.projection.indices, load_indices(run, graph_id))]
 
 
 def labels_of(dataset: Dataset, indices: Array) -> Array | None:
@@ -134,7 +136,7 @@ def cluster_images(run: Run, dataset: Dataset, indices: Array, clusters: Cluster
     tiles = [tile_of(dataset, indices[clusters.modes[one]], badge=f"{found.sizes[one]:,}"
                      + ("" if purity is None else f" · {100 * purity[one]:.0f} %")) for one in largest]
     summits = [tile.id for tile in tiles]
-    wanted = int(number_in_address("cluster", summits[0]))
+    wanted = int(number_from_address("cluster", summits[0]))
     opened = rows_of(indices, np.array([wanted]))[0]
     if opened < 0:
         opened = clusters.modes[largest[0]]
@@ -144,7 +146,7 @@ def cluster_images(run: Run, dataset: Dataset, indices: Array, clusters: Cluster
     picked = gallery(dataset, tiles, "Summits of the largest clusters", "clusters-largest", 88,
                      chosen=int(indices[clusters.modes[cluster]]))
     if picked is not None:
-        into_address("cluster", str(picked))
+        write_address("cluster", str(picked))
         st.rerun(scope="fragment")
     inside = views.members(clusters, cluster, run.embeddings("final")[indices])
     st.markdown(f"**The cluster of {dataset.caption(int(indices[clusters.modes[cluster]]))}**: {len(inside):,} images, "
@@ -191,7 +193,7 @@ def path_images(dataset: Dataset, indices: Array, clusters: Clusters, graph: vie
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, graph_id: str) -> None:
     """The sliders and everything that re-forms with them."""
     run = find_run(run_id, runs_folder())
@@ -201,19 +203,19 @@ def explore(run_id: str, graph_id: str) -> None:
     left, right, switch = st.columns([3, 2, 1.2], vertical_alignment="bottom")
     with left:
         epsilon = live_slider("ε, the least relevancy of an edge that may be climbed", 0.0, 1.0,
-                              number_in_address("epsilon", usual, 0, 1), 0.01, "clusters-epsilon", play=True,
+                              number_from_address("epsilon", usual, 0, 1), 0.01, "clusters-epsilon", play=True,
                               marks={usual: "this run" if "epsilon" in fields else "RPML's default"})
     with right:
         gamma = live_slider("γ, how much a steep rise lowers relevancy", 0.0, 1000.0,
-                            number_in_address("gamma", usual_gamma, 0, 1000), 10.0, "clusters-gamma")
+                            number_from_address("gamma", usual_gamma, 0, 1000), 10.0, "clusters-gamma")
     with switch:
         rescaled = st.toggle("Rescale ω", st.query_params.get("rescaled") == "1", key="clusters-rescaled",
                              help="Multiply ω by the number of images inside ψ. As the papers print it, ω differs so "
                                   "little between neighbors that γ hardly matters.")
-    into_address("epsilon", f"{epsilon:g}", f"{usual:g}")
-    into_address("gamma", f"{gamma:g}", f"{usual_gamma:g}")
-    into_address("rescaled", "1" if rescaled else "", "")
-    graph, indices = opened_graph(run, graph_id, rescaled), opened_indices(run, graph_id)
+    write_address("epsilon", f"{epsilon:g}", f"{usual:g}")
+    write_address("gamma", f"{gamma:g}", f"{usual_gamma:g}")
+    write_address("rescaled", "1" if rescaled else "", "")
+    graph, indices = opened_graph(run, graph_id, rescaled), load_indices(run, graph_id)
     clusters = graph.clusters(epsilon, gamma)
     found = views.summary(clusters, labels_of(dataset, indices))
     numbers(found, len(indices))
@@ -233,7 +235,7 @@ def explore(run_id: str, graph_id: str) -> None:
         if len(moves):
             clicks.append(gallery(dataset, [tile_of(dataset, indices[one]) for one in moves[:MOVED]],
                                   "Images that moved since the last position", "clusters-moved", 64, height=190))
-    picked = int(number_in_address("picked", -1))
+    picked = int(number_from_address("picked", -1))
     if 0 <= picked < len(dataset):
         clicks.append(path_images(dataset, indices, clusters, graph, picked, run))
     over_epsilon(run, graph_id, shown.map_id if shown else None, gamma, rescaled, epsilon)
@@ -260,16 +262,16 @@ def on_the_map(dataset: Dataset, layout: Layout, indices: Array, clusters: Clust
 
 
 st.title("Clusters")
-with told():
-    run = chosen_run()
+with show_user_errors():
+    run = pick_run()
     if run is not None:
         graphs = [one for one in list_analyses(run, "graph") if one.is_done()]
-        going_on(run)
+        show_analysis_progress(run)
         if graphs:
             explore(run.id, graphs[0].id)
         else:
             st.info("This run has no neighbor graph yet. It is built once, in the background, and kept with the run: "
                     "seconds for some thousand images.", icon=":material/lightbulb:")
             neighbors = int(run.spec().build_method().model_dump().get("n_neighbors", 50))
-            ask_for(run, plan_analysis(kind="graph", scope="train", n_neighbors=neighbors), "Build the graph",
+            request_analysis(run, plan_analysis(kind="graph", scope="train", n_neighbors=neighbors), "Build the graph",
                     "clusters-graph", primary=True)

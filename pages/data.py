@@ -3,8 +3,9 @@
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.cached import opened_dataset, told
+from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_status import live_panel
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.data.importing import import_folder
 from pages.parts.kit.figures import bars, table_behind
@@ -16,7 +17,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
 from udml_core.data.splits import SPLITS, make_split
 from udml_core.errors import UserError
-from udml_core.runs import find_run, list_runs, runs_folder
+from udml_core.runs import RunRequest, find_run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
 SAMPLES = 36
@@ -121,17 +122,17 @@ def features(dataset: Dataset) -> None:
             return
     st.write("They are computed once and kept. Training computes them too, if they are not there.")
     if st.button("Compute features", icon=":material/memory:"):
-        with told():
-            jobs.submit(jobs.plan(dataset, "frozen", {}, backbone), runs_folder())
+        with show_user_errors():
+            jobs.submit(jobs.plan(RunRequest(dataset=dataset.name, method="frozen", backbone=backbone), dataset), runs_folder())
             st.rerun()
 
 
 st.title("Data")
-with told():
+with show_user_errors():
     import_folder()
     selected = choose()
     if selected is not None:
-        data = opened_dataset(selected)
+        data = load_dataset(selected)
         overview(data)
         classes_and_split(data)
         features(data)

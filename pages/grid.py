@@ -5,20 +5,21 @@ from dataclasses import replace
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import ask_for, frame_words, opened_result
-from pages.parts.base.cached import told
-from pages.parts.base.run_picker import chosen_run, in_address, into_address
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import frame_words, load_result, request_analysis
+from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.scatter import Color, grid_layout, scatter
 from pages.parts.kit.downloads import Download, image_list, share
 from pages.parts.map.shown_map import (
     Shown,
-    chosen_color,
-    chosen_map,
     go_to,
+    load_map,
     nearest_images,
     new_map,
-    opened_map,
+    pick_color,
+    pick_map,
     picked_image,
     selected_images,
 )
@@ -33,13 +34,13 @@ def in_order_of(grid: ImageGrid, shown: Shown, color: Color) -> Color:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, map_id: str, frame: int, grid_id: str) -> None:
     """The grid, what is picked and what is selected."""
     run = find_run(run_id, runs_folder())
-    shown, grid = opened_map(run, map_id, frame), opened_result(run, grid_id)
+    shown, grid = load_map(run, map_id, frame), load_result(run, grid_id)
     assert isinstance(grid, ImageGrid)
-    color = in_order_of(grid, shown, chosen_color(shown, "Frame the images by"))
+    color = in_order_of(grid, shown, pick_color(shown, "Frame the images by"))
     held = selection(shown.dataset)
     words = f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns"
     clicks = [scatter(shown.dataset, grid_layout(grid, grid_id), color, held, words, "grid", height=720, grid=grid)]
@@ -59,25 +60,25 @@ def explore(run_id: str, map_id: str, frame: int, grid_id: str) -> None:
 
 
 st.title("Grid")
-with told():
-    run = chosen_run()
+with show_user_errors():
+    run = pick_run()
     if run is not None:
         left, middle, right = st.columns([4, 2, 1.2], vertical_alignment="bottom")
         with left:
-            source = chosen_map(run)
+            source = pick_map(run)
         with right:
             new_map(run)
         if source is not None:
-            frames = opened_map(run, source, 0).projection.frames
+            frames = load_map(run, source, 0).projection.frames
             with middle:
                 usual = frames[-1]
-                name = st.selectbox("Moment", frames, frames.index(in_address("moment", list(frames), usual)),
+                name = st.selectbox("Moment", frames, frames.index(choice_from_address("moment", list(frames), usual)),
                                     format_func=frame_words, key="grid-moment")
-                into_address("moment", name, usual)
+                write_address("moment", name, usual)
             spec: AnalysisSpec = plan_analysis(kind="grid", source=source, frame=name)
             if analysis_at(run, spec).is_done():
                 explore(run.id, source, frames.index(name), spec.id)
             else:
                 st.info("This map is not snapped to a grid yet. It is done once, in the background, and kept with the "
                         "run: seconds for a few thousand images, a minute for 5,000.", icon=":material/lightbulb:")
-                ask_for(run, spec, "Snap to a grid", "grid-compute", primary=True)
+                request_analysis(run, spec, "Snap to a grid", "grid-compute", primary=True)

@@ -2,15 +2,16 @@
 
 import streamlit as st
 
-from pages.parts.base.cached import opened_dataset, told
-from pages.parts.base.run_picker import search_with
+from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_picker import open_search
 from pages.parts.base.run_status import ICONS, live_panel, state_line, title_of
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
 from udml_core import jobs
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.runs import Run, RunRequest, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
-DEFAULT_DATASET, DEFAULT_METHOD = "fashion-mini", "rpml"
+DEFAULT = RunRequest(dataset="fashion-mini", method="rpml")
 NEWEST = 5
 
 
@@ -22,17 +23,17 @@ def start_here() -> None:
         st.write("Train **RPML** on 6,000 photographs of clothing that come with the app. No labels are used. "
                  "On two CPU cores it takes one to two minutes the first time; you can watch, leave and come back.")
         if st.button("Train RPML now", type="primary", icon=":material/play_arrow:", width="stretch"):
-            with told():
-                run = jobs.submit(jobs.plan(opened_dataset(DEFAULT_DATASET), DEFAULT_METHOD, {}), runs_folder())
+            with show_user_errors():
+                run = jobs.submit(jobs.plan(DEFAULT, load_dataset(DEFAULT.dataset)), runs_folder())
                 st.switch_page("pages/runs.py", query_params={"run": run.id})
         st.page_link("pages/data.py", label="Or bring your own images", icon=":material/drive_folder_upload:")
-    with right, told():
-        dataset = opened_dataset(DEFAULT_DATASET)
+    with right, show_user_errors():
+        dataset = load_dataset(DEFAULT.dataset)
         indices = range(0, 6000, 215)
         picked = gallery(dataset, [tile_of(dataset, index) for index in indices],
                          "Some of the images that the default trains on", "home-gallery", side=64)
         if picked is not None:
-            search_with(dataset, picked)
+            open_search(dataset, picked)
 
 
 @st.fragment(run_every="2s")

@@ -10,11 +10,13 @@ import numpy as np
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.cached import dataset_of, opened_retrieval, opened_split, told
-from pages.parts.base.epochs import has_record, record_of
-from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.base.cached import dataset_of, load_retrieval, load_split
+from pages.parts.base.epochs import has_record, load_record
+from pages.parts.base.run_picker import pick_run
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.components.gallery import gallery, just_picked, mark_of, tile_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
 from pages.parts.components.slider import live_slider
 from pages.parts.instances.competitors import Standing, rank_picture, share_picture, standing_table, standing_words
 from pages.parts.kit.pictures import picture
@@ -57,7 +59,7 @@ class Asked:
 @st.cache_resource(max_entries=64, show_spinner="Drawing two views …")
 def _drawn(folder: str, index: int, draw: int) -> tuple[Array, dict[Which, Array]]:
     """Two views of an image as the network reads them, (2, c, s, s), and what each embedder makes of them, (2, l)."""
-    opened = opened_retrieval(folder)
+    opened = load_retrieval(folder)
     augmentation = opened.spec.build_method().augmentation
     pixels = views.two_views(opened.prepared(opened.dataset.images[index]), augmentation, draw)
     return pixels, {which: opened.embed_prepared(pixels, which) for which in EMBEDDINGS}
@@ -67,7 +69,7 @@ def _drawn(folder: str, index: int, draw: int) -> tuple[Array, dict[Which, Array
 def _others(folder: str, index: int, which: Which, latent: bool, batch: int, draw: int) -> views.Others:
     """The others of an image's half by cosine, or of a drawn batch; batch 0: all."""
     run = find_run(folder, runs_folder())
-    split = opened_split(run)
+    split = load_split(run)
     half = Asked(run, dataset_of(run), split, index, draw).half
     among = views.a_batch(half, index, batch, draw) if batch else half
     return views.others(_seen_as(run, run.embeddings(which), which, latent), index, among)
@@ -75,7 +77,7 @@ def _others(folder: str, index: int, which: Which, latent: bool, batch: int, dra
 
 def _seen_as(run: Run, rows: Array, which: Which, latent: bool) -> Array:
     """Embeddings (n, l), or what the latent layer makes of them."""
-    layer = record_of(run, _epoch(run, which), LatentLayer) if latent else None
+    layer = load_record(run, _epoch(run, which), LatentLayer) if latent else None
     return rows if layer is None else views.latent_rows(rows, layer.weight)
 
 
@@ -86,7 +88,7 @@ def _epoch(run: Run, which: Which) -> int:
 def two_views(asked: Asked, own: dict[Which, float], compared: str) -> None:
     """The image as the network reads it, and two draws of its augmentation; compared: the name of what is compared."""
     st.header("Two views, as the network sees them")
-    opened = opened_retrieval(asked.run.id)
+    opened = load_retrieval(asked.run.id)
     plain = opened.prepared(asked.dataset.images[asked.index])
     pixels, _ = _drawn(str(asked.run.folder), asked.index, asked.draw)
     with st.container(horizontal=True, gap="small"):
@@ -101,7 +103,7 @@ def two_views(asked: Asked, own: dict[Which, float], compared: str) -> None:
                 f"**{own['initial']:.3f}** before.")
     st.caption(f"Drawn at {side} × {side} pixels, a random crop, a flip in half of the cases, and what else the "
                f"method changes. {kept}")
-    st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=into_address,
+    st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=write_address,
               args=("draw", str(asked.draw + 1)), help="Two other views, and another batch below.")
 
 
@@ -112,9 +114,9 @@ def sliders(run: Run) -> tuple[float, float]:
         usual = float(given.get(name, fallback))
         low, high = min(low, usual), max(high, usual)
         with column:
-            value = live_slider(words, low, high, number_in_address(name, usual, low, high), step, f"instance-{name}",
+            value = live_slider(words, low, high, number_from_address(name, usual, low, high), step, f"instance-{name}",
                                 marks={usual: "this run" if name in given else "usual"})
-        into_address(name, f"{value:g}", f"{usual:g}")
+        write_address(name, f"{value:g}", f"{usual:g}")
         values.append(value)
     return values[0], values[1]
 
@@ -131,7 +133,7 @@ def nearest(asked: Asked, standing: Standing, which: Which) -> int | None:
 
 def another(split: Split) -> None:
     """Look at any image of the training half."""
-    into_address("picked", str(np.random.default_rng().choice(split.train)))
+    write_address("picked", str(np.random.default_rng().choice(split.train)))
 
 
 def certainty(asked: Asked) -> None:
@@ -147,13 +149,13 @@ def certainty(asked: Asked) -> None:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str) -> None:
     """The image, its views, and the softmax over the others."""
     run = find_run(run_id, runs_folder())
-    dataset, split = dataset_of(run), opened_split(run)
-    index = int(number_in_address("picked", int(split.train[0]), 0, len(dataset) - 1))
-    asked = Asked(run, dataset, split, index, int(number_in_address("draw", 0, 0, MOST_DRAWS)))
+    dataset, split = dataset_of(run), load_split(run)
+    index = int(number_from_address("picked", int(split.train[0]), 0, len(dataset) - 1))
+    asked = Asked(run, dataset, split, index, int(number_from_address("draw", 0, 0, MOST_DRAWS)))
     half = "trained" if index in split.train else "did not train"
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(f"**{dataset.caption(index)}**, which {half}. Click any image below to look at it, or pick one "
@@ -165,9 +167,9 @@ def explore(run_id: str) -> None:
     latent = has_record(run, LatentLayer)
     if latent:
         kind = st.segmented_control("Compare", list(REPRESENTATIONS), required=True, key="instance-representation",
-                                    default=in_address("representation", list(REPRESENTATIONS), "latent"),
+                                    default=choice_from_address("representation", list(REPRESENTATIONS), "latent"),
                                     format_func=REPRESENTATIONS.__getitem__) or "latent"
-        into_address("representation", kind, "latent")
+        write_address("representation", kind, "latent")
         latent = kind == "latent"
     rows = _drawn(str(run.folder), index, asked.draw)[1]
     own = {which: views.agreement(_seen_as(run, rows[which], which, latent)) for which in EMBEDDINGS}
@@ -204,9 +206,9 @@ def compete(asked: Asked, own: dict[Which, float], latent: bool) -> None:
                "the others, at cosines s_k, each once and as it is, without augmentation.")
     temperature, eta = sliders(asked.run)
     among = st.segmented_control("Against", list(COMPETITORS), required=True, key="instance-among",
-                                 default=in_address("among", list(COMPETITORS), "batch"),
+                                 default=choice_from_address("among", list(COMPETITORS), "batch"),
                                  format_func=COMPETITORS.__getitem__) or "batch"
-    into_address("among", among, "batch")
+    write_address("among", among, "batch")
     batch = int(hyperparameters(asked.run).get("batch", USUAL_BATCH)) if among == "batch" else 0
     labels, found = asked.dataset.labels, {}
     for which, words in EMBEDDINGS.items():
@@ -228,14 +230,14 @@ def compete(asked: Asked, own: dict[Which, float], latent: bool) -> None:
         with column:
             clicks.append(nearest(asked, standing, which))
     standing_table(asked.dataset, [before, after])
-    clicked = just_picked(clicks)
+    clicked = clicked_tile(clicks)
     if clicked is not None:
-        into_address("picked", str(clicked))
+        write_address("picked", str(clicked))
         st.rerun()
 
 
 st.title("Instances")
-with told():
-    run = chosen_run()
+with show_user_errors():
+    run = pick_run()
     if run is not None:
         explore(run.id)

@@ -10,17 +10,19 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.analyses import ask_for, going_on, rows_of
-from pages.parts.base.cached import dataset_of, told
-from pages.parts.base.run_picker import chosen_run, in_address, into_address
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import request_analysis, rows_of, show_analysis_progress
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_picker import pick_run
 from pages.parts.base.run_status import UNSEEN
 from pages.parts.base.selection import Selection, select, selection
-from pages.parts.components.gallery import gallery_selection, tile_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import selectable_gallery, tile_of
 from pages.parts.components.scatter import Color, scatter
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import table_behind
 from pages.parts.kit.pictures import picture
-from pages.parts.labels.few_labels import ends_of, gamma_slider, given_now, graph_of_run
+from pages.parts.labels.few_labels import assigned_now, ends_of, gamma_slider, graph_of_run
 from pages.parts.map.shown_map import UNITS, covering_map, distortion
 from udml_core.analyses import plan_analysis
 from udml_core.arrays import Array
@@ -83,7 +85,7 @@ class Board:
 
 def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
     images, neighbors = graph_of_run(run)
-    given, names = given_now(dataset), classes(dataset)
+    given, names = assigned_now(dataset), classes(dataset)
     return Board(run, dataset, images, neighbors, given, names, views.coded(given, names, images), gamma)
 
 
@@ -220,7 +222,7 @@ def what_to_name(board: Board, chosen: Array, images: list[int]) -> None:
     """The selected images, or the suggested one with the reason."""
     if len(chosen):
         st.markdown(f"**To be named: {len(images):,} selected** · {KEYS_IN_WORDS}, Esc lets go.")
-        gallery_selection(board.dataset, [tile_of(board.dataset, one, badge=board.given.get(one, ""))
+        selectable_gallery(board.dataset, [tile_of(board.dataset, one, badge=board.given.get(one, ""))
                                           for one in images[:LISTED]], "Images to be named", "labels-chosen",
                           selection(board.dataset), 84, 240)
         return
@@ -244,13 +246,13 @@ def spreading(board: Board) -> None:
     if shown is None:
         st.info("This run has no map of its training images yet. With one the labels are seen to spread.",
                 icon=":material/lightbulb:")
-        ask_for(board.run, plan_analysis(kind="pca", scope="all", frames=("final",)), "Make a map", "labels-map-new")
-        going_on(board.run)
+        request_analysis(board.run, plan_analysis(kind="pca", scope="all", frames=("final",)), "Make a map", "labels-map-new")
+        show_analysis_progress(board.run)
         return
     usual = next(iter(COLORS))
-    by = st.segmented_control("Colour", list(COLORS), default=in_address("show", COLORS, usual), required=True,
+    by = st.segmented_control("Colour", list(COLORS), default=choice_from_address("show", COLORS, usual), required=True,
                               format_func=COLORS.__getitem__, key="labels-color") or usual
-    into_address("show", by, usual)
+    write_address("show", by, usual)
     rows = rows_of(board.images, shown.layout.indices)
     values = board.ends.best if by == "class" else 100 * board.ends.certainty
     missing = -1 if by == "class" else np.nan
@@ -309,7 +311,7 @@ def next_ones(board: Board) -> None:
                "labeled, so that they lie apart; the badge counts how often. Click to select.")
     tiles = [tile_of(board.dataset, board.image(one), badge=f"{number}. {one.visits:,.0f}")
              for number, one in enumerate(board.next, 1)]
-    gallery_selection(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 160)
+    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 160)
 
 
 def given_so_far(board: Board) -> None:
@@ -324,7 +326,7 @@ def given_so_far(board: Board) -> None:
             images = [image for image, label in board.given.items() if label == name]
             with column:
                 st.markdown(f"**{number}. {name}** · {len(images):,}")
-                gallery_selection(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
+                selectable_gallery(board.dataset, [tile_of(board.dataset, one) for one in images[:LISTED]],
                                   f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset), 60,
                                   150)
     sizes = pd.Series(list(board.given.values())).value_counts(sort=False)
@@ -346,7 +348,7 @@ def go_on(board: Board) -> None:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str) -> None:
     """Everything that follows a label or the slider."""
     run = find_run(run_id, runs_folder())
@@ -367,7 +369,7 @@ def explore(run_id: str) -> None:
 st.title("Labels")
 st.markdown("Name a few images. What you say spreads along the neighbor graph of an embedding, and methods for few "
             "labels can train on it. Every label is kept at once; **U** takes back what was done last.")
-with told():
-    chosen = chosen_run("Run whose embedding the labels spread in")
+with show_user_errors():
+    chosen = pick_run("Run whose embedding the labels spread in")
     if chosen is not None:
         explore(chosen.id)

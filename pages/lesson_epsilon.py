@@ -5,7 +5,7 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.run_picker import into_address
+from pages.parts.base.address import write_address
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, Layout, scatter
@@ -78,7 +78,7 @@ def on_the_digits() -> None:
         start = USUAL
     epsilon = live_slider("ε, the least relevancy of an edge that may be climbed", 0.0, 1.0, start, 0.01,
                           "lesson-epsilon", play=True)
-    into_address("epsilon", f"{epsilon:g}", f"{USUAL:g}")
+    write_address("epsilon", f"{epsilon:g}", f"{USUAL:g}")
     clusters = ascent.graph.clusters(epsilon)
     found = summary(clusters, dataset.labels)
     st.markdown(f"**ε = {epsilon:g}:** {in_words(found)}")

@@ -3,10 +3,11 @@
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.analyses import frame_words
-from pages.parts.base.cached import told
-from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address
+from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import Selection, selection
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, map_file, scatter
 from pages.parts.components.slider import live_slider
@@ -18,14 +19,14 @@ from pages.parts.map.placing import bring_images, placed_images
 from pages.parts.map.shown_map import (
     UNITS,
     Shown,
-    chosen_color,
-    chosen_map,
     colorings,
     distortion,
     go_to,
+    load_map,
     nearest_images,
     new_map,
-    opened_map,
+    pick_color,
+    pick_map,
     picked_image,
     sample_clusters,
     selected_images,
@@ -42,15 +43,15 @@ COMPARISONS = {"": "Nothing", "frame": "Another moment of this map", "run": "Ano
 
 def cursor(run: Run, map_id: str, parameter: str, label: str, usual: int = -1) -> Shown:
     """The frame that the cursor stands at, kept in the address."""
-    count = len(opened_map(run, map_id, 0).projection.frames)
-    start = int(number_in_address(parameter, usual % count, 0, count - 1))
+    count = len(load_map(run, map_id, 0).projection.frames)
+    start = int(number_from_address(parameter, usual % count, 0, count - 1))
     if count == 1:
-        return opened_map(run, map_id, 0)
-    frames = opened_map(run, map_id, 0).projection.frames
+        return load_map(run, map_id, 0)
+    frames = load_map(run, map_id, 0).projection.frames
     marks = {float(place): frame_words(frames[place]) for place in sorted({0, count - 1})}
     place = round(live_slider(label, 0, count - 1, start, 1, f"{parameter}-{map_id}", play=True, marks=marks))
-    into_address(parameter, str(place), str(usual % count))
-    return opened_map(run, map_id, place)
+    write_address(parameter, str(place), str(usual % count))
+    return load_map(run, map_id, place)
 
 
 def draw(shown: Shown, key: str, color: Color, held: Selection, linked: bool, picked: int | None) -> int | None:
@@ -121,7 +122,7 @@ def exports(shown: Shown, color: Color, held: Selection) -> None:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | None) -> None:
     """Everything that moves with the cursor, the colour or the selection."""
     run = find_run(run_id, runs_folder())
@@ -133,7 +134,7 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
             usual = 0 if (other_id, other_map) == (run_id, map_id) else -1
             other = cursor(find_run(other_id, runs_folder()), other_map, "frame2", "Moment of the second map", usual)
     with right:
-        color = chosen_color(shown, "Colour")
+        color = pick_color(shown, "Colour")
     held = selection(shown.dataset)
     picked = picked_image(shown)
     clicks = []
@@ -159,26 +160,26 @@ def explore(run_id: str, map_id: str, other_id: str | None, other_map: str | Non
 
 
 st.title("Map")
-with told():
-    chosen = chosen_run()
+with show_user_errors():
+    chosen = pick_run()
     if chosen is not None:
         row = st.columns([4, 2, 1.2], vertical_alignment="bottom")
         with row[0]:
-            first_map = chosen_map(chosen)
+            first_map = pick_map(chosen)
         with row[2]:
             new_map(chosen)
         if first_map is not None:
             with row[1]:
-                kind = in_address("compare", list(COMPARISONS), "")
+                kind = choice_from_address("compare", list(COMPARISONS), "")
                 kind = st.selectbox("Beside it", list(COMPARISONS), list(COMPARISONS).index(kind),
                                     format_func=COMPARISONS.__getitem__, key="choose-compare")
-                into_address("compare", kind)
+                write_address("compare", kind)
             second: tuple[str | None, str | None] = (chosen.id, first_map) if kind == "frame" else (None, None)
             if kind == "run":
                 columns = st.columns(2)
                 with columns[0]:
                     images = chosen.spec().fingerprint
-                    other_run = chosen_run("Second run", "run2", lambda run: run.spec().fingerprint == images)
+                    other_run = pick_run("Second run", "run2", lambda run: run.spec().fingerprint == images)
                 with columns[1]:
-                    second = (other_run.id, chosen_map(other_run, "map2", "Second map")) if other_run else second
+                    second = (other_run.id, pick_map(other_run, "map2", "Second map")) if other_run else second
             explore(chosen.id, first_map, *second)

@@ -10,15 +10,16 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.cached import dataset_of, opened_retrieval, opened_split, told
-from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address, search_with
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.base.cached import dataset_of, load_retrieval, load_split
+from pages.parts.base.run_picker import open_search, pick_run
 from pages.parts.base.selection import selection
-from pages.parts.components.gallery import Mark, gallery, just_picked, mark_of, tile_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import Mark, clicked_tile, gallery, mark_of, tile_of
 from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import table_behind
-from pages.parts.kit.form import slider_range
 from pages.parts.kit.pictures import picture
 from pages.parts.map.shown_map import UNITS, colorings, covering_map, distortion
 from pages.parts.neighborhoods.flat import (
@@ -34,9 +35,10 @@ from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.retrieval.query import LOOKED_AT, Brought, brought_now, embedded, look_at
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.declaration import describe
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
-from udml_core.methods import PLM, describe
+from udml_core.methods import PLM
 from udml_core.retrieval import Which
 from udml_core.runs import Run, find_run, runs_folder
 
@@ -108,11 +110,11 @@ def first_image(run: Run, dataset: Dataset, which: Which) -> Looked:
     brought: Brought | None = st.session_state.get(LOOKED_AT)
     folder = str(run.folder)
     if brought is not None:
-        place = embedded(opened_retrieval(run.id), brought, which)
+        place = embedded(load_retrieval(run.id), brought, which)
         around = surroundings(folder, which, brought.digest, NEAREST, place)
         return Looked(run, dataset, which, -1, brought.name, brought.image, around)
-    usual = int(opened_split(run).test[0])
-    index = int(number_in_address("picked", usual, 0, len(dataset) - 1))
+    usual = int(load_split(run).test[0])
+    index = int(number_from_address("picked", usual, 0, len(dataset) - 1))
     around = surroundings(folder, which, index, NEAREST, None)
     return Looked(run, dataset, which, index, dataset.caption(index), dataset.images[index], around)
 
@@ -124,19 +126,19 @@ def sliders(run: Run) -> views.Geometry:
     values = {}
     for row in (tuple(SLIDERS)[:3], tuple(SLIDERS)[3:]):
         for column, name in zip(st.columns(len(row)), row, strict=True):
-            low, high, step = slider_range(fields[name])
+            low, high, step = fields[name].slider
             high = min(high, MOST_CANDIDATES) if name == "candidates" else high
             usual = float(given.get(name, fields[name].default))
             with column:
-                values[name] = live_slider(SLIDERS[name], low, high, number_in_address(name, usual, low, high), step,
+                values[name] = live_slider(SLIDERS[name], low, high, number_from_address(name, usual, low, high), step,
                                            f"geometry-{name}", marks={usual: "this run" if name in given
                                                                           else "PLM's default"})
-            into_address(name, f"{values[name]:g}", f"{usual:g}")
+            write_address(name, f"{values[name]:g}", f"{usual:g}")
     usual_admission = bool(given.get("admission", True))
-    kept = in_address("admission", ["yes", "no"], "yes" if usual_admission else "no") == "yes"
+    kept = choice_from_address("admission", ["yes", "no"], "yes" if usual_admission else "no") == "yes"
     admission = st.toggle("Refuse candidates that do not fit", kept, key="geometry-admission",
                           help="Without it all k candidates are members, as in the paper's first ablation.")
-    into_address("admission", "yes" if admission else "no", "yes" if usual_admission else "no")
+    write_address("admission", "yes" if admission else "no", "yes" if usual_admission else "no")
     if given.get("similarity") == "binary":
         st.caption("This run was trained with similarities of 0 and 1, by membership alone. The s shown here is "
                    "eq. 5's, which it did not use.")
@@ -197,7 +199,7 @@ def candidates(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int |
         "Rank": np.arange(1, len(members) + 1), "Image": [looked.dataset.caption(int(one)) for one in images],
         "Member": members, "Worst quality at its test, %": worst, "Its quality in the final flat, %": quality,
         "Off the flat": views.coordinates(looked.around, hoods)[1].round(4)}))
-    return just_picked(clicks)
+    return clicked_tile(clicks)
 
 
 def meanings(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | None:
@@ -211,7 +213,7 @@ def meanings(looked: Looked, hoods: LinearNeighborhoods, second: int) -> int | N
                                                           hoods.basis[0], SIDES), 1):
         clicks.append(direction_images(looked.dataset, looked.near[along.places], along, number, "neighborhood",
                                        looked.index, second))
-    return just_picked(clicks)
+    return clicked_tile(clicks)
 
 
 def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geometry, second: int,
@@ -240,7 +242,7 @@ def second_image(looked: Looked, hoods: LinearNeighborhoods, geometry: views.Geo
         st.button("Look at the second one", icon=":material/swap_horiz:", key="neighborhood-swap", on_click=look_at,
                   args=(second, looked.index))
         if st.button("Search with it", icon=":material/image_search:", key="neighborhood-search"):
-            search_with(looked.dataset, second)
+            open_search(looked.dataset, second)
 
 
 def rankings(looked: Looked, similar: Array, second: int) -> int | None:
@@ -269,7 +271,7 @@ def rankings(looked: Looked, similar: Array, second: int) -> int | None:
                                   second, 360))
     st.caption(f"Arrows: how many places an image rises or falls against the order by {looked.plainly}."
                + (" ✓ it is of the image's class, ✕ it is not." if looked.same is not None else ""))
-    return just_picked(clicks)
+    return clicked_tile(clicks)
 
 
 def heat_map(looked: Looked, geometry: views.Geometry) -> None:
@@ -297,7 +299,7 @@ def heat_map(looked: Looked, geometry: views.Geometry) -> None:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, which: Which) -> None:
     """The sliders, the image, and everything that re-forms with them."""
     run = find_run(run_id, runs_folder())
@@ -312,12 +314,12 @@ def explore(run_id: str, which: Which) -> None:
         if looked.index < 0:
             st.button("Take it away", icon=":material/close:", key="neighborhood-away", on_click=look_at)
     geometry = sliders(run).within(looked.around.candidates.shape[1], looked.around.points.shape[1])
-    if geometry.flat < number_in_address("flat", geometry.flat):
+    if geometry.flat < number_from_address("flat", geometry.flat):
         st.caption(f"Used is m = {geometry.flat}: a flat has no more dimensions than candidates or the embedding.")
     hoods = looked.around.neighborhoods(geometry)
     similar = views.similarities(looked.around, hoods, geometry)[1:]
     usual = int(looked.near[min(USUAL_SECOND, len(looked.near) - 1)])
-    second = int(number_in_address("second", usual, 0, len(dataset) - 1))
+    second = int(number_from_address("second", usual, 0, len(dataset) - 1))
     second = usual if second == looked.index else second
     left, right = st.columns(2, gap="medium")
     with left:
@@ -339,26 +341,26 @@ def explore(run_id: str, which: Which) -> None:
     share([Download("The nearest as a table", "neighborhood.csv", "text/csv", lambda: table_file(
         dataset, looked.near, {"similarity": similar, f"{looked.plainly} rank": np.arange(1, len(similar) + 1)}))],
           "neighborhood")
-    clicked = just_picked(clicks)
+    clicked = clicked_tile(clicks)
     first = clicked if picked is None and click == "first" else picked
     if first is not None:
         look_at(first)
         st.rerun(scope="fragment")
     if clicked is not None:
-        into_address("second", str(clicked))
+        write_address("second", str(clicked))
         st.toast(f"The second image is now {dataset.caption(clicked)}.", icon=":material/compare_arrows:")
         st.rerun(scope="fragment")
 
 
 st.title("Neighborhoods")
-with told():
-    run = chosen_run()
+with show_user_errors():
+    run = pick_run()
     if run is not None:
         usual: Which = "final"
-        which = in_address("embedding", list(EMBEDDINGS), usual)
+        which = choice_from_address("embedding", list(EMBEDDINGS), usual)
         which = st.segmented_control("Embedding", list(EMBEDDINGS), default=which, required=True,
                                      key="neighborhood-embedding", format_func=EMBEDDINGS.__getitem__) or usual
-        into_address("embedding", which, usual)
+        write_address("embedding", which, usual)
         explore(run.id, which)
         if proxies_of(run) is not None:
             explore_proxies(run.id)

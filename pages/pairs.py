@@ -8,12 +8,14 @@ from functools import cached_property
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, opened_split, told
-from pages.parts.base.epochs import chosen_epoch, has_record, record_of
-from pages.parts.base.run_picker import chosen_run, in_address, into_address, listed, numbers_in_address
-from pages.parts.components.gallery import gallery_of_pairs
+from pages.parts.base.address import choice_from_address, indices_from_address, join_indices, write_address
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.epochs import has_record, load_record, pick_epoch
+from pages.parts.base.run_picker import pick_run
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import pair_gallery
 from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.pairs.hinge import Hinge, hinge_sliders, spread_pictures, usual_hinge
+from pages.parts.pairs.hinge import Hinge, default_hinge, hinge_sliders, spread_pictures
 from pages.parts.pairs.labeling import ask_about, explore_giving
 from pages.parts.pairs.prototypes import explore_prototypes
 from pages.parts.pairs.two_images import two_images
@@ -40,7 +42,7 @@ class Seen:
 
     @cached_property
     def pairs(self) -> Array:
-        return opened_split(self.run).train[self.record.pairs]
+        return load_split(self.run).train[self.record.pairs]
 
     @cached_property
     def contradictory(self) -> Array:
@@ -56,11 +58,11 @@ class Seen:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, epoch: int) -> None:
     """The sliders, where the pairs lie, the list, and the pair that is looked at."""
     run = find_run(run_id, runs_folder())
-    record = record_of(run, epoch, Pairs)
+    record = load_record(run, epoch, Pairs)
     assert record is not None
     seen = Seen(run, dataset_of(run), record)
     hinge = hinge_sliders(run, "pairs")
@@ -68,9 +70,9 @@ def explore(run_id: str, epoch: int) -> None:
     numbers(seen, hinge, lacking, epoch)
     pictures = st.container()
     places = wanted(seen, lacking)
-    place = views.place_of(seen.pairs, tuple(numbers_in_address("pair", len(seen.dataset))))
+    place = views.place_of(seen.pairs, tuple(indices_from_address("pair", len(seen.dataset))))
     place = int(places[0]) if place is None and len(places) else place
-    usual = usual_hinge(run)
+    usual = default_hinge(run)
     with pictures:
         spread_pictures(record.before, record.after, record.same, hinge, 2 * (usual.bias + usual.margin),
                         None if place is None else (float(record.before[place]), float(record.after[place])))
@@ -102,12 +104,12 @@ def numbers(seen: Seen, hinge: Hinge, lacking: Array, epoch: int) -> None:
 def wanted(seen: Seen, lacking: Array) -> Array:
     """Places of the pairs that are listed, the largest loss first."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        by = st.segmented_control("List", list(ORDERS), default=in_address("by", ORDERS, "hardest"), required=True,
+        by = st.segmented_control("List", list(ORDERS), default=choice_from_address("by", ORDERS, "hardest"), required=True,
                                   key="pairs-by", format_func=ORDERS.__getitem__) or "hardest"
-        kind = st.segmented_control("Kind", list(KINDS), default=in_address("kind", KINDS, "both"), required=True,
+        kind = st.segmented_control("Kind", list(KINDS), default=choice_from_address("kind", KINDS, "both"), required=True,
                                     key="pairs-kind", format_func=KINDS.__getitem__) or "both"
-    into_address("by", by, "hardest")
-    into_address("kind", kind, "both")
+    write_address("by", by, "hardest")
+    write_address("kind", kind, "both")
     ordered = np.argsort(-lacking, kind="stable")
     if by == "contradictory":
         ordered = ordered[np.isin(ordered, seen.contradictory)]
@@ -126,11 +128,11 @@ def pairs_list(seen: Seen, places: Array, place: int | None) -> None:
     st.caption(f"The first {len(shown)} of {len(places):,}, the largest loss first; click one to look at it. = is "
                "given as the same, ≠ as different; the numbers are d² before and after training.")
     here = np.flatnonzero(shown == place)
-    picked = gallery_of_pairs(seen.dataset, seen.pairs[shown], seen.record.same[shown],
+    picked = pair_gallery(seen.dataset, seen.pairs[shown], seen.record.same[shown],
                               [f"{seen.record.before[one]:.3g} → {seen.record.after[one]:.3g}" for one in shown],
                               "Kept pairs", "pairs-list", 160, int(here[0]) if len(here) else None, 300)
     if picked is not None:
-        into_address("pair", listed(seen.pairs[shown[picked]].tolist()))
+        write_address("pair", join_indices(seen.pairs[shown[picked]].tolist()))
         st.rerun(scope="fragment")
 
 
@@ -165,15 +167,15 @@ def answer_it(dataset: Dataset, pair: tuple[int, int]) -> None:
 def chosen_view(run: Run) -> str:
     """What of this run is shown; kept in the address."""
     usual = LEARNT if has_record(run, Pairs) else GIVE
-    view = st.segmented_control("Show", list(VIEWS), default=in_address("show", VIEWS, usual), required=True,
+    view = st.segmented_control("Show", list(VIEWS), default=choice_from_address("show", VIEWS, usual), required=True,
                                 key="pairs-show", format_func=VIEWS.__getitem__, label_visibility="collapsed") or usual
-    into_address("show", view, usual)
+    write_address("show", view, usual)
     return view
 
 
 st.title("Pairs")
-with told():
-    run = chosen_run()
+with show_user_errors():
+    run = pick_run()
     if run is not None:
         view = chosen_view(run)
         if view == GIVE:
@@ -188,4 +190,4 @@ with told():
         elif view == ROWS:
             explore_prototypes(run.id)
         else:
-            explore(run.id, chosen_epoch(run, Pairs, "pairs-epoch"))
+            explore(run.id, pick_epoch(run, Pairs, "pairs-epoch"))

@@ -9,8 +9,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import told
-from pages.parts.base.run_picker import in_address, into_address
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share
 from pages.parts.kit.figures import (
     COLORS,
@@ -35,9 +35,9 @@ def chosen_experiment() -> Experiment:
     """The record that is shown; kept in the address."""
     found = {one.name: one for one in experiments.findings()}
     usual = next(iter(found))
-    name = st.selectbox("Experiment", list(found), list(found).index(in_address("record", found, usual)),
+    name = st.selectbox("Experiment", list(found), list(found).index(choice_from_address("record", found, usual)),
                         key="results-record", format_func=lambda one: found[one].title)
-    into_address("record", name, usual)
+    write_address("record", name, usual)
     return experiments.read(found[name])
 
 
@@ -175,7 +175,7 @@ def downloads(experiment: Experiment) -> Sequence[Download]:
 st.title("Results")
 st.caption("What this project measured with its own commands, where papers print figures beside them. Each is a record "
            "with its command, versions and every seed; a run of your own is judged by the same protocol.")
-with told():
+with show_user_errors():
     experiment = chosen_experiment()
     st.markdown(f"*{experiment.finding.source}.* {experiment.finding.says}")
     for place, one in enumerate(experiment.tables):

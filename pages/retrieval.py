@@ -5,12 +5,14 @@ import random
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import opened_retrieval, told
-from pages.parts.base.run_picker import chosen_run, into_address
-from pages.parts.components.gallery import Mark, Tile, gallery, just_picked, mark_of, tile_of
+from pages.parts.base.address import write_address
+from pages.parts.base.cached import load_retrieval
+from pages.parts.base.run_picker import pick_run
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import Mark, Tile, clicked_tile, gallery, mark_of, tile_of
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.retrieval.failures import failures
-from pages.parts.retrieval.filters import chosen_filter
+from pages.parts.retrieval.filters import pick_filter
 from pages.parts.retrieval.query import Mode, ask, asked_now, bring_images, chosen_mode, query_of, strip
 from udml_core.exporting import embeddings_file
 from udml_core.retrieval import Hit, Retrieval, Which
@@ -67,7 +69,7 @@ def absent_class(opened: Retrieval, index: int) -> None:
 def through_training(opened: Retrieval, index: int) -> int | None:
     """What was nearest to an image of the fixed sample after every epoch."""
     shown = st.toggle("Its nearest after every epoch", st.query_params.get("epochs") == "1", key="query-epochs")
-    into_address("epochs", "1" if shown else "")
+    write_address("epochs", "1" if shown else "")
     if not shown:
         return None
     with st.spinner("Going through the epochs …"):
@@ -112,10 +114,10 @@ def search(opened: Retrieval) -> None:
     if query.brought:
         st.caption("The link to this page cannot carry images of your own: whoever opens it sees the query without "
                    "them.")
-    k, where, allowed = chosen_filter(opened, [*query.add, *query.subtract])
+    k, where, allowed = pick_filter(opened, [*query.add, *query.subtract])
     found: dict[str, list[Hit]] = {}
     if query.parts("add"):
-        with told():
+        with show_user_errors():
             found = {when: opened.search(query_of(opened, query, which), k, which, where, allowed)
                      for which, when in MOMENTS.items()}
     elif len(query):
@@ -145,7 +147,7 @@ def search(opened: Retrieval) -> None:
 
 def ask_with(opened: Retrieval, clicks: list[int | None], mode: Mode) -> None:
     """Make an image that was just picked part of the query, and show what it finds."""
-    clicked = just_picked(clicks)
+    clicked = clicked_tile(clicks)
     if clicked is not None:
         ask(asked_now(opened).with_image(clicked, mode))
         st.session_state["next-view"] = SEARCH
@@ -157,19 +159,19 @@ def explore(run_id: str) -> None:
     """Both views of a run."""
     if "next-view" in st.session_state:
         st.session_state["view"] = st.session_state.pop("next-view")
-    with told():
-        opened = opened_retrieval(run_id)
+    with show_user_errors():
+        opened = load_retrieval(run_id)
         searching, failing = st.tabs([SEARCH, FAILURES], key="view", bind="query-params")
         if searching.open:
             with searching:
                 search(opened)
         if failing.open:
-            with failing, told():
+            with failing, show_user_errors():
                 ask_with(opened, [failures(opened)], "alone")
 
 
 st.title("Retrieval")
-with told():
-    chosen = chosen_run()
+with show_user_errors():
+    chosen = pick_run()
     if chosen is not None:
         explore(chosen.id)

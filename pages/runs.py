@@ -3,9 +3,9 @@
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.cached import told
-from pages.parts.base.run_picker import into_address
+from pages.parts.base.address import write_address
 from pages.parts.base.run_status import ICONS, hyperparameters, live_panel, row_of, since, state_line, title_of
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.curves.precision import precision_of
 from pages.parts.curves.similarities import explore_similarities
 from pages.parts.kit.figures import curve, curve_names, evaluation_table, table_behind
@@ -30,7 +30,7 @@ def ticked(runs: list[Run]) -> list[Run]:
         if len(rows) > 2:
             st.caption("Two runs are compared at a time, the first two ticked; mprec@K, at the end, is of all.")
         st.query_params["run"] = chosen[0].id
-        into_address("with", ".".join(run.id for run in chosen[1:]))
+        write_address("with", ".".join(run.id for run in chosen[1:]))
         return chosen
     st.caption("Tick a run to look at it, two to compare them, more to see mprec@K of all in one chart.")
     by_id = {run.id: run for run in runs}
@@ -44,7 +44,7 @@ def live_among(runs: list[Run]) -> list[Run]:
 
 
 @st.fragment(run_every="2s")
-def going_on(run_ids: tuple[str, ...], live_ids: tuple[str, ...]) -> None:
+def show_analysis_progress(run_ids: tuple[str, ...], live_ids: tuple[str, ...]) -> None:
     """Runs that wait or run, and the curves of the chosen ones; the page begins anew when one starts or ends."""
     live = live_among(list_runs(runs_folder()))
     for run in live:
@@ -93,7 +93,7 @@ def details(run: Run) -> None:
     buttons = st.columns(4)
     if (broken or status.state in ("failed", "stopped", "interrupted")) and buttons[0].button(
             "Resume", icon=":material/play_arrow:", key=f"resume-{run.id}", width="stretch"):
-        with told():
+        with show_user_errors():
             jobs.resume(run)
             st.rerun()
     if status.state == "done" and not broken:
@@ -129,12 +129,12 @@ if not everything:
             icon=":material/lightbulb:")
     st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
     st.stop()
-with told():
+with show_user_errors():
     every = ticked(everything)
     selected = every[:2]
     live_ids = tuple(run.id for run in live_among(everything))
     if live_ids:
-        going_on(tuple(run.id for run in selected), live_ids)
+        show_analysis_progress(tuple(run.id for run in selected), live_ids)
     else:
         curves(selected)
     for one in selected:

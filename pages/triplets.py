@@ -10,11 +10,13 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.analyses import rows_of
-from pages.parts.base.cached import dataset_of, opened_split, told
-from pages.parts.base.epochs import chosen_epoch, has_record, record_of
-from pages.parts.base.run_picker import chosen_run, in_address, into_address, number_in_address, search_with
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.epochs import has_record, load_record, pick_epoch
+from pages.parts.base.run_picker import open_search, pick_run
 from pages.parts.base.selection import selection
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import Mark, gallery, tile_of
 from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
@@ -51,13 +53,13 @@ class Seen:
 
     @cached_property
     def images(self) -> Array:
-        train = opened_split(self.run).train
+        train = load_split(self.run).train
         return np.stack([train[part] for part in (self.record.anchor, self.record.positive, self.record.negative)])
 
     @cached_property
     def truth(self) -> tuple[Array, Array] | None:
         labels = self.dataset.labels
-        return None if labels is None else views.truth(self.record, labels[opened_split(self.run).train])
+        return None if labels is None else views.truth(self.record, labels[load_split(self.run).train])
 
     def mark(self, place: int) -> Mark:
         if self.truth is None:
@@ -66,18 +68,18 @@ class Seen:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore(run_id: str, epoch: int) -> None:
     """The slider, the list, and the chosen triplet."""
     run = find_run(run_id, runs_folder())
-    record = record_of(run, epoch, Triplets)
+    record = load_record(run, epoch, Triplets)
     assert record is not None
     seen = Seen(run, dataset_of(run), record)
     usual = float(run.spec().build_method().model_dump().get("alpha", 45.0))
     alpha = live_slider("α, the upper bound of the angle at the negative", 1.0, 89.0,
-                        number_in_address("alpha", usual, 1, 89), 1.0, "triplets-alpha", unit="°", play=True,
+                        number_from_address("alpha", usual, 1, 89), 1.0, "triplets-alpha", unit="°", play=True,
                         marks={usual: "this run"})
-    into_address("alpha", f"{alpha:g}", f"{usual:g}")
+    write_address("alpha", f"{alpha:g}", f"{usual:g}")
     violating = seen.shape.angle > alpha
     numbers(seen, violating, alpha, epoch)
     edges, counts = views.spread(seen.shape)
@@ -111,18 +113,18 @@ def listed(seen: Seen, violating: Array, alpha: float) -> tuple[int, Array] | No
     """Anchors, each with its first triplet in the order wanted; the place of the triplet that is looked at, and all
     places in that order."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        by: views.Order = st.segmented_control("Largest first by", ORDERS, default=in_address("by", ORDERS, "loss"),
+        by: views.Order = st.segmented_control("Largest first by", ORDERS, default=choice_from_address("by", ORDERS, "loss"),
                                                key="triplets-by", required=True) or "loss"
         only = st.toggle("Only those that violate α", st.query_params.get("only") == "1", key="triplets-only")
-    into_address("by", by, "loss")
-    into_address("only", "1" if only else "")
+    write_address("by", by, "loss")
+    write_address("only", "1" if only else "")
     ordered = views.order(seen.record, by)
     ordered = ordered[violating[ordered]] if only else ordered
     if not len(ordered):
         st.info(f"No kept triplet violates α = {alpha:g}°. Lower α, or show all.", icon=":material/lightbulb:")
         return None
     shown = views.first_of_each_anchor(seen.record, ordered)[:SHOWN]
-    place = int(number_in_address("triplet", shown[0], 0, len(violating) - 1))
+    place = int(number_from_address("triplet", shown[0], 0, len(violating) - 1))
     badges = {"angle": lambda one: f"{seen.shape.angle[one]:.0f}°", "loss": lambda one: f"{seen.record.loss[one]:.2f}",
               "weight": lambda one: f"{seen.record.weight[one]:.2f}"}
     tiles = [tile_of(seen.dataset, seen.images[0, one], seen.mark(one), f"{rank}. {badges[by](one)}")
@@ -133,7 +135,7 @@ def listed(seen: Seen, violating: Array, alpha: float) -> tuple[int, Array] | No
                      chosen=int(seen.images[0, place]), height=240)
     opened = shown[seen.images[0, shown] == picked]
     if len(opened):
-        into_address("triplet", str(opened[0]))
+        write_address("triplet", str(opened[0]))
         st.rerun(scope="fragment")
     others_of_anchor(seen, ordered, place)
     return place, ordered
@@ -146,7 +148,7 @@ def others_of_anchor(seen: Seen, ordered: Array, place: int) -> None:
         st.session_state["triplets-same"] = place
         st.segmented_control("Triplets of this anchor", same, required=True, key="triplets-same",
                              format_func=lambda one: f"{same.index(one) + 1}. {seen.shape.angle[one]:.0f}°",
-                             on_change=lambda: into_address("triplet", str(st.session_state["triplets-same"])))
+                             on_change=lambda: write_address("triplet", str(st.session_state["triplets-same"])))
 
 
 def detail(seen: Seen, place: int, alpha: float) -> None:
@@ -157,7 +159,7 @@ def detail(seen: Seen, place: int, alpha: float) -> None:
                                     for index, word, name in zip(ids, NAMES, names, strict=True)],
                      "Anchor, positive and negative", "triplets-detail", 150)
     if picked is not None:
-        search_with(seen.dataset, picked)
+        open_search(seen.dataset, picked)
     st.caption("Click one of the three to search with it.")
     if seen.truth is not None:
         st.markdown(verdict(*(bool(part[place]) for part in seen.truth)))
@@ -194,7 +196,7 @@ def on_the_map(seen: Seen, ordered: Array, place: int) -> None:
     st.caption(UNITS)
     opened = ordered[seen.images[0, ordered] == picked]
     if len(opened):
-        into_address("triplet", str(opened[0]))
+        write_address("triplet", str(opened[0]))
         st.rerun(scope="fragment")
     if picked is not None:
         st.toast(f"No kept triplet has {seen.dataset.caption(picked)} as its anchor.")
@@ -227,13 +229,13 @@ def measures(seen: Seen, place: int, alpha: float) -> None:
 
 
 st.title("Triplets")
-with told():
+with show_user_errors():
     asked = st.query_params.get("run", "")
     if asked and not any(one.id == asked and one.stored_status().state == "done" and has_record(one, Triplets)
                          for one in list_runs(runs_folder())):
         st.info(f"The run {asked[:60]} has no triplets that can be shown.", icon=":material/link_off:")
-    run = chosen_run(fits=lambda one: has_record(one, Triplets),
+    run = pick_run(fits=lambda one: has_record(one, Triplets),
                      missing="No finished run has triplets: RPML and sRPML make them.")
     if run is not None:
-        epoch = chosen_epoch(run, Triplets, "triplets-epoch", lambda: into_address("triplet", ""))
+        epoch = pick_epoch(run, Triplets, "triplets-epoch", lambda: write_address("triplet", ""))
         explore(run.id, epoch)

@@ -11,19 +11,21 @@ from sklearn.datasets import load_digits
 
 from udml_core import jobs
 from udml_core.data import catalog
-from udml_core.runs import Run, Spec, create
+from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.tasks import Task
 from udml_core.workers import train as worker
 
 
 def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **rest: Any) -> Spec:
     fields = rest.pop("fields", {"dimension": 16, "epochs": 2, "steps": 3} if method == "rpml" else {})
-    return jobs.plan(catalog.load(dataset), method, fields, rest.pop("backbone", "pixels"), split=split, **rest)
+    pairs = rest.pop("pairs", None)
+    request = {"dataset": dataset, "method": method, "fields": fields, "backbone": "pixels", "split": split} | rest
+    return jobs.plan(RunRequest.make(request), catalog.load(dataset), pairs)
 
 
 def worked(root: Path, **given: Any) -> Run:
     """A run that was executed here, in this process."""
-    run = create(spec(**given), root, given.get("pairs"))
+    run = create_run(spec(**given), root, given.get("pairs"))
     worker.work(run)
     return run
 

@@ -32,7 +32,7 @@ from udml_core.errors import UserError
 from udml_core.evaluation import distortion
 from udml_core.graph import AuthorityGraph
 from udml_core.neighbors import nearest
-from udml_core.runs import Run, create
+from udml_core.runs import Run, create_run
 from udml_core.tasks import LIVE_STATES, Status
 from udml_core.workers import analyse as analyst
 
@@ -52,7 +52,7 @@ def run(finished: Run, tmp_path: Path) -> Run:
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Analyses are computed in this process."""
-    monkeypatch.setattr(jobs, "_launch", analyst.work)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", analyst.work)
 
 
 def png(run: Run, index: int) -> bytes:
@@ -259,7 +259,7 @@ def test_two_who_ask_at_once_get_the_same_folder(run: Run) -> None:
 
 def test_only_finished_runs_are_analysed(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"Only finished runs are analysed, and .* is waiting"):
-        jobs.analyse(create(spec(), tmp_path), AnalysisSpec(kind="pca"))
+        jobs.analyse(create_run(spec(), tmp_path), AnalysisSpec(kind="pca"))
 
 
 @pytest.mark.usefixtures("at_once")

@@ -15,10 +15,10 @@ import pytest
 from tests.running import until, worked, write_digits
 from udml_core import cli, jobs
 from udml_core.data import catalog
-from udml_core.data.given.pairs import GivenPairs
+from udml_core.data.given.pairs import PairLog
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
-from udml_core.runs import Run, create
+from udml_core.runs import Run, create_run
 from udml_core.tasks import Status
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -149,7 +149,7 @@ def test_pairs_from_a_file_or_as_given_are_what_is_learnt_from(
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     code, _, err = said(capsys, monkeypatch, *words, "--given-pairs")
     assert (code, "got 0 that are the same and 0 that are different" in err) == (2, True)
-    given = GivenPairs(catalog.load("digits"))
+    given = PairLog(catalog.load("digits"))
     for first, second, same in ((train[0], train[1], True), (train[2], train[3], False)):
         given.give(int(first), int(second), same)
     made = Run(Path(answer(capsys, monkeypatch, *words, "--given-pairs")["folder"]))
@@ -163,7 +163,7 @@ def test_pairs_from_a_file_or_as_given_are_what_is_learnt_from(
 
 def test_a_run_of_pairs_is_continued_with_those_that_it_has_not_learnt_from(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(jobs, "_launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     train = make_split(catalog.load("digits"), "seen").train.tolist()
     first = worked(tmp_path / "runs", method="nml", fields={"dimension": 4, "epochs": 1}, most_pairs=100)
     path = tmp_path / "further.csv"
@@ -174,7 +174,7 @@ def test_a_run_of_pairs_is_continued_with_those_that_it_has_not_learnt_from(
     assert made.spec().fields == {"dimension": 4, "epochs": 3}
     assert made.pairs().pairs.tolist() == [[train[0], train[9]], [train[3], train[4]]]
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    given = GivenPairs(catalog.load("digits"))
+    given = PairLog(catalog.load("digits"))
     for one, other, same in ((0, 9, True), (1, 2, True), (4, 5, False)):
         given.give(train[one], train[other], same)
     made.write_status(first.status())
@@ -290,7 +290,7 @@ def test_work_says_where_it_left_a_run(
     code, _, err = said(capsys, monkeypatch, "work", str(run.folder))
     assert (code, "is done" in err) == (0, True)
     assert answer(capsys, monkeypatch, "stop", str(run.folder))["state"] == "done"
-    waiting = create(run.spec(), tmp_path / "runs")
+    waiting = create_run(run.spec(), tmp_path / "runs")
     assert answer(capsys, monkeypatch, "stop", waiting.id)["state"] == "stopped"
     code, _, err = said(capsys, monkeypatch, "work", waiting.id)
     assert (code, "is stopped. Stopped. Resume it to go on" in err) == (1, True)
@@ -332,7 +332,7 @@ def test_a_cache_that_cannot_be_written_is_a_message(
 
 
 def test_names_that_the_terminal_cannot_write_are_no_reason_to_fail(tmp_path: Path, run: Run) -> None:
-    named = create(run.spec().model_copy(update={"dataset": "日本"}), tmp_path / "runs")
+    named = create_run(run.spec().model_copy(update={"dataset": "日本"}), tmp_path / "runs")
     done = subprocess.run([sys.executable, "-X", "utf8=0", "-m", "udml_core", "runs", "--runs", str(tmp_path / "runs")],
                           cwd=ROOT, env=os.environ | {"PYTHONIOENCODING": "cp1252:strict"}, capture_output=True,
                           check=False)

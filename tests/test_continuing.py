@@ -19,9 +19,10 @@ from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.explanations import Pairs
 from udml_core.methods import KML, ML, NML, PairMethod
-from udml_core.runs import Run, create, list_runs
+from udml_core.runs import Run, create_run, list_runs
 from udml_core.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
+from udml_core.workers import material
 from udml_core.workers import train as worker
 
 FIELDS = {"dimension": 6, "epochs": 2}
@@ -43,12 +44,12 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 def continued(run: Run, pairs: PairSet, **fields: Any) -> Run:
     plan = jobs.plan_continuation(run, run.dataset(), pairs, fields, "cpu")
-    return create(plan, run.folder.parent, pairs)
+    return create_run(plan, run.folder.parent, pairs)
 
 
-@pytest.mark.parametrize("method", [NML(**FIELDS), ML(**FIELDS), KML(**FIELDS)], ids=lambda one: one.name)  # type: ignore[arg-type]
+@pytest.mark.parametrize("method", [NML(**FIELDS), ML(**FIELDS), KML(**FIELDS)], ids=lambda one: one.card.name)  # type: ignore[arg-type]
 def test_it_equals_the_partial_fit_of_a_learner(method: PairMethod, first: Run, tmp_path: Path) -> None:
-    run = first if method.name == "nml" else worked(tmp_path, method=method.name, fields=FIELDS, pairs=of_labels(1))
+    run = first if method.card.name == "nml" else worked(tmp_path, method=method.card.name, fields=FIELDS, pairs=of_labels(1))
     files = {path: path.read_bytes() for path in run.folder.rglob("*") if path.is_file()}
     further = of_labels(2)
     new = continued(run, further)
@@ -56,9 +57,9 @@ def test_it_equals_the_partial_fit_of_a_learner(method: PairMethod, first: Run, 
     assert files == {path: path.read_bytes() for path in files}, "the finished run stays as it was"
     np.testing.assert_array_equal(new.embeddings("initial"), run.embeddings("final"))
     assert [row["epoch"] for row in new.metrics()[0]] == [0, 1]
-    features = np.asarray(worker.load(run, lambda *_: None).features)
+    features = np.asarray(material.load(run, lambda *_: None).features)
     train = make_split(run.dataset(), "seen").train
-    if method.name != "kml":  # whose learner has no partial_fit, as it takes the same images only
+    if method.card.name != "kml":  # whose learner has no partial_fit, as it takes the same images only
         learner = MetricLearner(method).fit(features[train], pairs=within(of_labels(1), train))
         learner.partial_fit(features[train], pairs=within(further, train))
         np.testing.assert_array_equal(new.embeddings("final"), learner.transform(features))
@@ -102,9 +103,9 @@ def test_it_can_be_continued_again_and_knows_what_was_learnt_before_it(first: Ru
     np.testing.assert_array_equal(third.embeddings("initial"), second.embeddings("final"))
     every = [of_labels(seed) for seed in (1, 2, 3, 4)]
     told = PairSet(np.concatenate([one.pairs for one in every]), np.concatenate([one.same for one in every]))
-    new = third.further(told)
+    new = third.unused_pairs(told)
     assert set(map(tuple, new.pairs.tolist())) <= set(map(tuple, every[3].pairs.tolist()))
-    assert len(first.further(told)) > len(second.further(told)) > len(new) > 0
+    assert len(first.unused_pairs(told)) > len(second.unused_pairs(told)) > len(new) > 0
 
 
 def test_it_starts_from_the_epoch_that_was_kept_where_a_later_one_was_worse(tmp_path: Path) -> None:
@@ -121,7 +122,7 @@ def test_a_run_whose_kept_state_was_lost_says_so(first: Run, tmp_path: Path) -> 
     plan = jobs.plan_continuation(run, run.dataset(), of_labels(2), {}, "cpu")
     (run.folder / "checkpoint" / "0002" / "state.safetensors").write_bytes(b"cut")
     with pytest.raises(UserError, match="has lost its folder 'checkpoint'"):
-        create(plan, tmp_path, of_labels(2))
+        create_run(plan, tmp_path, of_labels(2))
     with pytest.raises(UserError, match="has lost its folder 'checkpoint'"):
         jobs.plan_continuation(run, run.dataset(), of_labels(2), {}, "cpu")
 
@@ -139,7 +140,7 @@ def test_what_cannot_be_continued_is_refused(first: Run, tmp_path: Path) -> None
     dataset, pairs = first.dataset(), of_labels(2)
     of_one_kind = PairSet(pairs.pairs[pairs.same], pairs.same[pairs.same])
     other = worked(tmp_path, method="frozen")
-    unfinished = create(spec(method="nml", fields=FIELDS, most_pairs=100), tmp_path)
+    unfinished = create_run(spec(method="nml", fields=FIELDS, most_pairs=100), tmp_path)
     for run, given, images, message in (
             (other, pairs, dataset, "Only NML, ML and KML"), (unfinished, pairs, dataset, "Only a finished run"),
             (first, of_one_kind, dataset, "pairs of both kinds"),

@@ -21,7 +21,7 @@ from udml_core.evaluation import (
     distortion,
     effective_rank,
     evaluate,
-    in_short,
+    headline_measures,
     kmeans_clusters,
     knn_accuracy,
     label_purity,
@@ -289,8 +289,8 @@ def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
                  "continuity": 100 * trustworthiness(embeddings, space).mean(),
                  "effective rank": effective_rank(embeddings)}
     assert result == pytest.approx(expected)
-    assert [name for name in in_short(result) if "mprec" in name] == ["mprec@10"]
-    assert len(in_short(result)) == len(result) - 49
+    assert [name for name in headline_measures(result) if "mprec" in name] == ["mprec@10"]
+    assert len(headline_measures(result)) == len(result) - 49
     assert shares == sorted(shares)
     assert shares[-1] == 1.0
     unlabeled = evaluate(embeddings, None, space)

@@ -21,7 +21,7 @@ from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.given import labels as annotations
 from udml_core.errors import UserError
-from udml_core.runs import Run, create
+from udml_core.runs import Run, create_run
 from udml_core.workers import train as worker
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,7 +92,7 @@ def test_validation_needs_a_class_with_two_images_held_out(per_class: int, works
         path.rename(place)
     given = {"dataset": str(tmp_path / "classes"), "split": "zero-shot", "method": "frozen", "select": "validation"}
     if works:
-        run = create(spec(**given), tmp_path / "runs")
+        run = create_run(spec(**given), tmp_path / "runs")
         assert worker.work(run).state == "done"
         assert all(0 <= row["validation map@r"] <= 1 for row in run.metrics()[0])
         assert run.best_embedder_path.exists()
@@ -132,9 +132,9 @@ def test_given_labels_choose_the_epoch_unless_the_last_is_asked_for(tmp_path: Pa
 def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:
     dataset = catalog.load("digits")
     planned = spec(backbone="cnn", seed=91)
-    assert jobs.expect(planned, dataset).feature_seconds > 0
+    assert jobs.estimate(planned, dataset).feature_seconds > 0
     features_of(dataset, Encoder(planned.encoder))
-    expected = jobs.expect(planned, dataset)
+    expected = jobs.estimate(planned, dataset)
     assert expected.feature_seconds == 0
     assert expected.training_seconds > 0
     assert expected.memory > 1e8
@@ -150,7 +150,7 @@ def test_runs_wait_their_turn_first_in_first_out_and_any_of_them_can_be_stopped(
     while not (second.is_alive() and third.is_alive()):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert [jobs.place(run, root) for run in (first, second, third)] == [0, 1, 2]
+    assert [jobs.queue_position(run, root) for run in (first, second, third)] == [0, 1, 2]
     assert [run.status().state for run in (first, second, third)] == ["running", "waiting", "waiting"]
     began = time.monotonic()
     jobs.stop(first)
@@ -195,7 +195,7 @@ def test_stop_ends_the_whole_process_group_within_five_seconds_also_one_that_doe
 
 def test_stop_reaches_the_processes_that_a_worker_started(tmp_path: Path) -> None:
     """A stand-in worker that holds the lock and has a child: the real one has none to look for."""
-    run = create(spec(fields=LONG), tmp_path / "runs")
+    run = create_run(spec(fields=LONG), tmp_path / "runs")
     code = ("import subprocess, sys, time; from pathlib import Path; from udml_core.runs import Run; import os\n"
             "run = Run(Path(sys.argv[1])); lock = run.lock().acquire()\n"
             "child = subprocess.Popen(['sleep', '60']); (run.folder / 'child').write_text(str(child.pid))\n"
@@ -213,7 +213,7 @@ def test_stop_reaches_the_processes_that_a_worker_started(tmp_path: Path) -> Non
 
 
 def test_stop_ends_a_worker_that_was_started_by_another_spelling(tmp_path: Path) -> None:
-    run = create(spec(fields=LONG), tmp_path / "runs")
+    run = create_run(spec(fields=LONG), tmp_path / "runs")
     worker = subprocess.Popen([sys.executable, "-m", "udml_core", "work", "."], cwd=run.folder,
                               env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
     until(run, "running")
@@ -227,15 +227,15 @@ def test_stop_ends_a_worker_that_was_started_by_another_spelling(tmp_path: Path)
 def test_a_worker_that_no_signal_reaches_sees_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     until(run, "running")
-    monkeypatch.setattr(jobs, "_signal_group", lambda *_: None)
+    monkeypatch.setattr("udml_core.jobs.launch._signal_group", lambda *_: None)
     assert jobs.stop(run).state == "stopped"
     assert "stopped" in run.log_tail()
 
 
 def test_what_could_not_be_stopped_is_not_called_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stand-in that holds the lock and hears nothing: this very process, under a number that was given out again."""
-    monkeypatch.setattr(jobs, "PATIENCE", 0.1)
-    run = create(spec(), tmp_path / "runs")
+    monkeypatch.setattr("udml_core.jobs.launch.PATIENCE", 0.1)
+    run = create_run(spec(), tmp_path / "runs")
     running = run.stored_status().model_copy(update={"state": "running", "pid": os.getpid(), "pid_born": 1.0})
     run.write_status(running)
     with run.lock().acquire(), pytest.raises(UserError, match="was asked to stop and goes on"):
@@ -264,7 +264,7 @@ def test_a_worker_whose_run_is_removed_ends_and_makes_nothing_anew(tmp_path: Pat
 
 
 def test_a_run_that_is_removed_while_it_waits_leaves_the_queue(tmp_path: Path) -> None:
-    run = create(spec(), tmp_path / "runs")
+    run = create_run(spec(), tmp_path / "runs")
     with jobs.device_lock("cpu").acquire():
         waiting = Thread(target=lambda: time.sleep(0.5) or shutil.rmtree(run.folder))
         waiting.start()

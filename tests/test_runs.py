@@ -19,7 +19,7 @@ from udml_core.backbones import Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
 from udml_core.methods import Embedder
-from udml_core.runs import Run, Spec, create, find_run, list_runs
+from udml_core.runs import Run, Spec, create_run, find_run, list_runs
 from udml_core.tasks import Status
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    return create(spec(), tmp_path / "runs")
+    return create_run(spec(), tmp_path / "runs")
 
 
 def test_a_spec_comes_back_as_it_was_written(run: Run) -> None:
@@ -97,9 +97,9 @@ def test_texts_are_utf_8_whatever_the_machine_is_set_to(tmp_path: Path) -> None:
     code = ("import sys; from pathlib import Path; from udml_core.runs import Run, Spec, create\n"
             "import locale; assert locale.getpreferredencoding(False).lower() != 'utf-8'\n"
             "spec = Spec.model_validate_json(Path(sys.argv[1]).read_text(encoding='utf-8'))\n"
-            "run = create(spec, Path(sys.argv[2])); run.write_error('ε too large'); print(run.id)\n"
+            "run = create_run(spec, Path(sys.argv[2])); run.write_error('ε too large'); print(run.id)\n"
             "assert run.spec().dataset_title == '日本' and run.error() == 'ε too large'\n")
-    given = create(spec().model_copy(update={"dataset_title": "日本"}), tmp_path / "given")
+    given = create_run(spec().model_copy(update={"dataset_title": "日本"}), tmp_path / "given")
     words = ["-X", "utf8=0", "-c", f"exec({code!a})", str(given.folder / "spec.json"), str(tmp_path / "runs")]
     done = subprocess.run([sys.executable, *words], env=os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
                           cwd=ROOT, capture_output=True, text=True, check=False)
@@ -132,18 +132,18 @@ def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run, con
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"dataset": "digits"}', b"\xff\xfe", None])
 def test_a_run_whose_spec_is_broken_spoils_no_list_and_no_queue(
         run: Run, content: bytes | None, tmp_path: Path) -> None:
-    broken = create(spec(), tmp_path / "runs")
+    broken = create_run(spec(), tmp_path / "runs")
     if content is None:  # written by a later version
         content = json.dumps(json.loads((broken.folder / "spec.json").read_text()) | {"later": 1}).encode()
     (broken.folder / "spec.json").write_bytes(content)
     (tmp_path / "runs" / "notes.txt").write_text("a person's own file")
     assert list_runs(tmp_path / "runs") == [run]
-    assert jobs.place(run, tmp_path / "runs") == 0
+    assert jobs.queue_position(run, tmp_path / "runs") == 0
 
 
 def test_runs_are_found_by_id_by_its_start_and_by_folder(run: Run, tmp_path: Path) -> None:
     root = tmp_path / "runs"
-    other = create(spec(), root)
+    other = create_run(spec(), root)
     assert [one.id for one in list_runs(root)] == sorted((run.id, other.id), reverse=True)
     assert find_run(run.id, root) == run
     assert find_run(str(other.folder), tmp_path) == other

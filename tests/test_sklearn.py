@@ -77,7 +77,7 @@ def test_pairs_of_the_labels_give_what_the_labels_give_and_others_another(digits
     assert not np.array_equal(other, by_pairs)
 
 
-@pytest.mark.parametrize("method", [NML(dimension=8, epochs=3), ML(dimension=8, epochs=3)], ids=lambda one: one.name)
+@pytest.mark.parametrize("method", [NML(dimension=8, epochs=3), ML(dimension=8, epochs=3)], ids=lambda one: one.card.name)
 def test_going_on_epoch_by_epoch_is_fitting_and_further_pairs_continue_it(
         method: Method, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:400], digits[1][:400]
@@ -104,7 +104,7 @@ def test_the_same_and_different_may_be_told_as_papers_do(told: list[Any], digits
 
 @pytest.mark.parametrize("method", [PCA(dimension=3), NML(dimension=3, epochs=1),
                                     RPML(dimension=3, epochs=1, steps=1, epsilon=0.9, n_neighbors=5)],
-                         ids=lambda one: one.name)
+                         ids=lambda one: one.card.name)
 def test_it_gives_data_frames_where_they_are_asked_for(method: Method, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:200], digits[1][:200]
     plain = MetricLearner(method).fit(X, y).transform(X)
@@ -127,7 +127,7 @@ def test_its_seed_may_come_from_where_scikit_learn_s_do(digits: tuple[Any, Any])
     assert not np.array_equal(embedded(None), embedded(3))
 
 
-@pytest.mark.parametrize("name", [one.name for one in METHODS if one.supervision == "few"])
+@pytest.mark.parametrize("name", [one.card.name for one in METHODS if one.card.supervision == "few"])
 def test_few_labels_are_learnt_from_and_the_rest_is_minus_one(name: str, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:300], digits[1][:300].copy()
     y[60:] = -1

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import safetensors.torch
 
+from tests.running import spec as planned
 from udml_core import jobs, methods
-from udml_core.data import catalog
-from udml_core.runs import Run, create
+from udml_core.runs import Run, create_run
 from udml_core.tasks import LIVE_STATES
 from udml_core.workers import train as worker
 
@@ -28,7 +28,7 @@ BACKBONE = {"rpml": "pixels", "srpml": "cnn"}
 
 
 def started(method: str, root: Path) -> Run:
-    spec = jobs.plan(catalog.load("digits"), method, FIELDS[method], BACKBONE[method], size=8, split="seen")
+    spec = planned(method, fields=FIELDS[method], backbone=BACKBONE[method], size=8)
     return jobs.submit(spec, root)
 
 
@@ -98,8 +98,8 @@ def test_a_run_that_died_in_its_first_epoch_selects_the_same_model(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The start, from principal components, is better here than what follows; it is no epoch to select."""
     fields = {"dimension": 16, "alpha": 80.0, "epsilon": 0.9, "epochs": 3, "steps": 3, "beginning": "pca"}
-    spec = jobs.plan(catalog.load("digits"), "rpml", fields, "pixels", split="zero-shot", select="validation")
-    whole, run = (create(spec, tmp_path) for _ in range(2))
+    spec = planned("rpml", split="zero-shot", fields=fields, select="validation")
+    whole, run = (create_run(spec, tmp_path) for _ in range(2))
     assert worker.work(whole).state == "done"
     rows = whole.metrics()[0]
     assert rows[0]["validation map@r"] > max(row["validation map@r"] for row in rows[1:])

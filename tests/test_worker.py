@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from tests.running import spec, until, worked, write_digits
-from udml_core import jobs, runs
+from udml_core import jobs
 from udml_core.analyses import list_analyses
 from udml_core.data import catalog
 from udml_core.data.given import labels as annotations
@@ -26,8 +26,10 @@ from udml_core.explanations import Clusters, LatentLayer, Pairs, Prototypes, Tri
 from udml_core.exploration.instances import latent_rows
 from udml_core.methods import RPML, Embedder
 from udml_core.retrieval import Retrieval
-from udml_core.runs import TRAINED_RANK, Run, best_epoch, create, list_runs
+from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run, list_runs
+from udml_core.workers import material
 from udml_core.workers import train as worker
+from udml_core.workers.evaluate import evaluate_run
 
 
 def quiet(_share: float, _what: str) -> None: ...
@@ -52,14 +54,14 @@ def test_a_run_leaves_everything_that_the_pages_read(tmp_path: Path) -> None:
         labels = np.asarray(dataset.labels)[test]
         assert evaluation[name]["recall@1"] == pytest.approx(100 * recall_at_k(embeddings, labels)[1])
         assert evaluation[name]["map@r"] == pytest.approx(100 * map_at_r(embeddings, labels)[0])
-    assert worker.evaluate_run(run, worker.load(run, quiet), quiet) == evaluation
+    assert evaluate_run(run, material.load(run, quiet), quiet) == evaluation
     assert sheets_ready(dataset)
 
 
 def test_the_sample_is_larger_than_what_the_curves_are_judged_on_and_stays_what_it_was(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "SAMPLE", 200)
-    monkeypatch.setattr(worker, "JUDGED", 50)
+    monkeypatch.setattr(material, "SAMPLE", 200)
+    monkeypatch.setattr(material, "JUDGED", 50)
     run = worked(tmp_path)
     test = make_split(catalog.load("digits"), "seen").test
     noted = run.sample_indices()
@@ -67,13 +69,13 @@ def test_the_sample_is_larger_than_what_the_curves_are_judged_on_and_stays_what_
     assert set(noted) <= set(test)
     for number in (0, 2):
         assert len(run.epoch_sample(number)) == 200
-    loaded = worker.load(run, quiet)
+    loaded = material.load(run, quiet)
     assert len(loaded.judged) == 50
     judged = run.epoch_sample(2)[loaded.judged]
     labels = np.asarray(loaded.dataset.labels)[noted[loaded.judged]]
     assert run.metrics()[0][2]["sample map@r"] == pytest.approx(map_at_r(judged, labels)[0])
-    monkeypatch.setattr(worker, "SAMPLE", 300)  # as a later version may have it
-    np.testing.assert_array_equal(worker.load(run, quiet).sample, noted)
+    monkeypatch.setattr(material, "SAMPLE", 300)  # as a later version may have it
+    np.testing.assert_array_equal(material.load(run, quiet).sample, noted)
 
 
 def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
@@ -89,12 +91,12 @@ def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
     run = worked(tmp_path, select="validation", fields={"dimension": 16, "epochs": 3, "steps": 2})
     assert run.status().state == "done", run.status().message
     train = make_split(catalog.load("digits"), "seen").train
-    assert seen == [len(train) - len(worker.load(run, quiet).split.validation)]
+    assert seen == [len(train) - len(material.load(run, quiet).split.validation)]
     assert 0.13 < 1 - seen[0] / len(train) < 0.17
     scores = [row["validation map@r"] for row in run.metrics()[0]][1:]
     assert run.kept_epoch() == 1 + int(np.argmax(scores))
     best = Embedder.load(run.best_embedder_path)
-    loaded = worker.load(run, quiet)
+    loaded = material.load(run, quiet)
     held_out = best.embed_features(loaded.features[loaded.split.validation])
     labels = np.asarray(loaded.dataset.labels)[loaded.split.validation]
     assert map_at_r(held_out, labels)[0] == pytest.approx(max(scores), abs=1e-6)
@@ -127,13 +129,13 @@ def test_labels_that_a_person_gave_are_frozen_with_the_run_and_choose_its_epoch(
         spec(**given)
     for start in range(0, 10):
         annotations.give(dataset, range(start, 40, 10), f"digit {start}")
-    run = create(spec(**given), tmp_path / "runs")
+    run = create_run(spec(**given), tmp_path / "runs")
     annotations.give(dataset, range(40), "something else")  # too late for this run
     assert worker.work(run).state == "done", run.status().message
     rows = run.metrics()[0]
     assert [row["epoch"] for row in rows] == [0, 1, 2, 3]
     best = Embedder.load(run.best_embedder_path)
-    loaded = worker.load(run, quiet)
+    loaded = material.load(run, quiet)
     assert loaded.few is not None
     known = np.flatnonzero(loaded.few >= 0)
     assert known.tolist() == list(range(40))
@@ -149,7 +151,7 @@ def test_the_rank_that_given_labels_are_chosen_by_is_of_training_images(
     dataset = catalog.load("digits")
     for start in range(2):
         annotations.give(dataset, range(start, 20, 2), f"class {start}")
-    monkeypatch.setattr(runs, "RANKS_KEPT", (1, 1))  # whatever the first epoch does is a collapse
+    monkeypatch.setattr("udml_core.runs.selection.RANKS_KEPT", (1, 1))  # whatever the first epoch does is a collapse
     fields = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
     run = worked(tmp_path, method="ssdml", labels="given", fields=fields)
     for row in run.metrics()[0]:
@@ -158,7 +160,7 @@ def test_the_rank_that_given_labels_are_chosen_by_is_of_training_images(
         assert row[TRAINED_RANK] == effective_rank(trained) != row["effective rank"]
     assert run.kept_epoch() == 1
     assert "no epoch is sound and epoch 1 is kept" in capsys.readouterr().err
-    loaded = worker.load(run, quiet)
+    loaded = material.load(run, quiet)
     kept = Embedder.load(run.embedder_path).embed_features(loaded.features[fixed_sample(loaded.split.train, 1000)])
     np.testing.assert_allclose(kept, run.epoch_trained(1), atol=1e-6)
 
@@ -175,7 +177,7 @@ def test_given_labels_choose_among_the_epochs_before_the_collapse(name: str) -> 
     assert best_epoch(rows([43.5, 52.2, 56.7, 60.3], [0.7, 0.8, 0.9], name)) == 1, "a rank that rises is a collapse"
     assert best_epoch(rows([40, 38, 19, 39], [0.7, 0.9, 0.8], name)) == 1, "a rank that comes back tells nothing"
     assert best_epoch(rows([40, 15, 39, 5], [0.7, 0.8, 0.9], name)) == 1, "the first of none that is sound"
-    assert best_epoch(rows([81, 20, 43, 61], [0.7, 0.8, 0.8], name), rank_tells=False) == 3, "the last of the best"
+    assert best_epoch(rows([81, 20, 43, 61], [0.7, 0.8, 0.8], name), rank_shows_collapse=False) == 3, "the last of the best"
 
 
 def test_a_metric_that_moves_the_rank_at_once_is_no_collapse(
@@ -184,7 +186,7 @@ def test_a_metric_that_moves_the_rank_at_once_is_no_collapse(
     folder = str(write_digits(tmp_path / "flat", 80, by_class=False))
     for start in range(10):
         annotations.give(catalog.load(folder), range(start, 40, 10), f"digit {start}")
-    monkeypatch.setattr(runs, "RANKS_KEPT", (1, 1))
+    monkeypatch.setattr("udml_core.runs.selection.RANKS_KEPT", (1, 1))
     monkeypatch.setattr(worker, "recall_at_k", lambda *_: {1: 1.0})  # all epochs are equals, so the last is to be kept
     fields = {"n_neighbors": 4, "epochs": 2, "partition": 0, "trains": "encoder", "batch_norm": "batch"}
     run = worked(tmp_path / "runs", method="lrml", dataset=folder, backbone="cnn", split=None, labels="given",
@@ -202,7 +204,7 @@ def test_without_a_score_no_epoch_is_chosen() -> None:
 def test_a_data_set_that_vanished_or_changed_ends_a_run_with_a_message(tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "images")
     planned = spec(dataset=str(folder), split="zero-shot", method="pca", fields={"dimension": 8})
-    changed, vanished = create(planned, tmp_path / "runs"), create(planned, tmp_path / "runs")
+    changed, vanished = create_run(planned, tmp_path / "runs"), create_run(planned, tmp_path / "runs")
     next(folder.rglob("*.png")).unlink()
     assert "has changed since this run was started" in worker.work(changed).message
     folder.rename(tmp_path / "elsewhere")
@@ -225,7 +227,7 @@ def test_settings_that_leave_nothing_to_learn_say_which_field_to_move(
 
 def test_a_full_disk_ends_a_run_with_a_message_and_leaves_finished_epochs_and_the_way_on(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = create(spec(fields={"dimension": 16, "epochs": 4, "steps": 2}), tmp_path)
+    run = create_run(spec(fields={"dimension": 16, "epochs": 4, "steps": 2}), tmp_path)
     write = Run.write_checkpoint
 
     def full(self: Run, number: int, *rest: Any) -> None:
@@ -251,7 +253,7 @@ def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
     if mounted.returncode:
         pytest.skip("mounting a small disk needs root")
     try:
-        run = create(spec(fields={"dimension": 16, "epochs": 60, "steps": 1}), disk)
+        run = create_run(spec(fields={"dimension": 16, "epochs": 60, "steps": 1}), disk)
         status = worker.work(run)
         assert status.state == "failed"
         assert "The disk is full" in status.message
@@ -270,7 +272,7 @@ def test_wherever_the_disk_fills_the_message_says_so(room: int, tmp_path: Path) 
                       check=False).returncode:
         pytest.skip("mounting a small disk needs root")
     try:
-        run = create(spec(fields={"dimension": 16, "epochs": 1, "steps": 1}), disk)
+        run = create_run(spec(fields={"dimension": 16, "epochs": 1, "steps": 1}), disk)
         worker.work(run)
         assert run.status().state == "failed"
         assert "The disk is full" in run.status().message, run.error()
@@ -301,7 +303,7 @@ def test_a_method_of_pairs_learns_from_labels_or_from_given_pairs_that_stay_with
     inside = np.stack([train[:40], train[40:80]], axis=1)
     outside = np.array([[0, int(np.setdiff1d(np.arange(1797), train)[0])]])
     given = PairSet(np.concatenate([inside, outside]), np.arange(41) % 2 == 0)
-    run = create(spec(method="nml", fields=fields, pairs=given), tmp_path, given)
+    run = create_run(spec(method="nml", fields=fields, pairs=given), tmp_path, given)
     assert worker.work(run).state == "done", run.status().message
     used = next(one for one in run.explanations(1) if isinstance(one, Pairs))
     np.testing.assert_array_equal(train[used.pairs], inside)
@@ -314,7 +316,7 @@ def test_unlabeled_images_learn_from_given_pairs_and_refuse_methods_of_labels(tm
     folder = str(write_digits(tmp_path / "flat", 60, by_class=False))
     given = PairSet(np.arange(40).reshape(20, 2), np.arange(20) % 2 == 0)
     planned = spec(method="nml", dataset=folder, split=None, fields={"dimension": 4, "epochs": 1}, pairs=given)
-    assert worker.work(create(planned, tmp_path / "runs", given)).state == "done"
+    assert worker.work(create_run(planned, tmp_path / "runs", given)).state == "done"
     for method, pairs, message in (("nml", None, "has none. Sort the images into one sub-folder a class, or give"),
                                    ("lmnn", None, "learns from class labels"), ("pca", given, "learns from no pairs"),
                                    ("nml", PairSet(given.pairs, given.same | True), "pairs of both kinds")):
@@ -338,7 +340,7 @@ def test_seen_classes_are_judged_by_the_training_half_and_pslr_by_both_represent
     dataset = catalog.load("digits")
     split, trained = make_split(dataset, "seen"), run.epoch_trained(1)
     assert trained is not None
-    np.testing.assert_allclose(trained, run.embeddings("final")[fixed_sample(split.train, worker.JUDGED)], atol=1e-6)
+    np.testing.assert_allclose(trained, run.embeddings("final")[fixed_sample(split.train, material.JUDGED)], atol=1e-6)
     layer = next(one for one in run.explanations(1) if isinstance(one, LatentLayer))
     z = latent_rows(np.asarray(run.embeddings("final"))[split.test], layer.weight)
     assert found["latent"]["map@r"] == pytest.approx(100 * map_at_r(z, np.asarray(dataset.labels)[split.test])[0])
@@ -357,7 +359,7 @@ def test_a_map_that_fails_takes_back_nothing_that_was_learnt(error: Exception, t
     def failing(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr(worker.analyst, "keep", failing)
+    monkeypatch.setattr(worker.analysis_worker, "keep", failing)
     run = worked(tmp_path, method="pca", fields={"dimension": 8})
     assert run.status().state == "done", run.status().message
     assert len(Retrieval(run).search_item(0, 3)) == 3
@@ -396,7 +398,7 @@ def by_torchrun(run: Run, *more: str) -> subprocess.CompletedProcess[str]:
 def test_a_run_by_two_processes_learns_what_it_learns_by_one(tmp_path: Path) -> None:
     fields = {"dimension": 8, "epochs": 2, "batch": 200}
     alone = worked(tmp_path, method="isif", fields=fields)
-    shared = create(spec(method="isif", fields=fields), tmp_path)
+    shared = create_run(spec(method="isif", fields=fields), tmp_path)
     shared.request_stop()  # as it stands once it was started and stopped
     shared.write_status(shared.stored_status().model_copy(update={"state": "stopped"}))
     done = by_torchrun(shared, "--again")
@@ -414,4 +416,4 @@ def test_nobody_helps_with_a_run_that_is_done(tmp_path: Path, monkeypatch: pytes
 
 def test_a_method_of_one_process_refuses_to_help(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="RPML trains in one process, and several were started"):
-        worker.assist(create(spec(), tmp_path), "cpu")
+        worker.assist(create_run(spec(), tmp_path), "cpu")

@@ -351,7 +351,7 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     return result
 
 
-def in_short(row: Mapping[str, float]) -> dict[str, float]:
+def headline_measures(row: Mapping[str, float]) -> dict[str, float]:
     """Measures for reading: of the curve of mprec@K only K = 10."""
     return {name: value for name, value in row.items() if name == "mprec@10" or not name.startswith("mprec@")}
 

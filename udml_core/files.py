@@ -1,12 +1,13 @@
-"""Writing so that a reader, or the next start after a kill, sees the old file or the new one and nothing between."""
+"""Atomic file writes: a reader, also after a kill, sees the old file or the new one, never a part."""
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 from zipfile import BadZipFile
 
 import numpy as np
@@ -16,17 +17,18 @@ from udml_core.errors import UserError
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write a text file aside, then put it in place."""
+    """Replace a text file atomically."""
     replace_bytes(path, text.encode())
 
 
 def replace_bytes(path: Path, content: bytes) -> None:
-    """Write a file aside, then put it in place.
+    """Replace a file atomically.
 
     Raises:
-        FileNotFoundError: its folder is not there. It is never made here: what somebody removed stays removed.
+        FileNotFoundError: The folder does not exist. It is never created here, because a user may have removed it.
     """
-    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")  # several may write it at once
+    # The name is unique, as several processes and threads may write the same file at once.
+    aside = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.part")
     try:
         _replace(path, aside, lambda file: file.write(content))
     finally:
@@ -34,15 +36,15 @@ def replace_bytes(path: Path, content: bytes) -> None:
 
 
 def replace_array(path: Path, array: Array) -> None:
-    """Write an array aside, then put it in place."""
+    """Replace a file with an array atomically."""
     _replace(path, path.with_suffix(".part"), lambda file: np.save(file, array, allow_pickle=False))
 
 
 def _replace(path: Path, aside: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Have a file written aside, wait until it is on the disk, then put it in place.
+    """Write aside, wait until the content is on the disk, then rename.
 
-    What was written stays where it fails: NumPy does not say that a disk is full, and it is told by the room that is
-    left.
+    A failed write leaves its partial file: NumPy does not report a full disk, so the caller recognizes one by the
+    remaining space, which the partial file keeps occupied.
     """
     with aside.open("wb") as file:
         write(file)
@@ -52,33 +54,44 @@ def _replace(path: Path, aside: Path, write: Callable[[BinaryIO], object]) -> No
 
 
 def read_array(path: Path, mapped: bool = False) -> Array:
-    """Read an array; nothing is unpickled.
+    """Read an array without unpickling.
 
     Raises:
-        UserError: it is missing or broken.
+        UserError: The file is missing or damaged.
     """
     try:
         loaded: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return loaded
     except (OSError, ValueError, EOFError) as error:
-        raise UserError(f"{path} should hold an array and could not be read: {error}. "
-                        "Resume what was to write it, or start it anew.") from error
+        raise UserError(f"{path} should hold an array, but could not be read: {error}. "
+                        "Resume the run or analysis, or start a new one.") from error
 
 
 def replace_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write several arrays aside, then put them in place as one file."""
+    """Replace a file with several arrays atomically."""
     _replace(path, path.with_suffix(".part"), lambda file: np.savez(file, allow_pickle=False, **arrays))
 
 
 def read_arrays(path: Path) -> dict[str, Array]:
-    """Read what `replace_arrays` wrote; nothing is unpickled.
+    """Read the arrays of a file without unpickling.
 
     Raises:
-        UserError: it is missing or broken.
+        UserError: The file is missing or damaged.
     """
     try:
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, BadZipFile) as error:
-        raise UserError(f"{path} should hold arrays and could not be read: {error}. "
-                        "Remove it, then start it anew.") from error
+        raise UserError(f"{path} should hold arrays, but could not be read: {error}. "
+                        "Remove the file and compute it again.") from error
+
+
+def jsonable(value: Any) -> Any:
+    """Convert to what JSON can hold: infinite and undefined numbers become null, NumPy scalars become Python's."""
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(entry) for entry in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

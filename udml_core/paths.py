@@ -1,4 +1,4 @@
-"""Where files lie that belong to no run."""
+"""Folders outside of runs."""
 
 from __future__ import annotations
 
@@ -7,35 +7,44 @@ from pathlib import Path
 
 import platformdirs
 
-ASSETS = Path(__file__).resolve().parents[1] / "assets"
+_PACKAGE = Path(__file__).resolve().parent
+ASSETS = _PACKAGE / "assets" if (_PACKAGE / "assets").is_dir() else _PACKAGE.parent / "assets"
+"""Embedded data, records and browser code: inside the installed package, or beside it in a checkout."""
 
 
 def cache_folder() -> Path:
-    """Computed features, prepared images and folder scans: UDML_CACHE, or the user's cache folder."""
+    """Return the folder of features, prepared images and folder scans: UDML_CACHE, or the user's cache folder."""
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_cache_dir("udml-explorer", appauthor=False))
 
 
 def given_folder() -> Path:
-    """What people gave and nothing can compute anew: labels, pairs, imported images, the list of folders. UDML_CACHE,
-    or the user's data folder."""
+    """Return the folder of what users gave: labels, pairs, imported images, the list of folders.
+
+    UDML_CACHE, or the user's data folder. Nothing in it can be recomputed.
+    """
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_data_dir("udml-explorer", appauthor=False))
 
 
 def dataset_cache(fingerprint: str) -> Path:
-    """Where what was computed from a data set's images lies."""
+    """Return the folder of everything computed from a data set's images."""
     return cache_folder() / "features" / fingerprint[:24]
 
 
+def runs_folder() -> Path:
+    """Return the folder of runs: UDML_RUNS, or `runs` in the current folder."""
+    return Path(os.environ.get("UDML_RUNS") or "runs").resolve()
+
+
 def data_folder() -> Path | None:
-    """Further data sets, one a sub-folder: UDML_DATA, or None where it is not set."""
+    """Return the folder of further data sets, one in each subfolder: UDML_DATA, or None if it is not set."""
     value = os.environ.get("UDML_DATA")
     return Path(value) if value else None
 
 
 def existing_path(text: str) -> Path | None:
-    """The file or folder that a text names, `~` included; None where there is none, or no such name is possible."""
+    """Return the file or folder that a text names, `~` included; None if it does not exist."""
     try:
         path = Path(text).expanduser()
         return path if path.exists() else None
-    except (OSError, ValueError, RuntimeError):  # too long or not allowed, a null byte, the ~ of nobody
+    except (OSError, ValueError, RuntimeError):  # a name too long or not allowed, a null byte, an unknown user after ~
         return None

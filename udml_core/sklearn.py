@@ -27,17 +27,16 @@ from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
-from udml_core.methods import KML, Embedder, Epoch, Method, PairMethod, Setting
-from udml_core.methods.nml import go_on
+from udml_core.methods import Embedder, Epoch, Method, Setting
 from udml_core.sampling import generator, label_pairs
 
-GivenPairs = tuple[Any, Any]
+PairLog = tuple[Any, Any]
 """Rows of X (p, 2) int, and whether they are the same (p,): bool, or 1 and 0, or 1 and −1 as in NML's paper."""
 KINDS = ({0, 1}, {-1, 1})
 
 
-def _goes_on(learner: MetricLearner) -> bool:
-    return isinstance(learner.method, PairMethod) and not isinstance(learner.method, KML)
+def _continues(learner: MetricLearner) -> bool:
+    return learner.method.continues_on_new_vectors
 
 
 class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -55,7 +54,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
+    def fit(self, X: Any, y: Any = None, pairs: PairLog | None = None) -> Self:
         """Learn from vectors (n, D), with classes y (n,) or, for methods that learn from them, with pairs. Methods that
         learn from few labels take −1 for unlabeled, as scikit-learn's own do.
 
@@ -66,17 +65,16 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         data = self._data(X, y, pairs, reset=True)
         return self._keep(lambda setting: self.method.fit(data, setting))
 
-    @available_if(_goes_on)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
+    @available_if(_continues)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, pairs: PairLog | None = None) -> Self:
         """One epoch more, on these vectors and their pairs: further pairs continue a trained model."""
         begun = hasattr(self, "_state")
         if not begun:
             self._seed = self._drawn_seed()
         data = self._data(X, y, pairs, reset=not begun)
         method = self.method
-        assert isinstance(method, PairMethod)
         if begun:
-            return self._keep(lambda setting: go_on(method, data, setting, self._state, 1))
+            return self._keep(lambda setting: method.continue_fit(data, setting, self._state, 1))
         return self._keep(lambda setting: method.model_copy(update={"epochs": 1}).fit(data, setting))
 
     def transform(self, X: Any) -> Array:
@@ -91,7 +89,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.positive_only = self.method.positive_only
-        tags.target_tags.required = self.method.supervision != "none"
+        tags.target_tags.required = self.method.card.supervision != "none"
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
@@ -109,23 +107,23 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         self._state = last.state
         return self
 
-    def _data(self, X: Any, y: Any, pairs: GivenPairs | None, reset: bool) -> TrainingData:
+    def _data(self, X: Any, y: Any, pairs: PairLog | None, reset: bool) -> TrainingData:
         method = self.method
-        if method.views_needed or (method.trains_encoder and method.name != "srpml"):
-            raise ValueError(f"{method.title} learns from images, and vectors were given. Choose another method.")
-        if pairs is not None and method.supervision != "pairs":
-            raise ValueError(f"{method.title} learns from no pairs. Leave them out, or choose NML.")
-        if pairs is None and method.supervision != "none":
+        if not method.learns_from_vectors:
+            raise ValueError(f"{method.card.title} learns from images, and vectors were given. Choose another method.")
+        if pairs is not None and method.card.supervision != "pairs":
+            raise ValueError(f"{method.card.title} learns from no pairs. Leave them out, or choose NML.")
+        if pairs is None and method.card.supervision != "none":
             y = validate_data(self, X, y, dtype=np.float32, reset=reset, ensure_min_samples=2)[1]
         rows = torch.from_numpy(np.array(self._checked(X, reset=reset, least=2)))
-        if method.supervision == "none":
+        if method.card.supervision == "none":
             return TrainingData(rows)
-        labels = None if pairs is not None else _numbered(y, method.supervision == "few")
-        if method.supervision == "pairs":
+        labels = None if pairs is not None else _numbered(y, method.card.supervision == "few")
+        if method.card.supervision == "pairs":
             return TrainingData(rows, given_pairs=self._pairs(labels, pairs, len(rows)))
         return TrainingData(rows, given_labels=labels)
 
-    def _pairs(self, labels: torch.Tensor | None, pairs: GivenPairs | None, count: int) -> PairSet:
+    def _pairs(self, labels: torch.Tensor | None, pairs: PairLog | None, count: int) -> PairSet:
         """Given pairs, checked, or such as the labels make."""
         if labels is not None:
             drawn = label_pairs(labels, MOST_PAIRS, generator(self._seed, 0))
@@ -164,7 +162,7 @@ def _told_as_value_error() -> Iterator[None]:
         raise ValueError(str(error)) from error
 
 
-def _told(pairs: GivenPairs, count: int) -> PairSet:
+def _told(pairs: PairLog, count: int) -> PairSet:
     """Pairs of `count` rows that somebody gave, checked."""
     rows, same = (np.asarray(one) for one in pairs) if len(pairs) == 2 else (np.zeros(0), np.zeros(0))
     if rows.ndim != 2 or rows.shape[1] != 2 or same.shape != (len(rows),):

@@ -76,7 +76,7 @@ class Task:
     def id(self) -> str:
         return self.folder.name
 
-    def is_there(self) -> bool:
+    def has_spec(self) -> bool:
         """Whether it still says what is to be done; its worker ends where somebody removed it."""
         return (self.folder / "spec.json").exists()
 

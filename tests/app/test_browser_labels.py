@@ -10,7 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.app.conftest import App
 from tests.app.test_browser import settle
 from udml_core.data.given import labels as annotations
-from udml_core.data.given.log import journal_path
+from udml_core.data.given.log import log_path_of
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.browser
 def unlabeled(app: App, finished: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A finished run with a map, on whose images nobody gave a label."""
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
-    journal_path(finished.dataset(), "labels").unlink(missing_ok=True)
+    log_path_of(finished.dataset(), "labels").unlink(missing_ok=True)
     made = app.command("analyse", finished.id, "--kind", "pca", "--scope", "all", "--frames", "final")
     assert made.returncode == 0, made.stderr
     return finished

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.app.conftest import App
 from tests.app.test_browser import newest, settle
 from udml_core.data import catalog
-from udml_core.data.given.pairs import GivenPairs, PairSet
+from udml_core.data.given.pairs import PairLog, PairSet
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -29,7 +29,7 @@ def given(app: App) -> PairSet:
     """What was given in the app so far."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
-        return GivenPairs(catalog.load("digits")).read()
+        return PairLog(catalog.load("digits")).read()
 
 
 def asked(page: Page) -> str:

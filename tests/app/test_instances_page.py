@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pages.parts.map.shown_map import colorings, opened_map
+from pages.parts.map.shown_map import colorings, load_map
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.analyses import list_analyses
@@ -189,7 +189,7 @@ def test_sigma_colours_those_that_trained_at_the_epoch_in_the_link(run: Run) -> 
     assert not test.exception
     sigma = next(one for one in run.explanations(1) if isinstance(one, Uncertainty)).sigma
     assert f"from {sigma.min():.4g} to {sigma.max():.4g}" in texts(test)
-    shown = opened_map(run, plane.id, 1)
+    shown = load_map(run, plane.id, 1)
     color = colorings(shown)["uncertainty"]()
     train = make_split(run.dataset(), "seen").train
     last = next(one for one in run.explanations(2) if isinstance(one, Uncertainty)).sigma
@@ -199,7 +199,7 @@ def test_sigma_colours_those_that_trained_at_the_epoch_in_the_link(run: Run) -> 
 
 def test_only_runs_that_keep_sigma_offer_it(unlabeled: Run) -> None:
     (plane,) = list_analyses(unlabeled, "pca")
-    assert "uncertainty" not in colorings(opened_map(unlabeled, plane.id, 1))
+    assert "uncertainty" not in colorings(load_map(unlabeled, plane.id, 1))
     test = opened("map", run=unlabeled.id, color="uncertainty")
     assert not test.exception
     assert "Most and least certain" not in texts(test)

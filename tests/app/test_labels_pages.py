@@ -23,7 +23,7 @@ from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import labels as annotations
-from udml_core.data.given.log import journal_path
+from udml_core.data.given.log import log_path_of
 from udml_core.data.splits import make_split
 from udml_core.explanations import Affinities
 from udml_core.exploration import affinity as views
@@ -48,7 +48,7 @@ def frozen(places: Path) -> Run:
 
 @pytest.fixture(autouse=True)
 def nothing_given(run: Run) -> None:
-    journal_path(run.dataset(), "labels").unlink(missing_ok=True)
+    log_path_of(run.dataset(), "labels").unlink(missing_ok=True)
 
 
 def figures(test: AppTest) -> dict[str, str]:

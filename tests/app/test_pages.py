@@ -138,10 +138,10 @@ def test_a_run_of_a_method_that_is_not_known_here_is_listed_and_says_so(
 
 def test_a_folder_whose_images_changed_is_read_again(tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "images", 20)
-    before = loading.opened_dataset(str(folder))
+    before = loading.load_dataset(str(folder))
     next((folder / "class 1").iterdir()).rename(folder / "class 2" / "corrected.png")
     loading._present.clear()
-    after = loading.opened_dataset(str(folder))
+    after = loading.load_dataset(str(folder))
     assert len(after) == len(before)
     assert "class 2/corrected.png" in after.names
     assert after.fingerprint == catalog.load(str(folder)).fingerprint

@@ -13,9 +13,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
-from udml_core import jobs
-from udml_core.data.given.log import journal_path
-from udml_core.data.given.pairs import GivenPairs
+from udml_core.data.given.log import log_path_of
+from udml_core.data.given.pairs import PairLog
 from udml_core.data.splits import make_split
 from udml_core.explanations import Pairs
 from udml_core.exploration import pairs as views
@@ -30,15 +29,15 @@ def run(places: Path) -> Run:
 
 
 @pytest.fixture
-def given(run: Run) -> Iterator[GivenPairs]:
+def given(run: Run) -> Iterator[PairLog]:
     """No pairs were given yet, and none stay."""
-    found = GivenPairs(run.dataset())
-    journal_path(found.dataset, "pairs").unlink(missing_ok=True)
+    found = PairLog(run.dataset())
+    log_path_of(found.dataset, "pairs").unlink(missing_ok=True)
     yield found
-    journal_path(found.dataset, "pairs").unlink(missing_ok=True)
+    log_path_of(found.dataset, "pairs").unlink(missing_ok=True)
 
 
-def record_of(run: Run, epoch: int) -> Pairs:
+def load_record(run: Run, epoch: int) -> Pairs:
     return next(one for one in run.explanations(epoch) if isinstance(one, Pairs))
 
 
@@ -55,7 +54,7 @@ def asked(test: AppTest) -> tuple[int, int]:
     return int(first), int(second)
 
 
-def told(given: GivenPairs) -> list[tuple[int, int, bool]]:
+def told(given: PairLog) -> list[tuple[int, int, bool]]:
     found = given.read()
     return [(*pair, same) for pair, same in zip(found.pairs.tolist(), found.same.tolist(), strict=True)]
 
@@ -66,7 +65,7 @@ def test_it_counts_who_violates_the_link_s_hinge(bias: str, margin: str, epoch: 
     query = {name: value for name, value in (("bias", bias), ("margin", margin), ("epoch", epoch)) if value}
     test = opened("pairs", run=run.id, **query)
     assert not test.exception
-    record = record_of(run, int(epoch or 2))
+    record = load_record(run, int(epoch or 2))
     b, m = float(bias or 0.1), float(margin or 0.02)
     violating = [(d > b - m) if same else (d < b + m) for d, same in zip(record.after, record.same, strict=True)]
     assert f"{sum(violating):,} of {len(violating):,} kept pairs violate b = {b:g} and m = {m:g}" in texts(test)
@@ -75,7 +74,7 @@ def test_it_counts_who_violates_the_link_s_hinge(bias: str, margin: str, epoch: 
 
 
 def test_it_shows_the_pair_in_the_link_or_the_hardest(run: Run) -> None:
-    record, train = record_of(run, 2), make_split(run.dataset(), "seen").train
+    record, train = load_record(run, 2), make_split(run.dataset(), "seen").train
     first, second = train[record.pairs[7]].tolist()
     words = (f"Given as **{'the same' if record.same[7] else 'different'}**: d² went from **{record.before[7]:.3g}** "
              f"to **{record.after[7]:.3g}**")
@@ -91,12 +90,12 @@ def test_pairs_from_labels_do_not_contradict_and_given_ones_may(run: Run, places
     train = make_split(dataset, "seen").train
     of_one = train[dataset.labels[train] == 4][:3]
     other = train[dataset.labels[train] == 7][0]
-    found = GivenPairs(dataset)
+    found = PairLog(dataset)
     for first, second, same in ((of_one[0], of_one[1], True), (of_one[1], of_one[2], False), (of_one[0], other, True)):
         found.give(int(first), int(second), same)
     pairs = found.read()
     own = worked(places / "given", method="nml", fields={"dimension": 4, "epochs": 1}, pairs=pairs)
-    journal_path(found.dataset, "pairs").unlink()
+    log_path_of(found.dataset, "pairs").unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_RUNS", str(places / "given"))
         text = texts(opened("pairs", run=own.id, by="contradictory"))
@@ -154,7 +153,7 @@ def test_images_that_changed_since_are_not_taken_for_those_of_the_run(
     assert "has changed since this run was started" in opened("pairs", run=copy.id, show=show).error[0].value
 
 
-def test_pairs_are_given_skipped_and_taken_back(run: Run, given: GivenPairs) -> None:
+def test_pairs_are_given_skipped_and_taken_back(run: Run, given: PairLog) -> None:
     test = opened("pairs", run=run.id, show="give")
     assert not test.exception
     first = asked(test)
@@ -183,9 +182,9 @@ def test_pairs_are_given_skipped_and_taken_back(run: Run, given: GivenPairs) -> 
     assert list(asked(opened("pairs", run=run.id, show="give", asked="nonsense"))) == stream[0]
 
 
-def test_what_was_looked_at_is_asked_whatever_b_or_run_was_before(run: Run, given: GivenPairs) -> None:
+def test_what_was_looked_at_is_asked_whatever_b_or_run_was_before(run: Run, given: PairLog) -> None:
     test = opened("pairs", run=run.id, show="give")
-    pair = record_of(run, 2).pairs[5]
+    pair = load_record(run, 2).pairs[5]
     train = make_split(run.dataset(), "seen").train
     test.segmented_control(key="pairs-show").set_value("learnt").run()
     test.query_params["pair"], test.query_params["bias"] = ".".join(map(str, train[pair].tolist())), "0.2"
@@ -207,10 +206,10 @@ def test_the_last_answer_can_be_taken_back_when_nothing_is_left_to_ask(
     assert "Every pair that can be told from the embedding was asked" in texts(test)
     press(test, "Undo")
     assert "Are these two the same?" in texts(test)
-    assert len(GivenPairs(own.dataset()).read()) == 5
+    assert len(PairLog(own.dataset()).read()) == 5
 
 
-def test_a_pair_that_was_given_is_not_asked_in_another_session(run: Run, given: GivenPairs) -> None:
+def test_a_pair_that_was_given_is_not_asked_in_another_session(run: Run, given: PairLog) -> None:
     first = asked(opened("pairs", run=run.id, show="give"))
     given.give(*first, True)
     assert asked(opened("pairs", run=run.id, show="give")) != first
@@ -220,7 +219,7 @@ def test_a_pair_that_was_given_is_not_asked_in_another_session(run: Run, given: 
     assert told(given) == [(*first, False)]
 
 
-def test_answers_that_contradict_each_other_are_shown_as_a_chain(run: Run, given: GivenPairs) -> None:
+def test_answers_that_contradict_each_other_are_shown_as_a_chain(run: Run, given: PairLog) -> None:
     for first, second, same in ((3, 8, True), (8, 20, True), (20, 3, False), (50, 51, False)):
         given.give(first, second, same)
     text = texts(opened("pairs", run=run.id, show="give", given="others"))
@@ -228,7 +227,7 @@ def test_answers_that_contradict_each_other_are_shown_as_a_chain(run: Run, given
     assert "3 = 8 = 20, yet 3 ≠ 20" in text
 
 
-def test_given_pairs_come_into_a_run(run: Run, given: GivenPairs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_pairs_come_into_a_run(run: Run, given: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     query = {"dataset": "digits", "method": "nml", "pairs": "given", "backbone": "pixels", "split": "seen"}
     assert "No pairs of these images were given yet" in texts(opened("train", **query))
     train = make_split(run.dataset(), "seen").train.tolist()
@@ -241,21 +240,21 @@ def test_given_pairs_come_into_a_run(run: Run, given: GivenPairs, monkeypatch: p
     assert not test.exception
     assert "3 pairs: 1 the same, 2 different" in texts(test)
     assert "2 of the 3 pairs train" in texts(test)
-    monkeypatch.setattr(jobs, "_launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     press(test, "Start training")
     begun = next(one for one in list_runs(run.folder.parent) if one.spec().pairs == "given")
     assert begun.spec().encoder.backbone == "pixels"
     assert len(begun.pairs()) == 3
 
 
-def test_further_pairs_continue_the_run(run: Run, given: GivenPairs, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_further_pairs_continue_the_run(run: Run, given: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     train = make_split(run.dataset(), "seen").train.tolist()
     given.give(train[0], train[1], True)
     assert "so far 1 the same and 0 different" in texts(opened("pairs", run=run.id, show="give"))
     given.give(train[0], train[2], False)
     test = opened("pairs", run=run.id, show="give")
     test.number_input(key="giving-epochs").set_value(2).run()
-    monkeypatch.setattr(jobs, "_launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     press(test, "Continue this run with the 2 further pairs")
     begun = next(one for one in list_runs(run.folder.parent) if one.spec().starts_from)
     assert (begun.spec().starts_from, begun.spec().fields["epochs"]) == (run.id, 2)

@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 import streamlit as st
 from sklearn.datasets import load_digits
 
-from pages.parts.base.cached import opened_dataset
+from pages.parts.base.cached import load_dataset
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, Layout, scatter
@@ -74,7 +74,7 @@ def clusters(peer: str, count: int) -> None:
 
 
 def tiles(count: int) -> None:
-    data = opened_dataset("fashion-mini")
+    data = load_dataset("fashion-mini")
     picked = gallery(data, [tile_of(data, index) for index in range(count)], "Images", "tiles", side=72, height=700)
     if st.button("Again"):
         st.session_state["again"] = st.session_state.get("again", 0) + 1

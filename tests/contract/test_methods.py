@@ -22,9 +22,10 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
+from udml_core.declaration import Described, describe
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r
-from udml_core.methods import METHODS, Described, Embedder, Epoch, Method, Setting, describe, find_method
+from udml_core.methods import METHODS, Embedder, Epoch, Method, Setting, find_method
 from udml_core.runs import Run
 from udml_core.sampling import generator, label_pairs
 
@@ -63,7 +64,7 @@ END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_
 
 
 def small(method: type[Method]) -> Method:
-    return method.make(SMALL.get(method.name, {}))
+    return method.make(SMALL.get(method.card.name, {}))
 
 
 @cache
@@ -83,10 +84,10 @@ def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
         views = views_of(dataset, encoder, split.train, method.views_needed, method.augmentation, 0)
     few = drawn_labels(dataset, split.train, 6, 0)
     pairs = None
-    if method.supervision == "pairs":
+    if method.card.supervision == "pairs":
         drawn = label_pairs(torch.from_numpy(dataset.labels[split.train]), 2000, generator(0, 0))
         pairs = PairSet(*(one.numpy() for one in drawn))
-    return training_data(features, dataset.labels, split.train, method.supervision, wanted, views, few, pairs)
+    return training_data(features, dataset.labels, split.train, method.card.supervision, wanted, views, few, pairs)
 
 
 def setting(seed: int = 0, backbone: str = "pixels") -> Setting:
@@ -107,10 +108,10 @@ def assert_same(first: Epoch, second: Epoch) -> None:
     assert all(torch.equal(first.state[name], second.state[name]) for name in first.state)
 
 
-CASES = [(method, "pixels", SMALL.get(method.name, {})) for method in METHODS]
-CASES += [(method, "cnn", END_TO_END[method.name]) for method in METHODS if method.name in END_TO_END]
+CASES = [(method, "pixels", SMALL.get(method.card.name, {})) for method in METHODS]
+CASES += [(method, "cnn", END_TO_END[method.card.name]) for method in METHODS if method.card.name in END_TO_END]
 case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES,
-                               ids=[f"{method.name}-{backbone}" for method, backbone, _ in CASES])
+                               ids=[f"{method.card.name}-{backbone}" for method, backbone, _ in CASES])
 
 
 @case
@@ -144,12 +145,12 @@ def test_a_method_yields_numbered_epochs_in_time_and_is_bit_equal_for_a_seed_and
                                       embedded(stopped.embedder, backbone))
 
 
-@pytest.mark.parametrize("method", [method for method in METHODS if method.name in ("rpml", "srpml", "nml")],
-                         ids=lambda method: method.name)
+@pytest.mark.parametrize("method", [method for method in METHODS if method.card.name in ("rpml", "srpml", "nml")],
+                         ids=lambda method: method.card.name)
 def test_another_seed_is_another_run(method: type[Method]) -> None:
     built = small(method)
     first, second = (next(iter(built.fit(data_for(built), setting(seed)))) for seed in (0, 1))
-    learnt = "rows" if built.supervision == "pairs" else "projection"
+    learnt = "rows" if built.card.supervision == "pairs" else "projection"
     assert not torch.equal(first.state[learnt], second.state[learnt])
 
 
@@ -167,10 +168,10 @@ def test_end_to_end_the_encoder_learns_and_the_given_one_stays(name: str) -> Non
         last.embedder.embed_features(np.zeros((2, 128), np.float32))
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
 def test_a_method_that_promises_to_gain_gains_over_its_own_start(method: type[Method]) -> None:
-    if method.promise == "may fall":
-        assert method.promise_source
+    if method.card.promise == "may fall":
+        assert method.card.source
         return
     dataset, _, split, _, _ = given()
     built = small(method)
@@ -237,17 +238,17 @@ def reachable_arrays(root: object) -> Iterator[np.ndarray[Any, Any]]:
         todo += gc.get_referents(one)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
 def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method: type[Method]) -> None:
     dataset, features, split, _, pixels = given("cnn")
-    data = training_data(features, dataset.labels, split.train, method.supervision,
-                         pixels if method.name in END_TO_END else None,
+    data = training_data(features, dataset.labels, split.train, method.card.supervision,
+                         pixels if method.card.name in END_TO_END else None,
                          few=drawn_labels(dataset, split.train, 6, 0))
-    if method.supervision == "none":
+    if method.card.supervision == "none":
         with pytest.raises(UndeclaredLabelsError, match="declares supervision"):
             data.labels  # noqa: B018
     forbidden = [dataset.labels, dataset.labels[split.test]]
-    forbidden += [] if method.supervision == "all" else [dataset.labels[split.train]]
+    forbidden += [] if method.card.supervision == "all" else [dataset.labels[split.train]]
     for array in reachable_arrays(data):
         assert not any(array.shape == labels.shape and np.array_equal(array, labels) for labels in forbidden)
 

@@ -11,8 +11,8 @@ import pytest
 
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import by_position, classes, give, given, undo
-from udml_core.data.given.log import journal_path
+from udml_core.data.given.labels import classes, give, given, labels_by_index, undo
+from udml_core.data.given.log import log_path_of
 from udml_core.errors import UserError
 
 
@@ -29,7 +29,7 @@ def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits:
     give(digits, [5], "five")
     names = digits.names
     assert given(digits) == {names[3]: "three or five", names[5]: "five"}
-    assert by_position(digits, given(digits)) == {3: "three or five", 5: "five"}
+    assert labels_by_index(digits, given(digits)) == {3: "three or five", 5: "five"}
     assert undo(digits) == [5]
     assert given(digits) == {names[3]: "three or five", names[5]: "three or five"}
     give(digits, [9], "nine")
@@ -37,7 +37,7 @@ def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits:
     assert undo(digits) == [3, 5]
     assert undo(digits) == []
     assert given(digits) == {}
-    assert len(journal_path(digits, "labels").read_bytes().splitlines()) == 6  # nothing given is ever lost
+    assert len(log_path_of(digits, "labels").read_bytes().splitlines()) == 6  # nothing given is ever lost
 
 
 def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Dataset) -> None:
@@ -69,17 +69,17 @@ def test_a_class_is_spelled_as_it_stands_or_as_the_data_set_has_it(digits: Datas
 def test_a_class_needs_a_name(digits: Dataset, name: str) -> None:
     with pytest.raises(UserError, match="A class needs a name of 1 to 100 letters"):
         give(digits, [1], name)
-    assert not journal_path(digits, "labels").exists()
+    assert not log_path_of(digits, "labels").exists()
 
 
 def test_giving_to_no_image_is_no_act(digits: Dataset) -> None:
     give(digits, [], "nothing")
-    assert not journal_path(digits, "labels").exists()
+    assert not log_path_of(digits, "labels").exists()
 
 
 def test_broken_and_foreign_lines_are_passed_over_and_a_cut_line_spoils_no_later_one(digits: Dataset) -> None:
     give(digits, [1], "one")
-    path = journal_path(digits, "labels")
+    path = log_path_of(digits, "labels")
     whole = path.read_bytes()
     foreign = [{"images": "image 1", "class": "x"}, {"images": [1], "class": "x"}, {"images": ["gone"], "class": "x"},
                {"images": ["image 1"]}, ["list"], 3, {"undo": False}]

@@ -11,8 +11,8 @@ import pytest
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import give, given, undo
-from udml_core.data.given.log import journal_path
-from udml_core.data.given.pairs import GivenPairs
+from udml_core.data.given.log import log_path_of
+from udml_core.data.given.pairs import PairLog
 from udml_core.data.sources.fashion_mnist import FashionMini
 
 
@@ -33,7 +33,7 @@ def opened(folder: Path) -> Dataset:
 
 
 def pairs(dataset: Dataset) -> set[tuple[str, str, bool]]:
-    found = GivenPairs(dataset).read()
+    found = PairLog(dataset).read()
     return {(dataset.names[one], dataset.names[other], bool(same))
             for (one, other), same in zip(found.pairs, found.same, strict=True)}
 
@@ -45,7 +45,7 @@ def test_what_was_said_stays_where_an_image_comes_goes_or_changes(change: Callab
                                                                   folder: Path) -> None:
     before = opened(folder)
     give(before, [1, 2], "coat")
-    GivenPairs(before).give(3, 4, True)
+    PairLog(before).give(3, 4, True)
     change(folder)
     after = opened(folder)
     assert after.fingerprint != before.fingerprint
@@ -57,8 +57,8 @@ def test_what_was_said_stays_where_an_image_comes_goes_or_changes(change: Callab
 
 def test_what_was_said_of_an_image_waits_until_it_comes_back(folder: Path) -> None:
     give(opened(folder), [0], "coat")
-    GivenPairs(opened(folder)).give(1, 2, False)
-    GivenPairs(opened(folder)).give(0, 5, True)
+    PairLog(opened(folder)).give(1, 2, False)
+    PairLog(opened(folder)).give(0, 5, True)
     (folder / "a.png").rename(folder.parent / "a.png")
     without = opened(folder)
     assert given(without) == {}
@@ -67,7 +67,7 @@ def test_what_was_said_of_an_image_waits_until_it_comes_back(folder: Path) -> No
     assert given(opened(folder)) == {"a.png": "coat"}
     assert pairs(opened(folder)) == {("b.png", "c.png", False), ("a.png", "f.png", True)}
     (folder / "a.png").unlink()
-    assert GivenPairs(opened(folder)).undo() is None  # it was about an image that is gone
+    assert PairLog(opened(folder)).undo() is None  # it was about an image that is gone
     assert pairs(opened(folder)) == {("b.png", "c.png", False)}
 
 
@@ -97,4 +97,4 @@ def test_it_lies_beside_no_cache_unless_told(folder: Path, monkeypatch: pytest.M
     monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "caches"))
     give(dataset, [0], "coat")
-    assert journal_path(dataset, "labels").is_relative_to(folder.parent / "data")
+    assert log_path_of(dataset, "labels").is_relative_to(folder.parent / "data")

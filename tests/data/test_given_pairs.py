@@ -8,23 +8,23 @@ import numpy as np
 import pytest
 
 from udml_core.data import catalog
-from udml_core.data.given.log import journal_path
-from udml_core.data.given.pairs import GivenPairs, PairSet, pairs_file, parse_pairs, read_pairs
+from udml_core.data.given.log import log_path_of
+from udml_core.data.given.pairs import PairLog, PairSet, pairs_file, parse_pairs, read_pairs
 from udml_core.errors import UserError
 
 
 @pytest.fixture
-def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GivenPairs:
+def given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PairLog:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    return GivenPairs(catalog.load("digits"))
+    return PairLog(catalog.load("digits"))
 
 
-def told(given: GivenPairs) -> list[tuple[int, int, bool]]:
+def told(given: PairLog) -> list[tuple[int, int, bool]]:
     found = given.read()
     return [(*pair, same) for pair, same in zip(found.pairs.tolist(), found.same.tolist(), strict=True)]
 
 
-def test_answers_are_kept_and_the_last_is_taken_back(given: GivenPairs) -> None:
+def test_answers_are_kept_and_the_last_is_taken_back(given: PairLog) -> None:
     assert len(given.read()) == 0
     assert given.undo() is None
     given.give(3, 17, True)
@@ -35,10 +35,10 @@ def test_answers_are_kept_and_the_last_is_taken_back(given: GivenPairs) -> None:
     assert given.undo() == (3, 17, True)
     assert given.undo() is None
     assert told(given) == []
-    assert journal_path(given.dataset, "pairs").read_bytes().count(b"\n") == 4, "only ever appended to"
+    assert log_path_of(given.dataset, "pairs").read_bytes().count(b"\n") == 4, "only ever appended to"
 
 
-def test_an_answer_that_is_given_again_counts_as_last_and_its_undo_brings_the_first_back(given: GivenPairs) -> None:
+def test_an_answer_that_is_given_again_counts_as_last_and_its_undo_brings_the_first_back(given: PairLog) -> None:
     given.give(3, 17, True)
     given.give(17, 3, False)
     assert told(given) == [(3, 17, False)]
@@ -58,22 +58,22 @@ def test_what_is_known_is_left_out_either_way_round_unless_it_is_of_the_other_ki
 
 @pytest.mark.parametrize("cut", [
     b'{"first": 5, "sec', b"\xff\xfe", b'["a"]', b'{"first": 1, "second": "x", "same": 1}'])
-def test_a_line_that_was_cut_spoils_no_other(given: GivenPairs, cut: bytes) -> None:
+def test_a_line_that_was_cut_spoils_no_other(given: PairLog, cut: bytes) -> None:
     given.give(3, 17, True)
-    with journal_path(given.dataset, "pairs").open("ab") as file:
+    with log_path_of(given.dataset, "pairs").open("ab") as file:
         file.write(cut)
     assert told(given) == [(3, 17, True)]
     given.give(4, 5, False)
     assert told(given) == [(3, 17, True), (4, 5, False)]
 
 
-def test_an_image_that_is_not_there_or_alone_is_refused(given: GivenPairs) -> None:
+def test_an_image_that_is_not_there_or_alone_is_refused(given: PairLog) -> None:
     for first, second in ((3, 3), (-1, 4), (4, 1797)):
         with pytest.raises(UserError, match="two different images, numbered 0 to 1796"):
             given.give(first, second, True)
 
 
-def test_a_file_names_images_by_number_or_name(given: GivenPairs, tmp_path: Path) -> None:
+def test_a_file_names_images_by_number_or_name(given: PairLog, tmp_path: Path) -> None:
     name = given.dataset.names[7]
     path = tmp_path / "pairs.csv"
     path.write_text(f'second,first,same,remark\n4,3,same,\n"{name}",9,0,"so, so"\n1,2,TRUE,\n')
@@ -82,7 +82,7 @@ def test_a_file_names_images_by_number_or_name(given: GivenPairs, tmp_path: Path
     assert found.same.tolist() == [True, False, True]
 
 
-def test_a_file_that_was_written_is_read_as_it_was(given: GivenPairs) -> None:
+def test_a_file_that_was_written_is_read_as_it_was(given: PairLog) -> None:
     given.give(3, 17, True)
     given.give(9, 2, False)
     found = parse_pairs(pairs_file(given.read(), given.dataset), "mine.csv", given.dataset)
@@ -92,7 +92,7 @@ def test_a_file_that_was_written_is_read_as_it_was(given: GivenPairs) -> None:
         parse_pairs(b"\xff\xfe", "mine.csv", given.dataset)
 
 
-def test_spaces_behind_commas_and_empty_lines_are_no_fault(given: GivenPairs) -> None:
+def test_spaces_behind_commas_and_empty_lines_are_no_fault(given: PairLog) -> None:
     found = parse_pairs(b"first, second, same\n\n1, 2, same\n3, 4, different\n", "mine.csv", given.dataset)
     assert found.pairs.tolist() == [[1, 2], [3, 4]]
     assert found.same.tolist() == [True, False]
@@ -107,7 +107,7 @@ def test_spaces_behind_commas_and_empty_lines_are_no_fault(given: GivenPairs) ->
     ("first,second,same\n\n\n1,2,maybe\n", "line 4: needs"),
     ("first,second,same\n1,2\n", "line 2"), ("first,second,same\n1,²,1\n", "line 2")])
 def test_a_file_that_names_no_pairs_is_refused_with_its_line(
-        given: GivenPairs, tmp_path: Path, content: str, message: str) -> None:
+        given: PairLog, tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=message):

@@ -12,7 +12,7 @@ import pytest
 from PIL import EpsImagePlugin, Image
 
 from udml_core.data import catalog
-from udml_core.data.dataset import read_given_image, read_image
+from udml_core.data.dataset import read_image, read_user_image
 from udml_core.errors import UserError
 
 RAMP = np.linspace(0, 255, 16).astype(np.uint8)[None].repeat(12, 0)
@@ -35,13 +35,13 @@ STORED: dict[str, tuple[str, Callable[[], Image.Image], float]] = {
 def test_an_image_that_a_person_brings_is_read_or_refused_by_its_name(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Image.fromarray(RAMP).save(tmp_path / "a.png")
-    assert read_given_image(tmp_path / "a.png", "mine").size == (16, 12)
+    assert read_user_image(tmp_path / "a.png", "mine").size == (16, 12)
     (tmp_path / "b.png").write_bytes(b"text")
     with pytest.raises(UserError, match="mine must be an image, and is none of a known kind"):
-        read_given_image(tmp_path / "b.png", "mine")
+        read_user_image(tmp_path / "b.png", "mine")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)  # of more than twice that Pillow refuses
     with pytest.raises(UserError, match=r"mine must be an image, and could not be read: .*exceeds limit"):
-        read_given_image(tmp_path / "a.png", "mine")
+        read_user_image(tmp_path / "a.png", "mine")
 
 
 @pytest.mark.parametrize("kind", STORED)
@@ -82,7 +82,7 @@ def test_a_camera_s_broken_exif_turns_nothing_and_ends_nothing(tmp_path: Path) -
     start = whole.index(b"Exif")
     for place in range(start, start + len(exif.tobytes())):
         broken = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:]
-        assert read_given_image(io.BytesIO(broken), "mine").size in ((16, 12), (12, 16))
+        assert read_user_image(io.BytesIO(broken), "mine").size in ((16, 12), (12, 16))
 
 
 @pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", b"DDS " + bytes(124)])
@@ -95,7 +95,7 @@ def test_an_image_of_another_format_is_none_whatever_its_ending(content: bytes, 
         (tmp_path / name).write_bytes(content)
         Image.fromarray(COLORED).save(tmp_path / f"good-{name}")
     with pytest.raises(UserError, match="mine must be an image, and is none of a known kind"):
-        read_given_image(tmp_path / "x.jpg", "mine")
+        read_user_image(tmp_path / "x.jpg", "mine")
     dataset = catalog.load(str(tmp_path))
     assert len(dataset) == 2
     assert {(one.file, one.reason) for one in dataset.skipped} == {("x.jpg", "not an image"), ("y.png", "not an image")}

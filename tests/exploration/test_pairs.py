@@ -118,11 +118,11 @@ def test_a_pair_is_found_either_way_round() -> None:
 @pytest.mark.parametrize("scale", [1e-4, 0.1, 3.0, 700.0])
 def test_the_usual_bias_lies_between_near_and_far(scale: float) -> None:
     points = scale * POINTS
-    bias, margin = views.usual_hinge(points)
+    bias, margin = views.default_hinge(points)
     near, far = np.median((scale**2 * (SQUARED + np.diag([np.inf] * 60))).min(axis=1)), np.median(scale**2 * SQUARED)
     assert near < bias < far
     assert 0 < margin < 0.2 * bias
-    assert views.usual_hinge(np.ones((3, 2), dtype=np.float32))[0] > 0, "also where all images are one point"
+    assert views.default_hinge(np.ones((3, 2), dtype=np.float32))[0] > 0, "also where all images are one point"
 
 
 @pytest.mark.parametrize(("value", "step"), [(0.1, 0.01), (1.0, 0.1), (0.043, 0.001), (250.0, 10.0)])

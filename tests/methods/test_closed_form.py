@@ -104,7 +104,7 @@ def test_whitening_needs_more_images_than_neighbors() -> None:
 
 @pytest.mark.parametrize("method", [PCA(dimension=8), Whiten(), RPML(dimension=8, epochs=1),
                                     SRPML(dimension=8, epochs=1)],
-                         ids=lambda method: method.name)
+                         ids=lambda method: method.card.name)
 def test_what_a_method_was_given_stays_as_it_was(method: Method) -> None:
     data, test, _, _ = given()
     before = data.features.clone(), test.copy()

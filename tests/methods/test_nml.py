@@ -23,7 +23,6 @@ from udml_core.explanations import Pairs, Prototypes
 from udml_core.losses.pair_hinge import squared_distances
 from udml_core.methods import KML, ML, NML, Embedder, Epoch, Head, Method, PairMethod, Setting, is_normalized
 from udml_core.methods.embedder import KernelHead, histograms
-from udml_core.methods.nml import go_on
 from udml_core.sampling import balanced_draw, generator, label_pairs
 
 
@@ -50,7 +49,7 @@ def fitted(method: Method) -> Epoch:
 
 
 @pytest.mark.parametrize("dimension", [8, 32])
-@pytest.mark.parametrize("method", [NML, ML, KML], ids=lambda one: one.name)
+@pytest.mark.parametrize("method", [NML, ML, KML], ids=lambda one: one.card.name)
 def test_the_median_squared_distance_of_pairs_starts_at_the_bias(method: type[PairMethod], dimension: int) -> None:
     built = method(dimension=dimension)
     data = given()[0]
@@ -86,7 +85,7 @@ def test_single_pairs_are_the_papers_algorithm() -> None:
     NML(dimension=16, epochs=5), ML(dimension=16, epochs=5),
     NML(dimension=16, epochs=5, kernel="hellinger", learning_rate=0.03),
     NML(dimension=16, epochs=2, kernel="intersection"), NML(dimension=16, epochs=5, kernel="rbf", learning_rate=0.03),
-    KML(dimension=16, epochs=5)], ids=lambda one: f"{one.name}-{getattr(one, 'kernel', '')}")
+    KML(dimension=16, epochs=5)], ids=lambda one: f"{one.card.name}-{getattr(one, 'kernel', '')}")
 def test_training_raises_mean_precision_over_the_start_for_classes_that_were_seen(method: Method) -> None:
     data, features, labels, _ = given()
     before, after = (mean_precision_at_k(one.embed_features(features), labels)[10]
@@ -125,12 +124,12 @@ def test_further_pairs_go_on_from_a_state() -> None:
     *_, last = method.fit(data, setting())
     further = TrainingData(data.features[:300], given_pairs=PairSet(
         *(one.numpy() for one in label_pairs(torch.arange(300) % 7, 1000, generator(1, 0)))))
-    epochs = list(go_on(method, further, setting(), last.state, 2))
+    epochs = list(method.continue_fit(further, setting(), last.state, 2))
     assert [epoch.number for epoch in epochs] == [3, 4]
     assert not torch.equal(epochs[1].state["rows"], last.state["rows"])
     narrow = TrainingData(data.features[:, :50], given_pairs=data.given_pairs)
     with pytest.raises(UserError, match="width 64 that it began with, got 50"):
-        next(iter(go_on(method, narrow, setting(), last.state, 1)))
+        next(iter(method.continue_fit(narrow, setting(), last.state, 1)))
 
 
 def test_negative_features_are_refused_or_split() -> None:

@@ -106,7 +106,7 @@ def test_what_is_kept_of_a_triplet_makes_up_its_z_weight_and_loss(make: type[Met
             assert shown.dissimilar.isnan().all()
 
 
-@pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY)], ids=lambda one: one.name)
+@pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY)], ids=lambda one: one.card.name)
 def test_the_projection_stays_orthonormal_and_the_loss_falls(method: Method) -> None:
     epochs = fitted(method)
     for epoch in epochs:

@@ -48,7 +48,7 @@ from udml_core.methods.ssdml_baselines import heat_kernel
 from udml_core.neighbors import nearest
 from udml_core.sampling import affinity_triplets
 
-FEW = [method for method in METHODS if method.supervision == "few"]
+FEW = [method for method in METHODS if method.card.supervision == "few"]
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2, "batch": 500}
 
 
@@ -176,7 +176,7 @@ def test_without_steps_the_projection_stays_and_the_encoder_learns() -> None:
 
 
 @pytest.mark.parametrize("method", [SSDML(**TINY | {"epochs": 1}), SRPML(dimension=8, epochs=1, steps=1, batch=200)],
-                         ids=lambda one: one.name)
+                         ids=lambda one: one.card.name)
 def test_an_epoch_keeps_no_batchs_features(method: Any) -> None:
     kinds, alive = (SmoothAngularEvaluation, WeightedAngularEvaluation), []
 
@@ -315,7 +315,7 @@ def test_losses_on_labels_alone_never_look_at_other_images() -> None:
     assert torch.equal(one, other)
 
 
-@pytest.mark.parametrize("method", FEW, ids=lambda one: one.name)
+@pytest.mark.parametrize("method", FEW, ids=lambda one: one.card.name)
 def test_an_encoder_with_nothing_to_train_is_refused(method: Any) -> None:
     with pytest.raises(UserError, match="The backbone 'pixels' has nothing to train"):
         list(method(trains="encoder").fit(*given()))

@@ -65,7 +65,7 @@ class FileImages:
                             f"({error}). Bring it back, or open the data set again without it.") from error
 
 
-def read_given_image(source: Any, name: str) -> Image.Image:
+def read_user_image(source: Any, name: str) -> Image.Image:
     """An image that a person brings, from a path or an open file.
 
     Raises:

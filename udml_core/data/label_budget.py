@@ -9,7 +9,7 @@ import numpy as np
 
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import by_position
+from udml_core.data.given.labels import labels_by_index
 from udml_core.data.splits import Select
 from udml_core.errors import UserError
 
@@ -57,7 +57,7 @@ def given_labels(dataset: Dataset, train: Array, given: Mapping[str, str]) -> Ar
     """
     place = {name: number for number, name in enumerate(sorted(set(given.values())))}
     labels = np.full(len(dataset), -1)
-    for position, name in by_position(dataset, given).items():
+    for position, name in labels_by_index(dataset, given).items():
         labels[position] = place[name]
     trains = np.zeros(len(dataset), dtype=bool)
     trains[train] = True

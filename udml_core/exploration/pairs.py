@@ -96,7 +96,7 @@ def first_unasked(pairs: Array, known: Array) -> int | None:
     return int(places[0]) if len(places) else None
 
 
-def usual_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
+def default_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
     """A bias and a margin to ask about pairs with, of an embedding (n, l), n ≥ 2, that was learnt with none: b is amid
     the median squared distance of an image to its nearest and that of two images at random, m a tenth of it."""
     first, second = np.random.default_rng(seed).integers(len(embedding), size=(2, 1000))

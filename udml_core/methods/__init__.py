@@ -1,7 +1,7 @@
 """The methods, by an explicit tuple: a new one is a file, a line here and a golden test."""
 
 from udml_core.errors import UserError
-from udml_core.methods.base import Described, Epoch, Method, Setting, Shown, State, describe
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
 from udml_core.methods.isif import ISIF
@@ -26,12 +26,44 @@ def find_method(name: str) -> type[Method]:
         UserError: there is none of that name.
     """
     for method in METHODS:
-        if method.name == name:
+        if method.card.name == name:
             return method
-    raise UserError(f"The method must be one of {', '.join(method.name for method in METHODS)}, got '{name}'.")
+    raise UserError(f"The method must be one of {', '.join(method.card.name for method in METHODS)}, got '{name}'.")
 
 
-__all__ = ["APIT", "APLLR", "ISDML", "ISIF", "KML", "LMNN", "LRML", "METHODS", "ML", "NCA", "NCE", "NML", "PCA", "PLM",
-           "PSLR", "RPML", "SERAPH", "SRPML", "SSDML", "Angular", "Described", "Embedder", "Epoch", "Frozen", "Head",
-           "LatentHead", "Method", "PairMethod", "Setting", "Shown", "State", "Triplet", "Whiten", "describe",
-           "find_method", "is_normalized"]
+__all__ = [
+    "APIT",
+    "APLLR",
+    "ISDML",
+    "ISIF",
+    "KML",
+    "LMNN",
+    "LRML",
+    "METHODS",
+    "ML",
+    "NCA",
+    "NCE",
+    "NML",
+    "PCA",
+    "PLM",
+    "PSLR",
+    "RPML",
+    "SERAPH",
+    "SRPML",
+    "SSDML",
+    "Angular",
+    "Card",
+    "Embedder",
+    "Epoch",
+    "Frozen",
+    "Head",
+    "LatentHead",
+    "Method",
+    "PairMethod",
+    "Setting",
+    "State",
+    "Triplet",
+    "Whiten",
+    "find_method",
+    "is_normalized",
+]

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.graph import mutual_pairs
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
 
 
 class Frozen(Method):
     """The backbone's features as they are."""
 
-    name: ClassVar[str] = "frozen"
-    title: ClassVar[str] = "Frozen features"
-    paper: ClassVar[str] = "No paper: the figure that any learning has to beat."
-    idea: ClassVar[str] = ("Nothing is learnt. The backbone's pooled features are compared by their angle. "
-                           "Whoever cannot beat this should not train.")
-    supervision: ClassVar[Supervision] = "none"
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = "It equals its own start."
+    card: ClassVar[Card] = Card(
+        name="frozen",
+        title="Frozen features",
+        paper="No paper: the figure that any learning has to beat.",
+        idea=("Nothing is learnt. The backbone's pooled features are compared by their angle. Whoever cannot beat "
+              "this should not train."),
+        supervision="none",
+        promise="may fall",
+        source="It equals its own start.")
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if start is None:
@@ -36,15 +38,16 @@ class Frozen(Method):
 class PCA(Method):
     """Principal components of unit features."""
 
-    name: ClassVar[str] = "pca"
-    title: ClassVar[str] = "PCA"
-    paper: ClassVar[str] = "K. Pearson, 1901."
-    idea: ClassVar[str] = ("Keep the directions along which unit features spread most. "
-                           "Nothing about similarity is learnt, but noise is left out and the embedding is small. "
-                           "On strong features this is hard to beat at the same size.")
-    supervision: ClassVar[Supervision] = "none"
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = "Trials on birds100: 48.2 against 48.9 of the full features (MAP@R)."
+    card: ClassVar[Card] = Card(
+        name="pca",
+        title="PCA",
+        paper="K. Pearson, 1901.",
+        idea=("Keep the directions along which unit features spread most. Nothing about similarity is learnt, but "
+              "noise is left out and the embedding is small. On strong features this is hard to beat at the same "
+              "size."),
+        supervision="none",
+        promise="may fall",
+        source="Trials on birds100: 48.2 against 48.9 of the full features (MAP@R).")
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
     """Width of the embedding; at most the features' width and the number of images."""
@@ -65,15 +68,16 @@ class PCA(Method):
 class Whiten(Method):
     """Whitening by what differs between images that are each other's nearest."""
 
-    name: ClassVar[str] = "whiten"
-    title: ClassVar[str] = "Whitening from mutual neighbors"
-    paper: ClassVar[str] = "Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes."
-    idea: ClassVar[str] = ("Two images that are among each other's nearest probably show the same thing. "
-                           "Directions along which such pairs differ are shrunk, around the mean image. "
-                           "One covariance and one matrix root: no training loop, and often the best row of the table.")
-    supervision: ClassVar[Supervision] = "none"
-    promise: ClassVar[Literal["gain", "may fall"]] = "gain"
-    promise_source: ClassVar[str] = "Trials on birds100: MAP@R 51.4 against 48.9 of the frozen features."
+    card: ClassVar[Card] = Card(
+        name="whiten",
+        title="Whitening from mutual neighbors",
+        paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
+        idea=("Two images that are among each other's nearest probably show the same thing. Directions along which "
+              "such pairs differ are shrunk, around the mean image. One covariance and one matrix root: no training "
+              "loop, and often the best row of the table."),
+        supervision="none",
+        promise="gain",
+        source="Trials on birds100: MAP@R 51.4 against 48.9 of the frozen features.")
 
     n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30)] = 5
     """Two images are a pair if each is among the other's k nearest."""

@@ -6,15 +6,16 @@ Feature"; it is PSLR's first loss on instance features with η = 1.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.losses.instance_discrimination import Form, instance_loss
-from udml_core.methods.base import Setting, Shown
+from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
 from udml_core.methods.shared.training import Network
 
@@ -22,19 +23,19 @@ from udml_core.methods.shared.training import Network
 class ISIF(InstanceMethod):
     """Softmax over a batch's instance features, without a memory."""
 
-    name: ClassVar[str] = "isif"
-    title: ClassVar[str] = "ISIF"
-    paper: ClassVar[str] = ("M. Ye, X. Zhang, P. C. Yuen, S.-F. Chang: Unsupervised Embedding Learning via Invariant "
-                            "and Spreading Instance Feature.")
-    idea: ClassVar[str] = (
-        "Two random views of an image are to be told as one among all images of a batch, and no other image is to be "
-        "taken for it. "
-        "The softmax runs over the embeddings themselves, so nothing is remembered between batches. "
-        "What changes between views is forgotten, and what tells images apart is kept.")
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = (
-        "PSLR's paper, tables 3–5: recall@1 rises over Initial on birds, cars and products, with the encoder trained. "
-        "A linear head alone, 5 epochs on the embedded Fashion-MNIST: MAP@R 55.5 against 55.9 of PCA, where it starts.")
+    card: ClassVar[Card] = Card(
+        name="isif",
+        title="ISIF",
+        paper=("M. Ye, X. Zhang, P. C. Yuen, S.-F. Chang: Unsupervised Embedding Learning via Invariant and Spreading"
+               " Instance Feature."),
+        idea=("Two random views of an image are to be told as one among all images of a batch, and no other image is "
+              "to be taken for it. The softmax runs over the embeddings themselves, so nothing is remembered between "
+              "batches. What changes between views is forgotten, and what tells images apart is kept."),
+        supervision="none",
+        promise="may fall",
+        source=("PSLR's paper, tables 3–5: recall@1 rises over Initial on birds, cars and products, with the encoder "
+                "trained. A linear head alone, 5 epochs on the embedded Fashion-MNIST: MAP@R 55.5 against 55.9 of "
+                "PCA, where it starts."))
 
     temperature: Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True)] = 0.1
     """What similarities are divided by in the softmax."""

@@ -14,10 +14,11 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from torch import Tensor
 
 from udml_core.arrays import Array
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.losses.lmnn import large_margin_loss
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import check_directions, only_epoch, principal_directions
 from udml_core.methods.embedder import Head, unit
 from udml_core.neighbors import nearest
@@ -26,9 +27,6 @@ from udml_core.neighbors import nearest
 class NeighborhoodMethod(Method):
     """What NCA and LMNN share: unit features, reduced by PCA, and a matrix found by L-BFGS in one pass."""
 
-    supervision: ClassVar[Supervision] = "all"
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = "It is a baseline of NML's paper, for classes that were seen in training."
     BYTES_A_PAIR: ClassVar[float] = 0.0
     """What is kept for every two images."""
 
@@ -81,13 +79,16 @@ class NeighborhoodMethod(Method):
 class NCA(NeighborhoodMethod):
     """Neighborhood components analysis, scikit-learn's."""
 
-    name: ClassVar[str] = "nca"
-    title: ClassVar[str] = "NCA"
-    paper: ClassVar[str] = ("J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis, "
-                            "NIPS 2004.")
-    idea: ClassVar[str] = (
-        "Each image picks a neighbor at random, the nearer the likelier, and a matrix is learnt that makes it likely "
-        "that the neighbor is of its class. It needs all labels, and compares every two images at every step.")
+    card: ClassVar[Card] = Card(
+        name="nca",
+        title="NCA",
+        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis, NIPS 2004.",
+        idea=("Each image picks a neighbor at random, the nearer the likelier, and a matrix is learnt that makes it "
+              "likely that the neighbor is of its class. It needs all labels, and compares every two images at every "
+              "step."),
+        supervision="all",
+        promise="may fall",
+        source="It is a baseline of NML's paper, for classes that were seen in training.")
     BYTES_A_PAIR: ClassVar[float] = 33.0
     MOST_IMAGES: ClassVar[int] = 20_000
 
@@ -112,13 +113,16 @@ class LMNN(NeighborhoodMethod):
     11.1 of this loss (from 375 at the start) after 79 s, where this ends at .70 after 4 s.
     """
 
-    name: ClassVar[str] = "lmnn"
-    title: ClassVar[str] = "LMNN"
-    paper: ClassVar[str] = ("K. Q. Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor "
-                            "Classification, JMLR 2009.")
-    idea: ClassVar[str] = (
-        "Each image's nearest ones of its class are to stay near, and every image of another class a margin farther "
-        "than these. It needs all labels, and compares every two images at every step.")
+    card: ClassVar[Card] = Card(
+        name="lmnn",
+        title="LMNN",
+        paper=("K. Q. Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor "
+               "Classification, JMLR 2009."),
+        idea=("Each image's nearest ones of its class are to stay near, and every image of another class a margin "
+              "farther than these. It needs all labels, and compares every two images at every step."),
+        supervision="all",
+        promise="may fall",
+        source="It is a baseline of NML's paper, for classes that were seen in training.")
 
     variant: Literal["square", "rectangular"] = "rectangular"
     """LMNN(s): a square matrix on as many principal components as the embedding has dimensions. LMNN(r): a rectangular

@@ -14,8 +14,9 @@ from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.losses.instance_discrimination import contrast, log_normalizer, nce_loss, softmax_loss
-from udml_core.methods.base import Setting, Shown
+from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embedded
@@ -24,16 +25,17 @@ from udml_core.methods.shared.training import Network, embedded
 class NCE(InstanceMethod):
     """Instance discrimination against a memory of all embeddings."""
 
-    name: ClassVar[str] = "nce"
-    title: ClassVar[str] = "NCE"
-    paper: ClassVar[str] = ("Z. Wu, Y. Xiong, S. X. Yu, D. Lin: Unsupervised Feature Learning via Non-Parametric "
-                            "Instance Discrimination.")
-    idea: ClassVar[str] = (
-        "Each image is a class of its own, and a random view of it is to be told among all. "
-        "A memory bank holds what every image looked like when it was last seen. "
-        "Noise-contrastive estimation compares with some of the memory instead of the whole.")
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = "PSLR's paper, tables 3–5: no gain on birds, some on cars and products."
+    card: ClassVar[Card] = Card(
+        name="nce",
+        title="NCE",
+        paper=("Z. Wu, Y. Xiong, S. X. Yu, D. Lin: Unsupervised Feature Learning via Non-Parametric Instance "
+               "Discrimination."),
+        idea=("Each image is a class of its own, and a random view of it is to be told among all. A memory bank holds"
+              " what every image looked like when it was last seen. Noise-contrastive estimation compares with some "
+              "of the memory instead of the whole."),
+        supervision="none",
+        promise="may fall",
+        source="PSLR's paper, tables 3–5: no gain on birds, some on cars and products.")
     views: ClassVar[int] = 1
 
     temperature: Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True)] = 0.07

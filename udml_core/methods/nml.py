@@ -15,12 +15,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.explanations import Pairs, Prototypes
 from udml_core.losses.kernels import Kernel, Linear, kernel_of
 from udml_core.losses.pair_hinge import PairHinge
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, KernelHead, histograms, unit
 from udml_core.methods.shared.projection import Beginning, check_projection, first_projection
 from udml_core.sampling import balanced_draw, generator
@@ -48,9 +49,6 @@ class _Space:
 class PairMethod(Method):
     """What NML, ML and KML share: the hinge on d² of pairs, drawn half of each kind, and stochastic subgradient."""
 
-    paper: ClassVar[str] = PAPER
-    supervision: ClassVar[Supervision] = "pairs"
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)] = 32
     """Width of the embedding, the number of rows l."""
@@ -60,6 +58,8 @@ class PairMethod(Method):
 
     epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 100
     """Passes of 10,000 pairs each; 100 are the paper's million pairs."""
+
+    fields_when_continued: ClassVar[tuple[str, ...]] = ("epochs", "batch", "bias", "margin", "learning_rate")
 
     bias: float
     margin: float
@@ -117,6 +117,12 @@ class PairMethod(Method):
                         {"epoch": torch.tensor(epoch), "rows": rows, "first rows": first,
                          "unit": torch.tensor(unit, dtype=torch.float64)})
 
+    def continue_fit(self, data: TrainingData, setting: Setting, state: State, epochs: int) -> Iterator[Epoch]:
+        return self.model_copy(update={"epochs": int(state["epoch"]) + epochs}).fit(data, setting, state)
+
+    def state_to_continue(self, state: State) -> State:
+        return {**state, "first rows": state["rows"]}  # `before` in explanations is the finished model
+
     def _resume(self, space: _Space, data: TrainingData, setting: Setting,
                 start: State | None) -> tuple[int, Tensor, Tensor, float]:
         """Epochs done, the rows, the rows that were the first, and what the learning rate is told in."""
@@ -134,16 +140,17 @@ class PairMethod(Method):
 class NML(PairMethod):
     """Nonlinear metric learning (algorithm 1): rows l ≥ 0 that an image is compared with by a kernel."""
 
-    name: ClassVar[str] = "nml"
-    title: ClassVar[str] = "NML"
-    idea: ClassVar[str] = (
-        "Each dimension of the embedding is a learnt prototype, and its value how much an image's features, as a "
-        "histogram, are like it by the χ² kernel. "
-        "Pairs of the same are pulled below one distance and different ones pushed above another. "
-        "The cost of a step does not grow with the number of images.")
-    promise_source: ClassVar[str] = (
-        "Paper, in words: at or above all baselines on materials, birds, objects and scenes, for classes that training "
-        "saw. On others it may fall below its start (digits 0–4 to 5–9: MAP@R 42.8 to 36.7).")
+    card: ClassVar[Card] = Card(
+        name="nml",
+        title="NML",
+        paper=PAPER,
+        idea=("Each dimension of the embedding is a learnt prototype, and its value how much an image's features, as "
+              "a histogram, are like it by the χ² kernel. Pairs of the same are pulled below one distance and "
+              "different ones pushed above another. The cost of a step does not grow with the number of images."),
+        supervision="pairs",
+        promise="may fall",
+        source=("Paper, in words: at or above all baselines on materials, birds, objects and scenes, for classes that"
+                " training saw. On others it may fall below its start (digits 0–4 to 5–9: MAP@R 42.8 to 36.7)."))
 
     kernel: Literal["chi2", "intersection", "hellinger", "rbf"] = "chi2"
     """χ² as in the paper, the smoothed histogram intersection, Hellinger's, or the Gaussian."""
@@ -250,12 +257,16 @@ class LinearPairs(PairMethod):
 class ML(LinearPairs):
     """Linear metric learning by the same loss: min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) on unit features."""
 
-    name: ClassVar[str] = "ml"
-    title: ClassVar[str] = "ML, linear"
-    idea: ClassVar[str] = (
-        "A matrix projects unit features so that pairs of the same come closer than one distance and different ones "
-        "stay beyond another. It is NML with the dot product for a kernel, and the strongest of its baselines.")
-    promise_source: ClassVar[str] = "It is the baseline that NML is measured beside."
+    card: ClassVar[Card] = Card(
+        name="ml",
+        title="ML, linear",
+        paper=PAPER,
+        idea=("A matrix projects unit features so that pairs of the same come closer than one distance and different "
+              "ones stay beyond another. It is NML with the dot product for a kernel, and the strongest of its "
+              "baselines."),
+        supervision="pairs",
+        promise="may fall",
+        source="It is the baseline that NML is measured beside.")
 
     def check(self, images: int, width: int | None) -> None:
         self._check_bias()
@@ -280,18 +291,25 @@ class KML(LinearPairs):
     K is centered, which changes no distance.
     """
 
-    name: ClassVar[str] = "kml"
-    title: ClassVar[str] = "KML, kernelized"
-    idea: ClassVar[str] = (
-        "An image is described by its χ² kernels with every training image, and a matrix projects that. "
-        "It is the usual way to make a linear metric nonlinear; its cost grows with the number of training images.")
-    promise_source: ClassVar[str] = "Paper, in words: about as good as NML, at many times its cost."
+    card: ClassVar[Card] = Card(
+        name="kml",
+        title="KML, kernelized",
+        paper=PAPER,
+        idea=("An image is described by its χ² kernels with every training image, and a matrix projects that. It is "
+              "the usual way to make a linear metric nonlinear; its cost grows with the number of training images."),
+        supervision="pairs",
+        promise="may fall",
+        source="Paper, in words: about as good as NML, at many times its cost.")
 
     MOST_IMAGES: ClassVar[int] = 10_000
 
     @property
     def positive_only(self) -> bool:
         return True
+
+    @property
+    def continues_on_new_vectors(self) -> bool:
+        return False  # the kernel's columns are the training images
 
     def check(self, images: int, width: int | None) -> None:
         self._check_bias()
@@ -319,21 +337,6 @@ class KML(LinearPairs):
 
     def _head(self, rows: Tensor, data: TrainingData) -> KernelHead:
         return KernelHead(self._points(data, rows.device), "chi2", 1.0, weight=rows.mT.contiguous())
-
-
-def go_on(method: PairMethod, data: TrainingData, setting: Setting, state: State, epochs: int) -> Iterator[Epoch]:
-    """Go on with a trained model for some epochs, on whatever pairs `data` has: the paper's online use.
-
-    Args:
-        data: features of the width that the model was trained with, and pairs of these; for KML the same images.
-        state: of the last epoch so far.
-    """
-    return method.model_copy(update={"epochs": int(state["epoch"]) + epochs}).fit(data, setting, state)
-
-
-def as_start(state: State) -> State:
-    """A trained model's state as another training starts from it: what that explains as `before` is this model."""
-    return {**state, "first rows": state["rows"]}
 
 
 def _curves(argument: Tensor) -> dict[str, float]:

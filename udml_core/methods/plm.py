@@ -12,15 +12,23 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from udml_core.backbones import EncoderSpec
 from udml_core.data.augmentation import CROPS
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.explanations import Proxies
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.shared.projection import Beginning, check_projection, first_network
+from udml_core.methods.shared.projection import (
+    Beginning,
+    check_batch_norm,
+    check_projection,
+    check_trainable,
+    first_network,
+)
 from udml_core.methods.shared.training import (
     Network,
     embedded,
@@ -38,20 +46,18 @@ from udml_core.sampling import generator, neighbor_batches
 class PLM(Method):
     """Piecewise-linear manifolds: on features of random views, or with the encoder trained end to end."""
 
-    name: ClassVar[str] = "plm"
-    title: ClassVar[str] = "PLM"
-    paper: ClassVar[str] = "S. Bhatnagar, N. Ahuja: Piecewise-Linear Manifolds for Deep Metric Learning."
-    idea: ClassVar[str] = (
-        "Around each image its nearest neighbors are fitted by a flat of a few dimensions, and only those that lie in "
-        "it are admitted. "
-        "Two images are alike if one is reached from the other along the flats rather than across them, and distances "
-        "are trained to agree. "
-        "Proxies with flats of their own stand for the parts of the data that a batch does not see.")
-    supervision: ClassVar[Supervision] = "none"
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = (
-        "Paper, table 1: gains with the encoder trained. A linear head alone on frozen features starts at PCA and has "
-        "little to gain; in trials on birds it stayed within half a point of it.")
+    card: ClassVar[Card] = Card(
+        name="plm",
+        title="PLM",
+        paper="S. Bhatnagar, N. Ahuja: Piecewise-Linear Manifolds for Deep Metric Learning.",
+        idea=("Around each image its nearest neighbors are fitted by a flat of a few dimensions, and only those that "
+              "lie in it are admitted. Two images are alike if one is reached from the other along the flats rather "
+              "than across them, and distances are trained to agree. Proxies with flats of their own stand for the "
+              "parts of the data that a batch does not see."),
+        supervision="none",
+        promise="may fall",
+        source=("Paper, table 1: gains with the encoder trained. A linear head alone on frozen features starts at PCA"
+                " and has little to gain; in trials on birds it stayed within half a point of it."))
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
     """Width of the embedding."""
@@ -118,6 +124,11 @@ class PLM(Method):
     """Whether batch normalization keeps its pretrained statistics or follows the batches, where the encoder trains.
     Measured on birds at 64 pixels: with frozen ones recall@1 falls from 48 to 28 within five epochs, as the weights
     move away from them."""
+
+    def check_encoder(self, encoder: EncoderSpec) -> None:
+        if self.trains_encoder:
+            check_trainable(encoder)
+        check_batch_norm(self, self.batch_norm, encoder)
 
     @property
     def trains_encoder(self) -> bool:

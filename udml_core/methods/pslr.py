@@ -19,8 +19,9 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
-from udml_core.explanations import Uncertainty
+from udml_core.explanations import LatentLayer, Uncertainty
 from udml_core.losses.instance_discrimination import (
     Form,
     divergence,
@@ -31,7 +32,7 @@ from udml_core.losses.instance_discrimination import (
     reconstruction_loss,
     structure_loss,
 )
-from udml_core.methods.base import Setting, Shown
+from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
@@ -45,18 +46,18 @@ FIRST_LOG_SIGMA = -3.0
 class PSLR(InstanceMethod):
     """Adaptable softmax on a graph latent representation, with variational reconstruction and structure."""
 
-    name: ClassVar[str] = "pslr"
-    title: ClassVar[str] = "PSLR"
-    paper: ClassVar[str] = "M. Ye, J. Shen: Probabilistic Structural Latent Representation for Unsupervised Embedding."
-    idea: ClassVar[str] = (
-        "Two random views of an image are to be told as one among a batch, in a latent space behind the embedding, so "
-        "that the embedding itself does not have to tell everything apart. "
-        "From the latent point, blurred by a noise that is learnt for every image, the embedding must be rebuilt. "
-        "How much noise an image bears tells how certain its place is.")
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = (
-        "Paper, tables 3–5: gains with the encoder trained. A linear head alone on frozen features starts at PCA and "
-        "has little to gain.")
+    card: ClassVar[Card] = Card(
+        name="pslr",
+        title="PSLR",
+        paper="M. Ye, J. Shen: Probabilistic Structural Latent Representation for Unsupervised Embedding.",
+        idea=("Two random views of an image are to be told as one among a batch, in a latent space behind the "
+              "embedding, so that the embedding itself does not have to tell everything apart. From the latent point,"
+              " blurred by a noise that is learnt for every image, the embedding must be rebuilt. How much noise an "
+              "image bears tells how certain its place is."),
+        supervision="none",
+        promise="may fall",
+        source=("Paper, tables 3–5: gains with the encoder trained. A linear head alone on frozen features starts at "
+                "PCA and has little to gain."))
 
     temperature: Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True)] = 0.1
     """What similarities are divided by in the softmax."""
@@ -117,6 +118,16 @@ class PSLR(InstanceMethod):
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Latent(self, setting.seed).to(setting.device)
+
+    def extra_candidates(self, embedder: Embedder, final: Tensor) -> dict[str, Tensor]:
+        head = embedder.head
+        if isinstance(head, LatentHead) and head.shown == "instance":
+            return {"latent": head.latent_of(final)}
+        return {}
+
+    def embedder_explanations(self, embedder: Embedder) -> tuple[LatentLayer, ...]:
+        head = embedder.head
+        return (LatentLayer(head.latent),) if isinstance(head, LatentHead) and head.shown == "instance" else ()
 
     @property
     def is_noisy(self) -> bool:

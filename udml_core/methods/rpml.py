@@ -14,7 +14,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.backbones import EncoderSpec
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Explanation
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
@@ -26,9 +28,9 @@ from udml_core.losses.angular import (
     triplets_used,
     weighted_angular_loss,
 )
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.shared.projection import Beginning, check_projection, first_projection
+from udml_core.methods.shared.projection import Beginning, check_batch_norm, check_projection, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
 
@@ -39,9 +41,6 @@ PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach f
 class AuthorityMethod(Method):
     """What RPML and sRPML share: the pseudo-labels, the weight, the search space and its start."""
 
-    paper: ClassVar[str] = PAPER
-    supervision: ClassVar[Supervision] = "none"
-    promise: ClassVar[Literal["gain", "may fall"]] = "gain"
 
     alpha: Annotated[float, Field(gt=0, lt=90), Shown(symbol="α", unit="°", step=1)] = 45.0
     """Upper bound on the angle at the negative (eq. 8). Smaller asks for negatives that are farther away."""
@@ -128,14 +127,17 @@ class AuthorityMethod(Method):
 class RPML(AuthorityMethod):
     """Reweighted probabilistic unsupervised embedding learning, on the frozen features, full batch (algorithm 1)."""
 
-    name: ClassVar[str] = "rpml"
-    title: ClassVar[str] = "RPML"
-    idea: ClassVar[str] = (
-        "Images climb a neighbor graph towards denser places; those that reach the same summit share a pseudo-label. "
-        "Triplets drawn from the pseudo-labels ask that the negative sees anchor and positive under a small angle, and "
-        "a learnt weight lowers the say of doubtful triplets. "
-        "An orthonormal projection is optimized by conjugate gradient on the Grassmann manifold.")
-    promise_source: ClassVar[str] = "Paper, table 1: above Initial (Random) on every data set."
+    card: ClassVar[Card] = Card(
+        name="rpml",
+        title="RPML",
+        paper=PAPER,
+        idea=("Images climb a neighbor graph towards denser places; those that reach the same summit share a pseudo-"
+              "label. Triplets drawn from the pseudo-labels ask that the negative sees anchor and positive under a "
+              "small angle, and a learnt weight lowers the say of doubtful triplets. An orthonormal projection is "
+              "optimized by conjugate gradient on the Grassmann manifold."),
+        supervision="none",
+        promise="gain",
+        source="Paper, table 1: above Initial (Random) on every data set.")
 
     per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50)] = 10
     """Triplets of each anchor in a pass (the paper does not say)."""
@@ -176,16 +178,18 @@ class SRPML(AuthorityMethod):
     has nothing to train (raw pixels) only the first part remains, on cached features.
     """
 
-    name: ClassVar[str] = "srpml"
-    title: ClassVar[str] = "sRPML"
-    idea: ClassVar[str] = (
-        "RPML in small batches, so that the network itself learns. "
-        "For each batch the projection and the triplets' weights take a few conjugate-gradient steps, then the "
-        "encoder takes one step of gradient descent on the same loss. "
-        "The pseudo-labels come from the frozen features and stay.")
-    promise_source: ClassVar[str] = ("Paper, table 1 (Ours): above Initial (Random) on every data set, from pretrained "
-                                     "features. From an encoder of random weights it may fall (digits, small CNN: "
-                                     "MAP@R 22.5 to 19.3), as its pseudo-labels then mean little.")
+    card: ClassVar[Card] = Card(
+        name="srpml",
+        title="sRPML",
+        paper=PAPER,
+        idea=("RPML in small batches, so that the network itself learns. For each batch the projection and the "
+              "triplets' weights take a few conjugate-gradient steps, then the encoder takes one step of gradient "
+              "descent on the same loss. The pseudo-labels come from the frozen features and stay."),
+        supervision="none",
+        promise="gain",
+        source=("Paper, table 1 (Ours): above Initial (Random) on every data set, from pretrained features. From an "
+                "encoder of random weights it may fall (digits, small CNN: MAP@R 22.5 to 19.3), as its pseudo-labels "
+                "then mean little."))
     batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400)] = 120
     """Images in a batch, half of them anchors."""
 
@@ -208,9 +212,16 @@ class SRPML(AuthorityMethod):
     """Whether batch normalization keeps its pretrained statistics or follows the batches; from scratch it must
     follow."""
 
+    def check_encoder(self, encoder: EncoderSpec) -> None:
+        check_batch_norm(self, self.batch_norm, encoder)
+
     @property
     def trains_encoder(self) -> bool:
         return True
+
+    @property
+    def learns_from_vectors(self) -> bool:
+        return True  # an encoder with nothing to train leaves the steps on the projection
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = 2 * images / self.batch

@@ -7,19 +7,20 @@ that paper's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.explanations import Affinities, Explanation
 from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Manifold
 from udml_core.graph import propagate
 from udml_core.losses.angular import Scale, SmoothAngular, SmoothAngularEvaluation, smooth_angular_loss, triplets_used
-from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.shared.few_labels import Partitioned, check_neighbors, pretrained
 from udml_core.methods.shared.projection import Beginning, check_projection, first_projection
@@ -66,15 +67,16 @@ class SSDML(Partitioned):
     choosing the epoch by validation is part of the method.
     """
 
-    name: ClassVar[str] = "ssdml"
-    title: ClassVar[str] = "SSDML"
-    idea: ClassVar[str] = (
-        "What few labels say spreads along a neighbor graph, as a walk that ends at labeled images. "
-        "Each image's neighbors are sorted by the affinity that it found: the upper half are positives, the lower half "
-        "negatives. "
-        "An orthonormal projection and the network below it learn from these triplets in turn.")
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    promise_source: ClassVar[str] = "Paper, table 1: above Initial on every data set, by the best epoch."
+    card: ClassVar[Card] = Card(
+        name="ssdml",
+        title="SSDML",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("What few labels say spreads along a neighbor graph, as a walk that ends at labeled images. Each "
+              "image's neighbors are sorted by the affinity that it found: the upper half are positives, the lower "
+              "half negatives. An orthonormal projection and the network below it learn from these triplets in turn."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: above Initial on every data set, by the best epoch.")
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 64
     """Width of the embedding."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor
 
 from udml_core.arrays import Array
 from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.graph import propagate_affinities
 from udml_core.losses.mahalanobis import (
     Bounds,
@@ -35,7 +36,7 @@ from udml_core.losses.mahalanobis import (
     scatter,
     untold,
 )
-from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.shared.few_labels import Partitioned, check_neighbors
 from udml_core.methods.shared.training import rows_at
@@ -78,8 +79,7 @@ class PairMetric(Partitioned):
     On digits with the small CNN, LRML leads it from 81 to 20, and it is 61 where recall@1 is best.
     """
 
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
-    rank_tells: ClassVar[bool] = False
+    rank_shows_collapse: ClassVar[bool] = False
 
     n_neighbors: Annotated[int, Field(ge=1, le=500), Shown(symbol="k", step=1, high=100)] = 10
     """Neighbors of each image in the graph; without one, other images that it is paired with."""
@@ -186,13 +186,16 @@ class GraphMetric(PairMetric):
 class LRML(GraphMetric):
     """Laplacian regularized metric learning (S. Hoi, W. Liu, S. Chang, TOMM 2010)."""
 
-    name: ClassVar[str] = "lrml"
-    title: ClassVar[str] = "Deep-LRML"
-    idea: ClassVar[str] = (
-        "Labeled images of one class are to come close and those of two to part, while neighbors stay neighbors. "
-        "The best metric has a closed form, as long as parting does not outweigh the rest. "
-        "Where it does there is no best one: its weight is then halved until there is.")
-    promise_source: ClassVar[str] = "Paper, table 1: recall@1 rises over Initial, on CIFAR-10 NMI falls."
+    card: ClassVar[Card] = Card(
+        name="lrml",
+        title="Deep-LRML",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("Labeled images of one class are to come close and those of two to part, while neighbors stay "
+              "neighbors. The best metric has a closed form, as long as parting does not outweigh the rest. Where it "
+              "does there is no best one: its weight is then halved until there is."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: recall@1 rises over Initial, on CIFAR-10 NMI falls.")
 
     def _weights(self, squared: Array, neighbors: Array, labels: Array) -> Array:
         """exp(−d²/2σ²), σ the median distance to a neighbor; W stays that of the partition's start."""
@@ -212,12 +215,16 @@ class ISDML(LRML):
     each image, W_ij/√(ρ_iρ_j) with ρ_i the mean affinity to the neighbors [?].
     """
 
-    name: ClassVar[str] = "isdml"
-    title: ClassVar[str] = "Deep-ISDML (approximated)"
-    idea: ClassVar[str] = (
-        "LRML in which edges count by the density around their ends, so that neighbors in sparse places count as much "
-        "as those in dense ones. "
-        "The original objective was not to be had; this follows its description.")
+    card: ClassVar[Card] = Card(
+        name="isdml",
+        title="Deep-ISDML (approximated)",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("LRML in which edges count by the density around their ends, so that neighbors in sparse places count "
+              "as much as those in dense ones. The original objective was not to be had; this follows its "
+              "description."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: recall@1 rises over Initial, on CIFAR-10 NMI falls.")
 
     def _weights(self, squared: Array, neighbors: Array, labels: Array) -> Array:
         affinity = heat_kernel(squared)
@@ -248,13 +255,16 @@ class PriorMetric(GraphMetric):
 class APLLR(PriorMetric):
     """Affinity propagation with a log-likelihood ratio prior (KISSME)."""
 
-    name: ClassVar[str] = "apllr"
-    title: ClassVar[str] = "Deep-APLLR"
-    idea: ClassVar[str] = (
-        "The ratio of two Gaussians, of differences within and between classes, gives a prior metric. "
-        "It is then bent along affinities that spread from the labels. "
-        "With few labels the prior is close to singular, and the embedding poor.")
-    promise_source: ClassVar[str] = "Paper, table 1: below Initial in recall@1 on every data set."
+    card: ClassVar[Card] = Card(
+        name="apllr",
+        title="Deep-APLLR",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("The ratio of two Gaussians, of differences within and between classes, gives a prior metric. It is "
+              "then bent along affinities that spread from the labels. With few labels the prior is close to "
+              "singular, and the embedding poor."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: below Initial in recall@1 on every data set.")
 
     def _prior(self, graph: _Graph, random: torch.Generator, report: Report) -> tuple[Tensor, Learnt]:
         pairs = some_pairs(graph.labels, MOST_PAIRS, random)
@@ -265,13 +275,16 @@ class APLLR(PriorMetric):
 class APIT(PriorMetric):
     """Affinity propagation with an information-theoretic prior (ITML)."""
 
-    name: ClassVar[str] = "apit"
-    title: ClassVar[str] = "Deep-APIT"
-    idea: ClassVar[str] = (
-        "The metric closest to the plain one that keeps labeled pairs within bounds is the prior. "
-        "It is then bent along affinities that spread from the labels. "
-        "The prior moves only where labels ask for it, so it is milder than a likelihood ratio.")
-    promise_source: ClassVar[str] = "Paper, table 1: recall@1 falls on Fashion-MNIST and CIFAR-10, rises on MNIST."
+    card: ClassVar[Card] = Card(
+        name="apit",
+        title="Deep-APIT",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("The metric closest to the plain one that keeps labeled pairs within bounds is the prior. It is then "
+              "bent along affinities that spread from the labels. The prior moves only where labels ask for it, so it"
+              " is milder than a likelihood ratio."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: recall@1 falls on Fashion-MNIST and CIFAR-10, rises on MNIST.")
 
     slack: Annotated[float, Field(gt=0, le=1000), Shown(symbol="γ", low=0.01, high=100, logarithmic=True)] = 1.0
     """How dear it is to break a pair's bound (ITML)."""
@@ -290,13 +303,16 @@ class APIT(PriorMetric):
 class SERAPH(PairMetric):
     """Entropy regularized metric learning (G. Niu et al., Neural Computation 2014)."""
 
-    name: ClassVar[str] = "seraph"
-    title: ClassVar[str] = "Deep-SERAPH"
-    idea: ClassVar[str] = (
-        "A pair is similar with a probability that falls with its distance. "
-        "Labeled pairs are to be judged rightly, and unlabeled ones are to be judged surely, whichever way. "
-        "There is no graph; being sure alone also pulls everything together, so the start matters.")
-    promise_source: ClassVar[str] = "Paper, table 1: recall@1 rises over Initial on every data set."
+    card: ClassVar[Card] = Card(
+        name="seraph",
+        title="Deep-SERAPH",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("A pair is similar with a probability that falls with its distance. Labeled pairs are to be judged "
+              "rightly, and unlabeled ones are to be judged surely, whichever way. There is no graph; being sure "
+              "alone also pulls everything together, so the start matters."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: recall@1 rises over Initial on every data set.")
 
     threshold: Annotated[float, Field(gt=0, le=100), Shown(symbol="η", step=0.05, high=4)] = 1.0
     """The squared distance at which a pair is as likely similar as not."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.losses.angular import angular_loss, triplet_loss
-from udml_core.methods.base import Epoch, Setting, Shown, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder
 from udml_core.methods.shared.few_labels import FewLabels
 from udml_core.methods.shared.projection import Beginning, check_projection, first_network
@@ -31,7 +32,6 @@ from udml_core.sampling import cluster_triplets, generator
 class LabeledOnly(FewLabels):
     """SGD on a linear head, and the encoder below it, over random triplets of labeled images."""
 
-    promise: ClassVar[Literal["gain", "may fall"]] = "may fall"
 
     dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 64
     """Width of the embedding."""
@@ -100,13 +100,15 @@ class LabeledOnly(FewLabels):
 class Triplet(LabeledOnly):
     """Triplet loss (F. Schroff, D. Kalenichenko, J. Philbin, CVPR 2015)."""
 
-    name: ClassVar[str] = "triplet"
-    title: ClassVar[str] = "Triplet, labels alone"
-    idea: ClassVar[str] = (
-        "A labeled image is to be closer to one of its class than to one of another, by a margin. "
-        "Unlabeled images are not looked at. "
-        "What a method gains beyond this it owes to them.")
-    promise_source: ClassVar[str] = "Paper, table 5: 42.6 in recall@1 on CUB, where SSDML has 44.8."
+    card: ClassVar[Card] = Card(
+        name="triplet",
+        title="Triplet, labels alone",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("A labeled image is to be closer to one of its class than to one of another, by a margin. Unlabeled "
+              "images are not looked at. What a method gains beyond this it owes to them."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 5: 42.6 in recall@1 on CUB, where SSDML has 44.8.")
 
     margin: Annotated[float, Field(ge=0, le=4), Shown(symbol="τ", step=0.05, high=2)] = 0.2
     """How much farther a negative is to be, in squared distance (the paper does not say)."""
@@ -118,13 +120,15 @@ class Triplet(LabeledOnly):
 class Angular(LabeledOnly):
     """Angular loss (J. Wang et al., ICCV 2017)."""
 
-    name: ClassVar[str] = "angular"
-    title: ClassVar[str] = "Angular, labels alone"
-    idea: ClassVar[str] = (
-        "A labeled negative is to see anchor and positive under a small angle. "
-        "Unlabeled images are not looked at. "
-        "What a method gains beyond this it owes to them.")
-    promise_source: ClassVar[str] = "Paper, table 5: 41.4 in recall@1 on CUB, where SSDML has 44.8."
+    card: ClassVar[Card] = Card(
+        name="angular",
+        title="Angular, labels alone",
+        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
+        idea=("A labeled negative is to see anchor and positive under a small angle. Unlabeled images are not looked "
+              "at. What a method gains beyond this it owes to them."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 5: 41.4 in recall@1 on CUB, where SSDML has 44.8.")
 
     alpha: Annotated[float, Field(gt=0, lt=90), Shown(symbol="α", unit="°", step=1)] = 45.0
     """Upper bound on the angle at the negative."""

@@ -56,7 +56,7 @@ class Reporter:
             StopRequestedError: a stop was requested.
             UserError: the task's folder is gone.
         """
-        if not self._task.is_there():
+        if not self._task.has_spec():
             raise UserError(f"The folder {self._task.folder} was removed while it was worked on.")
         if self._task.stop_requested():
             _stop()
@@ -85,7 +85,7 @@ def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
             log.info("stopped")
             reporter.change(state="stopped", finished=time.time(), message="Stopped.")
         except Exception as error:
-            if not task.is_there():
+            if not task.has_spec():
                 log.error("%s was removed, so its worker ends", task.folder)
                 return reporter.status.model_copy(update={"state": "failed", "message": str(error)})
             _record_failure(task, reporter, error)

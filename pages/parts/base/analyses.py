@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import told
 from pages.parts.base.run_status import UNSEEN, duration
+from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
 from udml_core.analyses import Analysis, AnalysisSpec, Projection, Result, find_analysis, list_analyses
 from udml_core.runs import Run, find_run, runs_folder
@@ -37,7 +37,7 @@ def title_of_analysis(spec: AnalysisSpec) -> str:
     return " · ".join(part for part in (KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope], frames, settings) if part)
 
 
-def opened_result(run: Run, analysis_id: str) -> Result:
+def load_result(run: Run, analysis_id: str) -> Result:
     """A finished analysis's arrays, read once.
 
     Raises:
@@ -48,13 +48,13 @@ def opened_result(run: Run, analysis_id: str) -> Result:
     return _result(str(run.folder), analysis.id, changed)
 
 
-def opened_projection(run: Run, analysis_id: str) -> Projection:
+def load_projection(run: Run, analysis_id: str) -> Projection:
     """The same for a map."""
-    result = opened_result(run, analysis_id)
+    result = load_result(run, analysis_id)
     return result if isinstance(result, Projection) else find_analysis(run, analysis_id).projection()
 
 
-def opened_indices(run: Run, analysis_id: str) -> np.ndarray:
+def load_indices(run: Run, analysis_id: str) -> np.ndarray:
     """The data set positions that a finished analysis is about, read once."""
     return _indices(str(run.folder), analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
 
@@ -69,16 +69,16 @@ def _result(folder: str, analysis_id: str, changed: float) -> Result:  # noqa: A
     return find_analysis(find_run(folder, runs_folder()), analysis_id).result()
 
 
-def ask_for(run: Run, spec: AnalysisSpec, label: str, key: str, help_text: str = "", primary: bool = False) -> None:
+def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_text: str = "", primary: bool = False) -> None:
     """A button that has an analysis computed in the background; nothing is computed unasked."""
     kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
     if st.button(label, icon=":material/play_arrow:", key=key, help=help_text, type=kind):
-        with told():
+        with show_user_errors():
             jobs.analyse(run, spec)
             st.rerun()
 
 
-def going_on(run: Run) -> None:
+def show_analysis_progress(run: Run) -> None:
     """The analyses that are under way, with progress and cancel, and those that ended badly."""
     pending = [one for one in list_analyses(run) if one.stored_status().state != "done"]
     if any(one.status().state in LIVE_STATES for one in pending):
@@ -89,7 +89,7 @@ def going_on(run: Run) -> None:
 
 
 @st.fragment(run_every="1s")
-@told()
+@show_user_errors()
 def _watched(run_id: str) -> None:
     run = find_run(run_id, runs_folder())
     live = [one for one in list_analyses(run) if one.status().state in LIVE_STATES]
@@ -123,7 +123,7 @@ def _ended(analysis: Analysis) -> None:
     left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
     (left.error if status.state == "failed" else left.warning)(message)
     if middle.button("Again", icon=":material/replay:", key=f"again-{analysis.id}", width="stretch"):
-        with told():
+        with show_user_errors():
             jobs.resume(analysis)
             st.rerun()
     if right.button("Forget", icon=":material/delete:", key=f"forget-{analysis.id}", width="stretch"):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import streamlit as st
 
 from udml_core.data import catalog
@@ -15,7 +12,7 @@ from udml_core.retrieval import Retrieval
 from udml_core.runs import Run, find_run, runs_folder
 
 
-def opened_dataset(name: str) -> Dataset:
+def load_dataset(name: str) -> Dataset:
     """A data set by name, loaded once; a bar shows how far a folder is read.
 
     Raises:
@@ -30,7 +27,7 @@ def dataset_of(run: Run) -> Dataset:
     Raises:
         UserError: it is not there, or has changed since.
     """
-    dataset = opened_dataset(run.spec().dataset)
+    dataset = load_dataset(run.spec().dataset)
     run.check_dataset(dataset)
     return dataset
 
@@ -58,37 +55,28 @@ def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (a folder th
         bar.empty()
 
 
-def opened_retrieval(run_id: str) -> Retrieval:
+def load_retrieval(run_id: str) -> Retrieval:
     """A finished run's gallery, opened once.
 
     Raises:
         UserError: the run is not done, or its data set is gone.
     """
     run = find_run(run_id, runs_folder())
-    return _retrieval(str(run.folder), opened_dataset(run.spec().dataset).fingerprint)
+    return _retrieval(str(run.folder), load_dataset(run.spec().dataset).fingerprint)
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _retrieval(folder: str, fingerprint: str) -> Retrieval:  # noqa: ARG001 (a changed data set is opened again)
     run = find_run(folder, runs_folder())
-    return Retrieval(run, opened_dataset(run.spec().dataset))
-
-
-@contextmanager
-def told() -> Iterator[None]:
-    """Show what a person can mend as a message in its place; anything else stays an error of ours."""
-    try:
-        yield
-    except UserError as error:
-        st.error(str(error), icon=":material/error:")
+    return Retrieval(run, load_dataset(run.spec().dataset))
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
 def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int) -> Split:  # noqa: ARG001
-    return make_split(opened_dataset(name), split, select, seed)
+    return make_split(load_dataset(name), split, select, seed)
 
 
-def opened_split(run: Run) -> Split:
+def load_split(run: Run) -> Split:
     """The halves of a run's data set as the run used them.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import streamlit as st
 
-from pages.parts.base.run_picker import into_address, number_in_address
+from pages.parts.base.address import number_from_address, write_address
 from pages.parts.components.slider import live_slider
 from udml_core.explanations import Explanation
 from udml_core.runs import Run
@@ -17,7 +17,7 @@ EVERY = 1_000_000
 Record = TypeVar("Record", bound=Explanation)
 
 
-def record_of(run: Run, epoch: int, kind: type[Record]) -> Record | None:
+def load_record(run: Run, epoch: int, kind: type[Record]) -> Record | None:
     """What was kept of an epoch."""
     return next((one for one in run.explanations(epoch) if isinstance(one, kind)), None)
 
@@ -40,24 +40,24 @@ def _epochs_of(folder: str, kind: str, most: int) -> list[int]:
             if any(type(one).__name__ == kind for one in run.explanations(number))]
 
 
-def chosen_epoch(run: Run, kind: type[Explanation], key: str, on_change: Callable[[], None] | None = None) -> int:
+def pick_epoch(run: Run, kind: type[Explanation], key: str, on_change: Callable[[], None] | None = None) -> int:
     """One of the epochs that kept such a record, the last one at first; kept in the address."""
     epochs = epochs_with(run, kind)
-    wanted = int(number_in_address("epoch", epochs[-1]))
+    wanted = int(number_from_address("epoch", epochs[-1]))
     epoch = st.selectbox("Epoch", epochs, epochs.index(wanted) if wanted in epochs else len(epochs) - 1, key=key,
                          on_change=on_change)
-    into_address("epoch", str(epoch), str(epochs[-1]))
+    write_address("epoch", str(epoch), str(epochs[-1]))
     return epoch
 
 
-def chosen_moment(runs: Sequence[Run], key: str) -> float:
+def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
     """Where a cursor through the training of runs stands, the end at first; kept in the address."""
     last = max(run.epoch_numbers()[-1] for run in runs)
-    moment = number_in_address("moment", last, 0, last)
+    moment = number_from_address("moment", last, 0, last)
     if last:
         moment = live_slider("Epoch", 0, last, moment, 1, f"{key}-{last}", play=True,
                              marks={0.0: "before training", float(last): f"epoch {last}"})
-        into_address("moment", f"{moment:g}", f"{last:g}")
+        write_address("moment", f"{moment:g}", f"{last:g}")
     return moment
 
 

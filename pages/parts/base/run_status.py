@@ -33,7 +33,7 @@ def hyperparameters(run: Run) -> dict[str, Any]:
 def title_of(spec: Spec, with_dataset: bool = True) -> str:
     """A run in words: method, data set, what differs from the defaults, seed, the run that it continues."""
     changed = ", ".join(f"{name} {value}" for name, value in spec.fields.items())
-    titles = {method.name: method.title for method in METHODS}
+    titles = {method.card.name: method.card.title for method in METHODS}
     parts = [titles.get(spec.method, f"{spec.method} (a method unknown here)"),
              f"on {spec.dataset_title}" if with_dataset else "",
              f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
@@ -53,7 +53,7 @@ def state_line(run: Run, status: Status) -> str:
     """Where a run stands, in one line."""
     match status.state:
         case "waiting":
-            ahead = jobs.place(run, runs_folder())
+            ahead = jobs.queue_position(run, runs_folder())
             return f"Waiting for the device: {ahead} before it." if ahead else "Waiting for the device: next."
         case "running":
             left = status.seconds_left

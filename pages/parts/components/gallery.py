@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.run_picker import search_with
+from pages.parts.base.run_picker import open_search
 from pages.parts.base.selection import Selection, select
 from pages.parts.components.thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
 from pages.parts.components.transport import Message, component, packed_mask, unpacked
@@ -47,7 +47,7 @@ def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> T
     return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
 
 
-def just_picked(clicks: Iterable[int | None]) -> int | None:
+def clicked_tile(clicks: Iterable[int | None]) -> int | None:
     """The image that was just picked in one of several galleries or maps, None where none was."""
     return next((one for one in clicks if one is not None), None)
 
@@ -71,7 +71,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     return _answer(dataset, result)
 
 
-def gallery_of_pairs(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[str], label: str, key: str,
+def pair_gallery(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[str], label: str, key: str,
                      side: int = 150, chosen: int | None = None, height: int | None = None) -> int | None:
     """Draw pairs (p, 2) of a data set's images, each as one tile that says whether they are the same (p,); the place of
     the one that was just picked, or None. The rest is as in `gallery`."""
@@ -86,7 +86,7 @@ def gallery_of_pairs(dataset: Dataset, pairs: Array, same: Array, badges: Sequen
     return None if result.picked is None else int(result.picked)
 
 
-def gallery_selection(dataset: Dataset, tiles: list[Tile], label: str, key: str, held: Selection, side: int = 72,
+def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, held: Selection, side: int = 72,
                       height: int = 420) -> int | None:
     """Draw tiles of which several can be selected, as part of the data set's one selection.
 
@@ -106,7 +106,7 @@ def gallery_selection(dataset: Dataset, tiles: list[Tile], label: str, key: str,
 
 def _answer(dataset: Dataset, result: Any) -> int | None:
     if result.asked is not None:
-        search_with(dataset, int(result.asked))
+        open_search(dataset, int(result.asked))
     return None if result.picked is None else int(result.picked)
 
 

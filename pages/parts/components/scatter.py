@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import opened_dataset
-from pages.parts.base.run_picker import search_with
+from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_picker import open_search
 from pages.parts.base.selection import Selection, select
 from pages.parts.components.thumbnails import all_sheets
 from pages.parts.components.transport import ASSETS, Message, component, packed_mask, script_and_style, unpacked
@@ -95,7 +95,7 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, held: Selection, lab
         data=message.packed(header), key=key, on_picked_change=lambda: None, on_asked_change=lambda: None,
         on_selection_change=lambda: _selected(key, dataset.fingerprint, layout.indices, count))
     if result.asked is not None:
-        search_with(dataset, int(layout.indices[int(result.asked)]))
+        open_search(dataset, int(layout.indices[int(result.asked)]))
     return None if result.picked is None else int(layout.indices[int(result.picked)])
 
 
@@ -180,4 +180,4 @@ def _camera(key: str) -> list[float] | None:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _names(name: str, fingerprint: str) -> bytes:  # noqa: ARG001 (another state of the data set has other names)
-    return json.dumps(opened_dataset(name).names).encode()
+    return json.dumps(load_dataset(name).names).encode()

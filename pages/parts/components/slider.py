@@ -1,4 +1,4 @@
-"""A slider that answers while it moves."""
+"""A slider that reports its value while it moves."""
 
 from __future__ import annotations
 
@@ -17,13 +17,20 @@ HTML = """<div class="slider"><label></label>
 
 
 def live_slider(label: str, low: float, high: float, value: float, step: float, key: str, unit: str = "",
-                play: bool = False, marks: Mapping[float, str] | None = None) -> float:
-    """The value of a slider, asked at every movement and not only at release; draw it within an `st.fragment`.
+                play: bool = False, marks: Mapping[float, str] | None = None, logarithmic: bool = False) -> float:
+    """Show a slider that reports every movement, not only the release; use it within an `st.fragment`.
 
     Args:
-        value: where it stands at first; afterwards the browser's movements count, until another `value` is given.
-        play: offer a button that steps through by itself.
-        marks: words below the track, by value.
+        label: The label.
+        low: The lower end.
+        high: The upper end.
+        value: The position at first. Later the browser's movements count, until another `value` is passed.
+        step: The step; ignored on a logarithmic scale.
+        key: The widget's key.
+        unit: The unit shown behind the number.
+        play: Whether to offer a button that steps through the values.
+        marks: Words below the track, by value.
+        logarithmic: Whether equal movements multiply the value by equal factors; `low` must be above 0.
     """
     memory = f"{key}-given"
     given, before, revision = st.session_state.get(memory, (None, value, 0))
@@ -31,11 +38,11 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
     answer: dict[str, Any] | None = getattr(st.session_state.get(key), "value", None)
     if answer and answer["revision"] > revision:
         current, revision = float(answer["value"]), int(answer["revision"])
-    if value not in (given, before, current):  # the page wants another place, not the one that it was just told
+    if value not in (given, before, current):  # the page asks for another position than the reported one
         current, revision = value, revision + 1
     current = min(max(current, low), high)
     st.session_state[memory] = (value, current, revision)
-    header = {"label": label, "low": low, "high": high, "step": step, "value": current, "unit": unit, "play": play,
+    header = {"label": label, "low": low, "high": high, "step": step, "value": current, "unit": unit, "play": play, "logarithmic": logarithmic,
               "marks": [{"at": at, "word": word} for at, word in (marks or {}).items()], "revision": revision}
     component("slider", HTML)(data=header, key=key, on_value_change=lambda: None)
     return current

@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 from PIL import Image, ImageOps
 
-from pages.parts.base.cached import opened_dataset
+from pages.parts.base.cached import load_dataset
 from pages.parts.components.transport import Message
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
@@ -63,7 +63,7 @@ def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a sheet that wa
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> bytes:  # noqa: ARG001
-    dataset = opened_dataset(name)
+    dataset = load_dataset(name)
     columns = min(COLUMNS, max(1, len(indices)))
     sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
     for position, index in enumerate(indices):

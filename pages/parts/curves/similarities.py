@@ -9,9 +9,10 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, opened_split, told
-from pages.parts.base.epochs import chosen_moment, epoch_at, record_of
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.epochs import epoch_at, load_record, pick_epoch_cursor
 from pages.parts.base.run_status import title_of
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
 from udml_core.arrays import Array
 from udml_core.data.splits import fixed_sample
@@ -43,7 +44,7 @@ def _similarities(folder: str, epoch: int, half: Half, latent: bool) -> Similari
     own = views.nearest_of(_kept(run, run.epoch_numbers()[0], half)[1]) if labels is None else (
         views.same_class(labels[positions]))
     if latent:
-        layer = record_of(run, epoch, LatentLayer)
+        layer = load_record(run, epoch, LatentLayer)
         if layer is None:
             return None
         embedding = views.latent_rows(embedding, layer.weight)
@@ -55,7 +56,7 @@ def _kept(run: Run, epoch: int, half: Half) -> tuple[Array, Array]:
     if half == "training half":
         trained = run.epoch_trained(epoch)
         assert trained is not None
-        return fixed_sample(opened_split(run).train, len(trained)), trained
+        return fixed_sample(load_split(run).train, len(trained)), trained
     sample = run.sample_indices()
     chosen = np.linspace(0, len(sample) - 1, min(MOST, len(sample))).astype(int)
     return sample[chosen], run.epoch_sample(epoch)[chosen]
@@ -89,7 +90,7 @@ def similarity_pictures(run: Run, epoch: int, key: str) -> None:
 
 
 def _has_latent(run: Run) -> bool:
-    return record_of(run, run.epoch_numbers()[0], LatentLayer) is not None
+    return load_record(run, run.epoch_numbers()[0], LatentLayer) is not None
 
 
 def _picture(now: Similarities, start: Similarities, edges: Array, name: str, key: str) -> None:
@@ -126,14 +127,14 @@ def similarity_words(run: Run) -> str:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore_similarities(run_ids: tuple[str, ...]) -> None:
     """One or two runs at an epoch."""
     runs = [run for run in (find_run(run_id, runs_folder()) for run_id in run_ids) if run.epoch_numbers()]
     if not runs:
         return
     st.subheader("Own kind against others")
-    moment = chosen_moment(runs, "similarity")
+    moment = pick_epoch_cursor(runs, "similarity")
     for run in runs:
         if len(runs) > 1:
             st.markdown(f"**{title_of(run.spec())}**")

@@ -9,9 +9,9 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import told
-from pages.parts.base.epochs import chosen_moment, epoch_at
+from pages.parts.base.epochs import epoch_at, pick_epoch_cursor
 from pages.parts.base.run_status import hyperparameters
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.figures import GRAY, curve, draw, line_style, table_behind
 from udml_core.exploration.affinity import Spectrum, spectrum
 from udml_core.runs import Run, find_run, runs_folder
@@ -47,7 +47,7 @@ def _live(run_ids: tuple[str, ...]) -> list[bool]:
     return [find_run(run_id, runs_folder()).status().state in LIVE_STATES for run_id in run_ids]
 
 
-@told()
+@show_user_errors()
 def _spectra(run_ids: tuple[str, ...], live: list[bool]) -> None:
     """The page begins anew when one of the runs ends."""
     if _live(run_ids) != live:
@@ -57,7 +57,7 @@ def _spectra(run_ids: tuple[str, ...], live: list[bool]) -> None:
         st.caption("This run kept no epoch.")
         return
     names = short_names(runs)
-    moment = chosen_moment(runs, "spectrum")
+    moment = pick_epoch_cursor(runs, "spectrum")
     found = {name: _spectrum(str(run.folder), epoch_at(run, moment)) for run, name in zip(runs, names, strict=True)}
     start = _spectrum(str(runs[0].folder), runs[0].epoch_numbers()[0])
     rows = {name: run.metrics()[0] for name, run in zip(names, runs, strict=True)}

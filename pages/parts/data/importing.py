@@ -2,7 +2,8 @@
 
 import streamlit as st
 
-from pages.parts.base.cached import opened_dataset, told
+from pages.parts.base.cached import load_dataset
+from pages.parts.base.user_errors import show_user_errors
 from udml_core.data import catalog
 from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.listing import ENDINGS
@@ -15,13 +16,13 @@ def import_folder() -> None:
         st.caption(f"Expected: {LAYOUT}. Unlabeled images are welcome: everything trains on them.")
         path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path")
         if st.button("Use this folder", disabled=not path.strip(), icon=":material/folder_open:"):
-            with told():
+            with show_user_errors():
                 use(path.strip())
         files = st.file_uploader("Or drop a folder here", type=sorted(ending[1:] for ending in ENDINGS),
                                  accept_multiple_files="directory")
         name = st.text_input("What to call it", key="import-name")
         if st.button("Import these files", disabled=not (files and name.strip()), icon=":material/upload:"):
-            with told():
+            with show_user_errors():
                 use(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
 
 
@@ -32,7 +33,7 @@ def use(folder: str) -> None:
         UserError: it is none, or has no readable images.
     """
     source = catalog.find(folder)
-    opened_dataset(source.name)
+    load_dataset(source.name)
     if isinstance(source, Folder):
         catalog.remember(source.path)
     st.query_params["dataset"] = source.name

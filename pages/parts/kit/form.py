@@ -1,63 +1,98 @@
-"""The form that a method's fields make of themselves."""
+"""Widgets generated from declared fields."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import streamlit as st
 
-from udml_core.methods import Described, Method, describe
+from udml_core.declaration import Described, Options, describe
+
+MOST_SLIDER_STEPS = 4096
 
 
-def method_form(method: type[Method], key: str) -> dict[str, Any]:
-    """Widgets for every field, two in a row; the values that differ from the defaults."""
-    values: dict[str, Any] = {}
+def method_form(method: type[Options], key: str) -> dict[str, Any]:
+    """Show a widget for every hyper-parameter, two in a row.
+
+    Returns:
+        The values that differ from the defaults.
+    """
     fields = describe(method)
     if not fields:
-        st.caption("This method has nothing to set.")
+        st.caption("This method has no hyper-parameters.")
+    values: dict[str, Any] = {}
     for start in range(0, len(fields), 2):
         for column, field in zip(st.columns(2, gap="medium"), fields[start : start + 2], strict=False):
             with column:
-                values[field.name] = _widget(field, f"{key}-{field.name}")
+                values[field.name] = field_widget(field, f"{key}-{field.name}")
     return {field.name: values[field.name] for field in fields if values[field.name] != field.default}
 
 
-def label_of(field: Described) -> str:
-    """What a field is called: its name in words, its symbol and unit."""
-    words = field.name.removeprefix("n_").replace("_", " ").capitalize()
-    symbol = f" · {field.shown.symbol}" if field.shown.symbol else ""
-    unit = f" in {field.shown.unit}" if field.shown.unit else ""
-    return f"{words}{symbol}{unit}"
+def option_form(options: type[Options], names: Iterable[str], choices: Mapping[str, tuple[Any, ...]] | None = None,
+                ) -> dict[str, Any]:
+    """Show a widget for each named option, two in a row; the address holds their values under their names.
+
+    Args:
+        options: The declaration.
+        names: The options to show, in this order.
+        choices: Options whose choices are restricted here.
+    """
+    by_name = {field.name: field for field in describe(options)}
+    values: dict[str, Any] = {}
+    columns: list[Any] = []
+    for name in names:
+        columns = columns or list(st.columns(2, gap="large"))
+        with columns.pop(0):
+            values[name] = field_widget(by_name[name], name, bind=True, choices=(choices or {}).get(name))
+    return values
 
 
-def _widget(field: Described, key: str) -> Any:
-    label, text = label_of(field), f"{field.text} Allowed: {field.allowed}."
-    if field.choices:
-        return st.selectbox(label, field.choices, field.choices.index(field.default), help=text, key=key)
+def field_widget(field: Described, key: str, bind: bool = False, choices: tuple[Any, ...] | None = None) -> Any:
+    """Show the widget that fits a field.
+
+    Args:
+        field: The field.
+        key: The widget's key.
+        bind: Whether the address holds the value, under the key.
+        choices: Choices to offer in place of the field's.
+    """
+    binding: dict[str, Any] = {"key": key, "bind": "query-params" if bind else None}
+    choices = choices or field.choices
+    text = field.text if choices or field.kind is str else f"{field.text} Allowed: {field.allowed}."
+    if choices:
+        default = None if field.default is None else choices.index(field.default) if field.default in choices else 0
+        return st.selectbox(field.label, choices, default, help=text, placeholder=field.shown.placeholder or None,
+                            **binding)
     if field.kind is bool:
-        return st.toggle(label, field.default, help=text, key=key)
-    low, high, step = slider_range(field)
+        return st.toggle(field.label, field.default, help=text, **binding)
+    if field.kind is str:
+        suggestions = list(field.shown.suggestions()) if field.shown.suggestions else []
+        chosen = st.selectbox(field.label, suggestions, suggestions.index(field.default), help=text,
+                              accept_new_options=True, **binding)
+        return (chosen or "").strip() or field.default
+    if field.default is None:
+        high = field.shown.high if field.high is None else field.high
+        return st.number_input(field.label, _as_int(field.low), _as_int(high), None, _as_int(field.shown.step),
+                               help=text, placeholder=field.shown.placeholder or None, **binding)
+    low, high, step = field.slider
+    if field.kind is int and (high - low) / step > MOST_SLIDER_STEPS:
+        return st.number_input(field.label, int(low), int(high), field.default, int(step), help=text, **binding)
     if field.shown.logarithmic:
-        return st.select_slider(label, _decades(low, high, field.default), field.default, help=text, key=key,
-                                format_func=lambda value: f"{value:g}")
+        return st.select_slider(field.label, decades(low, high, field.default), field.default, help=text,
+                                format_func=lambda value: f"{value:g}", **binding)
     if field.kind is int:
-        return st.slider(label, int(low), int(high), field.default, int(step), help=text, key=key)
-    return st.slider(label, float(low), float(high), float(field.default), float(step), help=text, key=key)
+        return st.slider(field.label, int(low), int(high), field.default, int(step), help=text, **binding)
+    return st.slider(field.label, float(low), float(high), float(field.default), float(step), help=text, **binding)
 
 
-def slider_range(field: Described) -> tuple[float, float, float]:
-    """A slider's ends and step: the shown ones, else the bounds, moved inwards where they are excluded."""
-    shown = field.shown
-    step = shown.step or (1 if field.kind is int else 0.01)
-    low = shown.low if shown.low is not None else (field.low or 0.0) + (step if field.low_open else 0.0)
-    bound = field.high if field.high is not None else 10.0 * field.default
-    high = shown.high if shown.high is not None else bound - (step if field.high_open else 0.0)
-    return low, high, step
-
-
-def _decades(low: float, high: float, default: float) -> list[float]:
-    """1, 2 and 5 times the powers of ten between two ends, and the default."""
+def decades(low: float, high: float, default: float) -> list[float]:
+    """Return 1, 2 and 5 times the powers of ten between two ends, and the default."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = {float(f"{factor}e{exponent}") for exponent in exponents for factor in (1, 2, 5)}
-    return sorted({value for value in steps if low <= value <= high} | {default})
+    values = {float(f"{factor}e{exponent}") for exponent in exponents for factor in (1, 2, 5)}
+    return sorted({value for value in values if low <= value <= high} | {default})
+
+
+def _as_int(value: float | None) -> int | None:
+    return None if value is None else int(value)

@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 from PIL import Image, ImageDraw
 
-from pages.parts.base.run_picker import into_address
+from pages.parts.base.address import write_address
 from pages.parts.kit.pictures import picture
 from udml_core.arrays import Array
 
@@ -42,9 +42,9 @@ def predicted(question: Question, key: str) -> bool:
                           label_visibility="collapsed")
         if answer is None:
             skipped = st.checkbox("Skip the question", given == SKIPPED, key=f"{key}-skip")
-            into_address(ANSWER, SKIPPED if skipped else "")
+            write_address(ANSWER, SKIPPED if skipped else "")
             return skipped
-        into_address(ANSWER, str(question.choices.index(answer)))
+        write_address(ANSWER, str(question.choices.index(answer)))
         if answer == question.right:
             st.success(f"Yes. {question.because}", icon=":material/check:")
         else:

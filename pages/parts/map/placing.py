@@ -6,8 +6,8 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.analyses import frame_words, opened_result
-from pages.parts.base.cached import told
+from pages.parts.base.analyses import frame_words, load_result
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.map.shown_map import Shown
 from udml_core import jobs
 from udml_core.analyses import Placed, find_analysis, list_analyses
@@ -21,7 +21,7 @@ def placed_images(run: Run, map_id: str, frame: str) -> list[dict[str, Any]]:
     for analysis in list_analyses(run, "placed"):
         spec = analysis.spec()
         if analysis.is_done() and (spec.source, spec.frame) == (map_id, frame):
-            result = opened_result(run, analysis.id)
+            result = load_result(run, analysis.id)
             assert isinstance(result, Placed)
             found += [{"at": at, "word": name}
                       for at, name in zip(result.positions.tolist(), result.names, strict=True)]
@@ -36,7 +36,7 @@ def bring_images(shown: Shown) -> None:
         files = st.file_uploader("Images", type=sorted(ending[1:] for ending in ENDINGS), accept_multiple_files=True,
                                  key="place-files")
         if st.button("Place them", disabled=not files, icon=":material/add_location:", key="place"):
-            with told():
+            with show_user_errors():
                 jobs.place_images(shown.run, find_analysis(shown.run, shown.map_id), shown.name,
                                   [(file.name, file.getvalue()) for file in files])
                 st.rerun()

@@ -9,20 +9,21 @@ from functools import partial
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.analyses import (
     KIND_WORDS,
     SCOPE_WORDS,
-    ask_for,
-    going_on,
-    opened_projection,
+    load_projection,
+    request_analysis,
     rows_of,
+    show_analysis_progress,
     title_of_analysis,
 )
-from pages.parts.base.cached import dataset_of, opened_split, told
+from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import has_record
-from pages.parts.base.run_picker import in_address, into_address, number_in_address
 from pages.parts.base.selection import Selection
-from pages.parts.components.gallery import gallery, gallery_selection, just_picked, mark_of, tile_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import clicked_tile, gallery, mark_of, selectable_gallery, tile_of
 from pages.parts.components.scatter import Color, Layout
 from pages.parts.map.columns import column_color, kept_columns
 from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider
@@ -71,7 +72,7 @@ class Shown:
                       views.bounds(every), self.neighbors)
 
 
-def chosen_map(run: Run, parameter: str = "map", label: str = "Map") -> str | None:
+def pick_map(run: Run, parameter: str = "map", label: str = "Map") -> str | None:
     """The id of one of the run's finished maps, kept in the address; None, with what to do, where there is none."""
     done = {one.id: one.spec() for kind in MAPS for one in list_analyses(run, kind) if one.is_done()}
     if not done:
@@ -79,10 +80,10 @@ def chosen_map(run: Run, parameter: str = "map", label: str = "Map") -> str | No
                 "thousand images.", icon=":material/lightbulb:")
         return None
     usual = next(iter(sorted(done, key=lambda one: MAPS.index(done[one].kind), reverse=True)))
-    wanted = in_address(parameter, list(done), usual)
+    wanted = choice_from_address(parameter, list(done), usual)
     chosen = st.selectbox(label, list(done), list(done).index(wanted), key=f"choose-{parameter}",
                           format_func=lambda one: title_of_analysis(done[one]))
-    into_address(parameter, chosen, "" if parameter != "map" else usual)
+    write_address(parameter, chosen, "" if parameter != "map" else usual)
     return chosen
 
 
@@ -111,16 +112,16 @@ def new_map(run: Run) -> None:
                                               help="Few show detail, many show the whole.")
             values["min_dist"] = st.slider("Least distance", 0.0, 0.99, 0.1, 0.01, key="new-distance",
                                            help="How tightly points may lie on the map.")
-        with told():
+        with show_user_errors():
             spec: AnalysisSpec = plan_analysis(kind=kind, scope=scope, frames=choices[frames], **values)
-            ask_for(run, spec, "Compute", "new-compute", primary=True,
+            request_analysis(run, spec, "Compute", "new-compute", primary=True,
                     help_text="In the background; what was computed stays with the run.")
-    going_on(run)
+    show_analysis_progress(run)
 
 
-def opened_map(run: Run, map_id: str, frame: int) -> Shown:
+def load_map(run: Run, map_id: str, frame: int) -> Shown:
     """One frame of a map; the last one where there are fewer."""
-    projection = opened_projection(run, map_id)
+    projection = load_projection(run, map_id)
     return Shown(run, dataset_of(run), map_id, projection, max(0, min(frame, len(projection.frames) - 1)))
 
 
@@ -129,7 +130,7 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> Shown | None:
     for kind in ("umap", "tsne", "pca"):
         for analysis in list_analyses(run, kind):
             if analysis.is_done() and map_id in ("", analysis.id):
-                shown = opened_map(run, analysis.id, MOST_FRAMES)
+                shown = load_map(run, analysis.id, MOST_FRAMES)
                 if (rows_of(shown.projection.indices, indices) >= 0).all():
                     return shown
     return None
@@ -191,7 +192,7 @@ def _clusters(shown: Shown) -> Color:
     found = training_clusters(shown.run)
     if found is None:
         return Color("cluster", np.full(len(shown.projection.indices), -1), ("",), none="no pseudo-labels")
-    rows = rows_of(opened_split(shown.run).train, shown.projection.indices)
+    rows = rows_of(load_split(shown.run).train, shown.projection.indices)
     codes = np.where(rows >= 0, np.asarray(found.labels)[rows], -1)
     return Color("cluster", codes, tuple(f"cluster {one}" for one in range(len(found.modes))), none="not trained on")
 
@@ -222,7 +223,7 @@ def _sample_clusters(folder: str, epoch: int) -> Clusters:
 
 
 def _halves(shown: Shown) -> Color:
-    split = opened_split(shown.run)
+    split = load_split(shown.run)
     trains = np.isin(shown.projection.indices, split.train)
     tests = np.isin(shown.projection.indices, split.test)
     codes = np.select([trains & tests, trains, tests], [2, 0, 1], -1)
@@ -231,7 +232,7 @@ def _halves(shown: Shown) -> Color:
 
 def _weights(shown: Shown) -> Color:
     record = next(one for one in shown.run.explanations(_latest(shown.run)) if isinstance(one, Triplets))
-    split = opened_split(shown.run)
+    split = load_split(shown.run)
     weights = views.anchor_weights(record, len(split.train))
     rows = rows_of(split.train, shown.projection.indices)
     return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="no triplet kept")
@@ -240,19 +241,19 @@ def _weights(shown: Shown) -> Color:
 def _noise(shown: Shown) -> Color:
     """σ at the cursor's epoch, where the map stands at one."""
     sigma = noise(shown.run, noise_epoch(shown.run) if shown.epoch is None else shown.epoch)
-    rows = rows_of(opened_split(shown.run).train, shown.projection.indices)
+    rows = rows_of(load_split(shown.run).train, shown.projection.indices)
     known = np.full(len(rows), np.nan) if sigma is None else np.where(rows >= 0, sigma[rows], np.nan)
     return Color(LABEL, known, none="not trained on" if sigma is not None else "not kept before training")
 
 
-def chosen_color(shown: Shown, label: str) -> Color:
+def pick_color(shown: Shown, label: str) -> Color:
     """What colours the points, kept in the address."""
     choices = colorings(shown)
     usual = next(iter(choices))
-    wanted = in_address("color", list(choices), usual)
+    wanted = choice_from_address("color", list(choices), usual)
     chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color",
                           format_func=lambda one: COLOR_WORDS.get(one, one))
-    into_address("color", chosen, usual)
+    write_address("color", chosen, usual)
     if chosen == LABEL and shown.epoch is None:
         noise_slider(shown.run)
     return choices[chosen]()
@@ -260,7 +261,7 @@ def chosen_color(shown: Shown, label: str) -> Color:
 
 def picked_image(shown: Shown) -> int | None:
     """The image that was picked, from the address, if this map shows it."""
-    picked = int(number_in_address("picked", -1))
+    picked = int(number_from_address("picked", -1))
     return picked if picked in shown.projection.indices else None
 
 
@@ -294,12 +295,12 @@ def selected_images(dataset: Dataset, held: Selection, key: str) -> int | None:
     if len(held.ids) > MOST_TILES:
         st.caption(f"The first {MOST_TILES:,} are drawn.")
     tiles = [tile_of(dataset, index) for index in held.ids[:MOST_TILES].tolist()]
-    return gallery_selection(dataset, tiles, "Selected images", key, held)
+    return selectable_gallery(dataset, tiles, "Selected images", key, held)
 
 
 def go_to(clicks: Iterable[int | None]) -> None:
     """Make an image that was just picked anywhere the picked one."""
-    clicked = just_picked(clicks)
+    clicked = clicked_tile(clicks)
     if clicked is not None:
-        into_address("picked", str(clicked))
+        write_address("picked", str(clicked))
         st.rerun(scope="fragment")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.epochs import epochs_with, record_of
-from pages.parts.base.run_picker import into_address, number_in_address
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.epochs import epochs_with, load_record
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.components.gallery import gallery, just_picked, tile_of
+from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.components.scatter import Color
 from pages.parts.components.slider import live_slider
 from udml_core.data.dataset import Dataset
@@ -22,14 +22,14 @@ LABEL = "uncertainty"
 
 def noise(run: Run, epoch: int) -> np.ndarray | None:
     """σ (n,) of the training images after an epoch; None where it was not kept, as before training."""
-    record = record_of(run, epoch, Uncertainty)
+    record = load_record(run, epoch, Uncertainty)
     return None if record is None else np.asarray(record.sigma)
 
 
 def noise_epoch(run: Run) -> int:
     """The epoch whose σ is shown where a map does not stand at one; in the address, the kept one at first."""
     epochs = epochs_with(run, Uncertainty)
-    wanted = int(number_in_address("sigma", run.kept_epoch()))
+    wanted = int(number_from_address("sigma", run.kept_epoch()))
     return wanted if wanted in epochs else epochs[-1]
 
 
@@ -39,7 +39,7 @@ def noise_slider(run: Run) -> None:
     if len(epochs) > 1:
         epoch = round(live_slider("σ after epoch", epochs[0], epochs[-1], noise_epoch(run), 1, f"sigma-{run.id}",
                                   play=True))
-        into_address("sigma", str(epoch), str(run.kept_epoch()))
+        write_address("sigma", str(epoch), str(run.kept_epoch()))
 
 
 def certain_and_uncertain(run: Run, dataset: Dataset, indices: np.ndarray, color: Color) -> int | None:
@@ -66,4 +66,4 @@ def certain_and_uncertain(run: Run, dataset: Dataset, indices: np.ndarray, color
             tiles = [tile_of(dataset, int(positions[row]), badge=f"{sigma[row]:.4g}") for row in rows]
             clicks.append(gallery(dataset, tiles, f"{word} images", f"{LABEL}-{word.split()[0].lower()}", 72,
                                   height=260))
-    return just_picked(clicks)
+    return clicked_tile(clicks)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, told
-from pages.parts.base.run_picker import into_address, number_in_address
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.cached import dataset_of
 from pages.parts.base.selection import selection
-from pages.parts.components.gallery import gallery, just_picked, tile_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.components.scatter import scatter
 from pages.parts.map.shown_map import UNITS, colorings, covering_map
 from pages.parts.neighborhoods.flat import direction_images
@@ -37,7 +38,7 @@ def stood_for(folder: str) -> Array:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore_proxies(run_id: str) -> None:
     """Where the proxies ended, and what each stands for."""
     run = find_run(run_id, runs_folder())
@@ -50,7 +51,7 @@ def explore_proxies(run_id: str) -> None:
     if len(near) > 1 and spread < MET:
         st.warning(f"The proxies have met: two of them are {spread:.2f} apart on average, so they stand for the same, "
                    "or for nothing. Train with a lower field 'proxy_rate'.", icon=":material/compress:")
-    chosen = int(number_in_address("proxy", 0, 0, len(near) - 1))
+    chosen = int(number_from_address("proxy", 0, 0, len(near) - 1))
     shown = covering_map(run, np.arange(len(dataset)))
     if shown is not None:
         places = views.amid(shown.layout.positions, near[:, :AMID])
@@ -66,11 +67,11 @@ def explore_proxies(run_id: str) -> None:
     picked = gallery(dataset, tiles, "Proxies by their nearest images", "proxies-list", 72,
                      chosen=int(near[chosen, 0]), height=240)
     if picked is not None:
-        into_address("proxy", str(int(np.flatnonzero(near[:, 0] == picked)[0])))
+        write_address("proxy", str(int(np.flatnonzero(near[:, 0] == picked)[0])))
         st.rerun(scope="fragment")
     st.session_state["proxies-chosen"] = chosen
     st.selectbox("Proxy", range(len(near)), key="proxies-chosen", format_func=lambda one: f"ρ{one + 1}", width=160,
-                 on_change=lambda: into_address("proxy", str(st.session_state["proxies-chosen"])))
+                 on_change=lambda: write_address("proxy", str(st.session_state["proxies-chosen"])))
     st.markdown(f"**The images nearest to ρ{chosen + 1}** · click one to look at its neighborhood, above")
     clicks = [gallery(dataset, [tile_of(dataset, image) for image in near[chosen, :SHOWN].tolist()],
                       "Images nearest to the proxy", "proxies-near", 72)]
@@ -78,7 +79,7 @@ def explore_proxies(run_id: str) -> None:
     for number, along in enumerate(views.along_directions(embedding[near[chosen]], proxies.places[chosen],
                                                           proxies.directions[chosen], SIDES), 1):
         clicks.append(direction_images(dataset, near[chosen][along.places], along, number, "proxy"))
-    wanted = just_picked(clicks)
+    wanted = clicked_tile(clicks)
     if wanted is not None:
         look_at(wanted)
         st.rerun(scope="app")

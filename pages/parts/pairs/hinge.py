@@ -10,8 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.cached import opened_split
-from pages.parts.base.run_picker import into_address, number_in_address
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.cached import load_split
 from pages.parts.components.slider import live_slider
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
 from udml_core.arrays import Array
@@ -41,17 +41,17 @@ def _usual(folder: str) -> Hinge:
     fields = run.spec().build_method().model_dump()
     if "bias" in fields:
         return Hinge(fields["bias"], fields["margin"])
-    return Hinge(*views.usual_hinge(run.embeddings("final")[opened_split(run).train]))
+    return Hinge(*views.default_hinge(run.embeddings("final")[load_split(run).train]))
 
 
-def usual_hinge(run: Run) -> Hinge:
+def default_hinge(run: Run) -> Hinge:
     """The run's own b and m; of a run that learnt from no pairs, some that suit its embedding."""
     return _usual(str(run.folder))
 
 
 def hinge_sliders(run: Run, key: str) -> Hinge:
     """b and m, kept in the address."""
-    usual = usual_hinge(run)
+    usual = default_hinge(run)
     step = views.step_of(usual.bias)
     fine = views.step_of(usual.margin) if usual.margin else step / 10
     mark = "this run" if "bias" in run.spec().build_method().model_dump() else "usual"
@@ -61,9 +61,9 @@ def hinge_sliders(run: Run, key: str) -> Hinge:
             ("margin", "m, how far from b to stay", usual.margin, 0.0, fine)), strict=True):
         high = 5 * (at or usual.bias)
         with column:
-            value = live_slider(words, low, high, number_in_address(name, at, low, high), rise, f"{key}-{name}",
+            value = live_slider(words, low, high, number_from_address(name, at, low, high), rise, f"{key}-{name}",
                                 marks={at: mark})
-        into_address(name, f"{value:g}", f"{at:g}")
+        write_address(name, f"{value:g}", f"{at:g}")
         values.append(value)
     return Hinge(*values)
 

@@ -9,17 +9,18 @@ from itertools import pairwise
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import dataset_of, opened_split, told
-from pages.parts.base.run_picker import in_address, into_address, listed, numbers_in_address
+from pages.parts.base.address import choice_from_address, indices_from_address, join_indices, write_address
+from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.run_status import UNSEEN
-from pages.parts.components.gallery import gallery_of_pairs
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.gallery import pair_gallery
 from pages.parts.kit.downloads import Download, share
 from pages.parts.pairs.hinge import Hinge, hinge_sliders
 from pages.parts.pairs.two_images import two_images
 from udml_core import jobs
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import GivenPairs, PairSet, pairs_file
+from udml_core.data.given.pairs import PairLog, PairSet, pairs_file
 from udml_core.exploration import pairs as views
 from udml_core.methods import NML, find_method
 from udml_core.runs import Run, find_run, runs_folder
@@ -54,7 +55,7 @@ def sitting(dataset: Dataset) -> Sitting:
     held = st.session_state.get("pairs-sitting")
     if isinstance(held, Sitting) and held.fingerprint == dataset.fingerprint:
         return held
-    named = numbers_in_address("asked", len(dataset))
+    named = indices_from_address("asked", len(dataset))
     begun = Sitting(dataset.fingerprint, (named[0], named[1]) if len(named) == 2 else None)
     st.session_state["pairs-sitting"] = begun
     return begun
@@ -69,9 +70,9 @@ def ask_about(dataset: Dataset, pair: Pair) -> None:
 def answer(dataset: Dataset, pair: Pair, same: bool) -> None:
     """Keep an answer. A key that was pressed again before the next pair was shown says nothing about either."""
     now = sitting(dataset)
-    with told():
+    with show_user_errors():
         if now.asked == pair:
-            GivenPairs(dataset).give(*pair, same)
+            PairLog(dataset).give(*pair, same)
             now.asked, now.said = None, f"Kept: images {pair[0]} and {pair[1]} are {word(same)}."
             now.trail.append(None)
 
@@ -88,11 +89,11 @@ def undo(dataset: Dataset) -> None:
     """Bring back the last pair that was skipped or answered, without its answer."""
     now = sitting(dataset)
     skipped = now.trail.pop() if now.trail else None
-    with told():
+    with show_user_errors():
         if skipped is not None:
             now.asked, now.said = skipped, "The pair that was skipped is back."
             return
-        taken = GivenPairs(dataset).undo()
+        taken = PairLog(dataset).undo()
         now.said = "Nothing is left to take back."
         if taken is not None:
             now.asked, now.said = taken[:2], f"Taken back: images {taken[0]} and {taken[1]} were {word(taken[2])}."
@@ -103,12 +104,12 @@ def word(same: bool) -> str:
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore_giving(run_id: str) -> None:
     """The question, the progress, and what was given so far."""
     run = find_run(run_id, runs_folder())
     dataset = dataset_of(run)
-    given = GivenPairs(dataset).read()
+    given = PairLog(dataset).read()
     question_place = st.container()
     progress(run, given)
     with st.expander("Which pairs are asked", icon=":material/tune:"):
@@ -118,9 +119,9 @@ def explore_giving(run_id: str) -> None:
     pair = next_pair(run, dataset, given, hinge)
     with question_place:
         question(dataset, given, pair)
-    lead_to_training(run, given)
-    if find_method(run.spec().method).supervision == "pairs":
-        lead_to_continuing(run, dataset, given)
+    link_to_training(run, given)
+    if find_method(run.spec().method).card.supervision == "pairs":
+        link_to_continuing(run, dataset, given)
     if len(given):
         list_of_given(dataset, given)
     share([Download("Given pairs (CSV)", "given-pairs.csv", "text/csv", lambda: pairs_file(given, dataset))]
@@ -142,7 +143,7 @@ def next_pair(run: Run, dataset: Dataset, given: PairSet, hinge: Hinge) -> Pair 
     if now.asked is None and place is not None:
         first, second = now.stream[place].tolist()
         now.asked = (first, second)
-    into_address("asked", listed(now.asked or ()))
+    write_address("asked", join_indices(now.asked or ()))
     return now.asked
 
 
@@ -150,7 +151,7 @@ def next_pair(run: Run, dataset: Dataset, given: PairSet, hinge: Hinge) -> Pair 
 def candidates(folder: str) -> views.Candidates:
     """Pairs of a run's training images that may be asked about; the sliders only put them in another order."""
     run = find_run(folder, runs_folder())
-    train = opened_split(run).train
+    train = load_split(run).train
     return views.candidates(run.embeddings("final"), train[:: -(-len(train) // MOST_LOOKED)])
 
 
@@ -182,29 +183,29 @@ def question(dataset: Dataset, given: PairSet, pair: Pair | None) -> None:
 
 def progress(run: Run, given: PairSet) -> None:
     """How many were given of each kind, and how many can train here."""
-    inside = given.within(opened_split(run).train)
+    inside = given.within(load_split(run).train)
     with st.container(horizontal=True):
         for name, count in (("Given as the same", int(given.same.sum())), ("As different", int((~given.same).sum())),
                             ("In this run's training half", len(inside))):
             st.metric(name, f"{count:,}", width="content")
 
 
-def lead_to_training(run: Run, given: PairSet) -> None:
+def link_to_training(run: Run, given: PairSet) -> None:
     """The way to train with what was given, on the same half by the same features."""
-    spec, inside = run.spec(), given.within(opened_split(run).train)
+    spec, inside = run.spec(), given.within(load_split(run).train)
     if not 0 < inside.same.sum() < len(inside):
         st.caption("Training with them needs at least one pair of each kind.")
         return
-    method = find_method(spec.method) if find_method(spec.method).supervision == "pairs" else NML
-    st.page_link("pages/train.py", label=f"Train {method.title} with these pairs", icon=":material/model_training:",
-                 query_params={"dataset": spec.dataset, "method": method.name, "pairs": "given",
+    method = find_method(spec.method) if find_method(spec.method).card.supervision == "pairs" else NML
+    st.page_link("pages/train.py", label=f"Train {method.card.title} with these pairs", icon=":material/model_training:",
+                 query_params={"dataset": spec.dataset, "method": method.card.name, "pairs": "given",
                                "backbone": spec.encoder.backbone, "split": spec.split})
 
 
-def lead_to_continuing(run: Run, dataset: Dataset, given: PairSet) -> None:
+def link_to_continuing(run: Run, dataset: Dataset, given: PairSet) -> None:
     """The button that trains this run on with what it has not learnt from yet, as a new run."""
-    further = run.further(given)
-    inside = further.within(opened_split(run).train)
+    further = run.unused_pairs(given)
+    inside = further.within(load_split(run).train)
     same = int(inside.same.sum())
     if not 0 < same < len(inside):
         st.caption("Continuing this run needs further pairs of each kind, of images of its training half, that it has "
@@ -231,9 +232,9 @@ def list_of_given(dataset: Dataset, given: PairSet) -> None:
         against = np.flatnonzero(views.against_classes(given.pairs, given.same, dataset.labels))
     counts = {"all": len(given), "classes": len(against), "others": len(crossed)}
     choices = [name for name in LISTS if name != "classes" or dataset.labels is not None]
-    shown = st.segmented_control("Show", choices, default=in_address("given", choices, "all"), required=True,
+    shown = st.segmented_control("Show", choices, default=choice_from_address("given", choices, "all"), required=True,
                                  key="giving-list", format_func=lambda one: f"{LISTS[one]}: {counts[one]:,}") or "all"
-    into_address("given", shown, "all")
+    write_address("given", shown, "all")
     if shown == "others":
         for place in crossed[:CHAINS].tolist():
             chain_of(dataset, given, place)
@@ -259,7 +260,7 @@ def again(dataset: Dataset, given: PairSet, places: Array, key: str) -> None:
     if not len(places):
         return
     pairs = given.pairs[places]
-    picked = gallery_of_pairs(dataset, pairs, given.same[places],
+    picked = pair_gallery(dataset, pairs, given.same[places],
                               [f"{first} and {second}" for first, second in pairs.tolist()], "Given pairs", key, 130,
                               height=260 if len(places) > 12 else None)
     if picked is not None:

@@ -8,9 +8,10 @@ import plotly.graph_objects as go
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.cached import dataset_of, opened_split, told
-from pages.parts.base.epochs import record_of
-from pages.parts.base.run_picker import into_address, number_in_address
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.epochs import load_record
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.slider import live_slider
 from pages.parts.kit.downloads import Download, share, table_file
@@ -31,24 +32,24 @@ KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersectio
 
 
 @st.fragment
-@told()
+@show_user_errors()
 def explore_prototypes(run_id: str) -> None:
     """All prototypes, the chosen one, and the kernel."""
     run = find_run(run_id, runs_folder())
-    record, dataset = record_of(run, run.kept_epoch(), Prototypes), dataset_of(run)
+    record, dataset = load_record(run, run.kept_epoch(), Prototypes), dataset_of(run)
     assert record is not None
     values = run.embeddings("final")
-    chosen = int(number_in_address("prototype", 1, 1, values.shape[1])) - 1
+    chosen = int(number_from_address("prototype", 1, 1, values.shape[1])) - 1
     st.markdown(f"Each of the **{values.shape[1]} dimensions** of the embedding is a learnt row l, and an image's "
                 "value in it is how much its features are like that row by the kernel.")
-    chosen_prototype(dataset, values, chosen)
+    pick_prototype(dataset, values, chosen)
     answers(run, dataset, record, values[:, chosen], chosen)
     response(run, record, chosen)
     share([Download(f"Every image's value for prototype {chosen + 1}", "prototype.csv", "text/csv", lambda: table_file(
         dataset, np.arange(len(dataset)), {"k": values[:, chosen]}))], "prototypes")
 
 
-def chosen_prototype(dataset: Dataset, values: Array, chosen: int) -> None:
+def pick_prototype(dataset: Dataset, values: Array, chosen: int) -> None:
     """All prototypes, each as the image that answers to it most; one that is picked is looked at."""
     first, owners = np.unique(np.argmax(values, axis=0), return_inverse=True)
     names = [", ".join(str(one + 1) for one in np.flatnonzero(owners == number)) for number in range(len(first))]
@@ -58,17 +59,17 @@ def chosen_prototype(dataset: Dataset, values: Array, chosen: int) -> None:
                      "Prototypes by the image that answers most", "prototypes-list", 72,
                      chosen=int(first[owners[chosen]]), height=240)
     if picked is not None:
-        into_address("prototype", str(int(np.flatnonzero(first[owners] == picked)[0]) + 1), "1")
+        write_address("prototype", str(int(np.flatnonzero(first[owners] == picked)[0]) + 1), "1")
         st.rerun(scope="fragment")
     st.session_state["prototypes-chosen"] = chosen
     st.selectbox("Looked at", range(values.shape[1]), key="prototypes-chosen", width=200,
                  format_func=lambda one: f"Prototype {one + 1}",
-                 on_change=lambda: into_address("prototype", str(st.session_state["prototypes-chosen"] + 1), "1"))
+                 on_change=lambda: write_address("prototype", str(st.session_state["prototypes-chosen"] + 1), "1"))
 
 
 def answers(run: Run, dataset: Dataset, record: Prototypes, values: Array, chosen: int) -> None:
     """One prototype: its picture where features are pixels, and who answers to it most in both halves."""
-    encoder, split = run.spec().encoder, opened_split(run)
+    encoder, split = run.spec().encoder, load_split(run)
     if encoder.backbone == "pixels":
         image = Image.fromarray(views.picture(record.rows[chosen], encoder.size, encoder.gray))
         picture(image.resize((PICTURE, PICTURE), Image.Resampling.NEAREST), PICTURE,
@@ -90,9 +91,9 @@ def response(run: Run, record: Prototypes, chosen: int) -> None:
     entries = width * record.rows[chosen]
     usual, high = round(float(entries.max()), 2), float(np.ceil(width * record.rows.max()))
     level = live_slider(f"l, the row's entry, in units of the mean feature 1/{width}", 0.0, high,
-                        number_in_address("level", usual, 0, high), 0.01, "prototypes-level",
+                        number_from_address("level", usual, 0, high), 0.01, "prototypes-level",
                         marks={usual: f"largest entry of prototype {chosen + 1}"})
-    into_address("level", f"{level:g}", f"{usual:g}")
+    write_address("level", f"{level:g}", f"{usual:g}")
     ticks = np.linspace(0, 2 * high, TICKS)
     found, line = views.response(method["kernel"], method["scale"], width, level, ticks)
     figure = go.Figure()

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.parts.base.run_picker import in_address, into_address
+from pages.parts.base.address import choice_from_address, write_address
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import MOST_PAIRS, GivenPairs, PairSet, parse_pairs
+from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs
 
 LABELS, GIVEN, FILE = "labels", "given", "file"
 WORDS = {LABELS: "from labels", GIVEN: "given in the app", FILE: "from a CSV file"}
@@ -16,22 +16,19 @@ WORDS = {LABELS: "from labels", GIVEN: "given in the app", FILE: "from a CSV fil
 
 @dataclass(frozen=True)
 class PairChoice:
-    """given: None where pairs are drawn from the labels, at most `most`."""
+    """given: None if pairs are drawn from the labels."""
 
-    most: int = MOST_PAIRS
     given: PairSet | None = None
 
 
-def chosen_pairs(dataset: Dataset) -> PairChoice | None:
+def pick_pairs(dataset: Dataset) -> PairChoice | None:
     """Where the pairs are from, kept in the address; None, with what to do, where there are none yet."""
     sources = list(WORDS) if dataset.labels is not None else [GIVEN, FILE]
-    source = st.segmented_control("Pairs", sources, default=in_address("pairs", sources, sources[0]), required=True,
+    source = st.segmented_control("Pairs", sources, default=choice_from_address("pairs", sources, sources[0]), required=True,
                                   key=f"pairs-source-{len(sources)}", format_func=WORDS.__getitem__) or sources[0]
-    into_address("pairs", source, sources[0])
+    write_address("pairs", source, sources[0])
     if source == LABELS:
-        most = st.number_input("Pairs drawn, at most", 2, MOST_PAIRS, MOST_PAIRS, 1000, width=240, key="pairs-most",
-                               help="Half of them the same, half different, of the training half.")
-        return PairChoice(int(most))
+        return PairChoice()
     found = _given(dataset) if source == GIVEN else _from_file(dataset)
     if found is None:
         return None
@@ -41,7 +38,7 @@ def chosen_pairs(dataset: Dataset) -> PairChoice | None:
 
 
 def _given(dataset: Dataset) -> PairSet | None:
-    found = GivenPairs(dataset).read()
+    found = PairLog(dataset).read()
     if not len(found):
         st.info("No pairs of these images were given yet. Open any finished run on the page Pairs and give some.",
                 icon=":material/lightbulb:")

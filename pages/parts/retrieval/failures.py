@@ -7,7 +7,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.run_picker import in_address, into_address, listed
+from pages.parts.base.address import choice_from_address, join_indices, write_address
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.figures import draw, table_behind
@@ -30,9 +30,9 @@ def failures(opened: Retrieval) -> int | None:
     atlases, history = _looked_through(opened)
     _numbers(atlases)
     which: Which = st.segmented_control(
-        "Queries that miss", list(MOMENTS), default=in_address("misses", MOMENTS, "final"), required=True,
+        "Queries that miss", list(MOMENTS), default=choice_from_address("misses", MOMENTS, "final"), required=True,
         format_func=MOMENTS.__getitem__, key="failures-which") or "final"
-    into_address("misses", which, "final")
+    write_address("misses", which, "final")
     atlas = atlases[which]
     if not atlas.pairs:
         st.success("Every test image's nearest other one is of its own class.", icon=":material/celebration:")
@@ -116,19 +116,19 @@ def _pair_box(names: tuple[str, ...], atlas: Atlas, pair: Pair) -> None:
 
 def _token(pair: Pair) -> str:
     """A pair as the address has it."""
-    return listed((pair.own, pair.other))
+    return join_indices((pair.own, pair.other))
 
 
 def _open(token: str) -> None:
     """Open a pair that was chosen outside the table, which is drawn anew with its row selected."""
-    into_address("pair", token)
+    write_address("pair", token)
     st.session_state["failures-turn"] += 1
 
 
 def _row_chosen(key: str, pairs: tuple[Pair, ...]) -> None:
     rows = st.session_state[key].selection.rows
     if rows:
-        into_address("pair", _token(pairs[rows[0]]))
+        write_address("pair", _token(pairs[rows[0]]))
 
 
 def _heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, opened: str) -> None:

@@ -14,12 +14,12 @@ from typing import Literal
 import streamlit as st
 from PIL import Image
 
-from pages.parts.base.cached import told
-from pages.parts.base.run_picker import into_address, listed, numbers_in_address
+from pages.parts.base.address import indices_from_address, join_indices, write_address
+from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.paste import pasted
 from pages.parts.kit.pictures import picture
 from udml_core.arrays import Array
-from udml_core.data.dataset import read_given_image
+from udml_core.data.dataset import read_user_image
 from udml_core.retrieval import Query, Retrieval, Which
 
 Side = Literal["add", "subtract"]
@@ -92,14 +92,14 @@ class Asked:
 def asked_now(opened: Retrieval) -> Asked:
     """The query in the address and in this session."""
     count = len(opened.dataset)
-    add, subtract = (numbers_in_address(side, count)[-MOST:] for side in SIGNS)
+    add, subtract = (indices_from_address(side, count)[-MOST:] for side in SIGNS)
     return Asked(tuple(add), tuple(one for one in subtract if one not in add), st.session_state.get("brought", ()))
 
 
 def ask(query: Asked) -> None:
     """Make this the query; it holds so many images at most, the newest."""
-    into_address("add", listed(query.add[-MOST:]))
-    into_address("subtract", listed(query.subtract[-MOST:]))
+    write_address("add", join_indices(query.add[-MOST:]))
+    write_address("subtract", join_indices(query.subtract[-MOST:]))
     st.session_state["brought"] = query.brought[-MOST:]
 
 
@@ -109,7 +109,7 @@ def look_at(index: int = -1, second: int = -1) -> None:
     st.session_state.pop(LOOKED_AT, None)
     for name, value in (("picked", index), ("second", second)):
         if value >= 0:
-            into_address(name, str(value))
+            write_address(name, str(value))
 
 
 def chosen_mode() -> Mode:
@@ -122,8 +122,8 @@ def brought_now(key: str, most: int, side: Side = "add") -> list[Brought]:
     """A box for images from outside, and those that were just brought; what is no image is said."""
     found = []
     for name, content in pasted(key, most):
-        with told():
-            image = read_given_image(io.BytesIO(content), name)
+        with show_user_errors():
+            image = read_user_image(io.BytesIO(content), name)
             image.thumbnail((1024, 1024))
             found.append(Brought(hashlib.sha1(content, usedforsecurity=False).hexdigest(), name, image, side))
     return found

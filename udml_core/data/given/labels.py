@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.log import append_to_journal, read_journal
+from udml_core.data.given.log import append_to_log, read_log
 from udml_core.errors import UserError
 
 KIND = "labels"
@@ -35,7 +35,7 @@ def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
     kept = spelled.get(cleaned.casefold(), cleaned)
     chosen = [dataset.names[index] for index in images]
     if chosen:
-        append_to_journal(dataset, KIND, {"images": chosen, "class": kept})
+        append_to_log(dataset, KIND, {"images": chosen, "class": kept})
     return kept
 
 
@@ -48,8 +48,8 @@ def undo(dataset: Dataset) -> list[int]:
     acts = _standing(dataset)
     if not acts:
         return []
-    append_to_journal(dataset, KIND, {"undo": True})
-    return list(by_position(dataset, dict.fromkeys(acts[-1]["images"], "")))
+    append_to_log(dataset, KIND, {"undo": True})
+    return list(labels_by_index(dataset, dict.fromkeys(acts[-1]["images"], "")))
 
 
 def given(dataset: Dataset) -> dict[str, str]:
@@ -64,7 +64,7 @@ def classes(dataset: Dataset) -> tuple[str, ...]:
     return tuple(dict.fromkeys(act["class"] for act in _acts(dataset) if "undo" not in act))
 
 
-def by_position(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
+def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
     """Labels by image position, of those images that the data set has."""
     place = {name: index for index, name in enumerate(dataset.names)}
     return {place[image]: label for image, label in labels.items() if image in place}
@@ -83,7 +83,7 @@ def _standing(dataset: Dataset) -> list[dict[str, Any]]:
 
 def _acts(dataset: Dataset) -> list[dict[str, Any]]:
     """All that was done, in order."""
-    return [row for row in read_journal(dataset, KIND) if _gives(row) or row.get("undo") is True]
+    return [row for row in read_log(dataset, KIND) if _gives(row) or row.get("undo") is True]
 
 
 def _gives(row: Mapping[str, Any]) -> bool:

@@ -24,7 +24,7 @@ from udml_core.files import replace_text
 from udml_core.paths import given_folder
 
 
-def journal_path(dataset: Dataset, kind: str) -> Path:
+def log_path_of(dataset: Dataset, kind: str) -> Path:
     """Where the lines of a kind are kept."""
     images = dataset.images
     known = f"folder {images.root}" if isinstance(images, FileImages) else dataset.fingerprint
@@ -60,10 +60,10 @@ def _take_along(former: Path, path: Path) -> None:
                 aside.replace(path)
 
 
-def read_journal(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
+def read_log(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
     """Every line that is an object, in order; one that was cut short is passed over."""
     try:
-        lines = journal_path(dataset, kind).read_bytes().splitlines()
+        lines = log_path_of(dataset, kind).read_bytes().splitlines()
     except OSError:
         return []
     rows = []
@@ -73,13 +73,13 @@ def read_journal(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)]
 
 
-def append_to_journal(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:
+def append_to_log(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:
     """Add one line in one write; two windows that write at once wait for each other.
 
     Raises:
         UserError: the file cannot be written.
     """
-    path = journal_path(dataset, kind)
+    path = log_path_of(dataset, kind)
     line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,7 @@ import numpy as np
 
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.log import append_to_journal, read_journal
+from udml_core.data.given.log import append_to_log, read_log
 from udml_core.errors import UserError
 
 MOST_PAIRS = 500_000
@@ -67,7 +67,7 @@ class PairSet:
 
 
 @dataclass(frozen=True)
-class GivenPairs:
+class PairLog:
     """What a person said about pairs of a data set's images."""
 
     dataset: Dataset
@@ -82,7 +82,7 @@ class GivenPairs:
         if first == second or not (0 <= first < count and 0 <= second < count):
             raise UserError(f"A pair is two different images, numbered 0 to {count - 1}; got {first} and {second}.")
         names = self.dataset.names
-        append_to_journal(self.dataset, KIND, {"first": names[first], "second": names[second], "same": same,
+        append_to_log(self.dataset, KIND, {"first": names[first], "second": names[second], "same": same,
                                                "time": time.time()})
 
     def undo(self) -> tuple[int, int, bool] | None:
@@ -90,7 +90,7 @@ class GivenPairs:
         standing = self._standing()
         if not standing:
             return None
-        append_to_journal(self.dataset, KIND, {"undo": True, "time": time.time()})
+        append_to_log(self.dataset, KIND, {"undo": True, "time": time.time()})
         return standing[-1] if GONE not in standing[-1] else None
 
     def read(self) -> PairSet:
@@ -102,7 +102,7 @@ class GivenPairs:
     def _standing(self) -> list[tuple[int, int, bool]]:
         found: list[tuple[int, int, bool]] = []
         place = {name: index for index, name in enumerate(self.dataset.names)}
-        for row in read_journal(self.dataset, KIND):
+        for row in read_log(self.dataset, KIND):
             if row.get("undo") is True:
                 del found[-1:]
                 continue

@@ -8,17 +8,19 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.backbones import EncoderSpec
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State
-from udml_core.methods.shared.projection import check_encoder
+from udml_core.methods.base import Epoch, Method, Setting, State
+from udml_core.methods.shared.projection import check_batch_norm, check_trainable
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates
 from udml_core.sampling import generator
 
@@ -28,8 +30,6 @@ PAPER = "U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Lear
 class FewLabels(Method):
     """A metric on the features and, by SGD, the encoder below it, from few labels."""
 
-    paper: ClassVar[str] = PAPER
-    supervision: ClassVar[Supervision] = "few"
 
     trains: Literal["head", "encoder"] = "head"
     """Only the metric on frozen features, or the encoder with it."""
@@ -52,6 +52,11 @@ class FewLabels(Method):
     batch_norm: Literal["frozen", "batch"] = "frozen"
     """Whether batch normalization keeps its statistics or follows the batches; from scratch it must follow."""
 
+    def check_encoder(self, encoder: EncoderSpec) -> None:
+        if self.trains_encoder:
+            check_trainable(encoder)
+        check_batch_norm(self, self.batch_norm, encoder)
+
     @property
     def trains_encoder(self) -> bool:
         return self.trains == "encoder"
@@ -60,7 +65,8 @@ class FewLabels(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]: ...
 
     def _network(self, data: TrainingData, setting: Setting, start: State | None) -> EncoderInTraining:
-        check_encoder(self.trains_encoder, setting.encoder.spec)
+        if self.trains_encoder:
+            check_trainable(setting.encoder.spec)
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
         return EncoderInTraining(data, setting, rates if self.trains_encoder else None, self.batch_norm == "batch",
                                  start)

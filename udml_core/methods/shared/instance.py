@@ -11,11 +11,13 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from udml_core.backbones import EncoderSpec
 from udml_core.data.augmentation import COLORS, CROPS, Augmentation
-from udml_core.data.training import Supervision, TrainingData
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.explanations import Explanation
-from udml_core.methods.base import Epoch, Method, Setting, Shown, State, mean_curves
+from udml_core.methods.base import Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import AnyHead, Embedder
 from udml_core.methods.shared.distributed import (
     agree,
@@ -29,7 +31,13 @@ from udml_core.methods.shared.distributed import (
     replicated,
     without_averaging,
 )
-from udml_core.methods.shared.projection import Beginning, check_projection, first_network
+from udml_core.methods.shared.projection import (
+    Beginning,
+    check_batch_norm,
+    check_projection,
+    check_trainable,
+    first_network,
+)
 from udml_core.methods.shared.training import (
     Network,
     follow_batches,
@@ -84,7 +92,6 @@ class InstanceMethod(Method, ABC):
     linear head as in every other method.
     """
 
-    supervision: ClassVar[Supervision] = "none"
     views: ClassVar[int] = 2
     """Of each image, in a batch."""
 
@@ -129,6 +136,11 @@ class InstanceMethod(Method, ABC):
     batch_norm: Literal["frozen", "batch"] = "frozen"
     """Whether batch normalization keeps its pretrained statistics or follows the batches; from scratch it must
     follow."""
+
+    def check_encoder(self, encoder: EncoderSpec) -> None:
+        if self.trains_encoder:
+            check_trainable(encoder)
+        check_batch_norm(self, self.batch_norm, encoder)
 
     @property
     def trains_encoder(self) -> bool:

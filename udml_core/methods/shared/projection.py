@@ -6,7 +6,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec
+from udml_core.backbones import EncoderSpec, needs_batches
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.geometry import Grassmann
@@ -38,12 +38,27 @@ def first_projection(rows: Tensor, dimension: int, beginning: Beginning, seed: i
     return Grassmann(rows.shape[1], dimension).random(seed)[0]
 
 
-def check_encoder(trains: bool, encoder: EncoderSpec) -> None:
-    """Raises:
-    UserError: the encoder is to train and has nothing to train."""
-    if trains and not encoder.trainable:
+def check_trainable(encoder: EncoderSpec) -> None:
+    """Reject a backbone without parameters.
+
+    Raises:
+        UserError: The encoder has nothing to train.
+    """
+    if not encoder.trainable:
         raise UserError(f"The backbone '{encoder.backbone}' has nothing to train. Set the field "
                         "'trains' to 'head', or choose another backbone.")
+
+
+def check_batch_norm(method: Method, batch_norm: Literal["frozen", "batch"], encoder: EncoderSpec) -> None:
+    """Reject frozen batch-normalization statistics that were never learned.
+
+    Raises:
+        UserError: The encoder trains from scratch with frozen statistics.
+    """
+    if method.trains_encoder and batch_norm == "frozen" and needs_batches(encoder):
+        raise UserError(f"{type(method).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
+                        "scratch and has no learned statistics to keep, got 'frozen'. Set the field 'batch_norm' to "
+                        "'batch'.")
 
 
 def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
@@ -55,6 +70,7 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     """
     rows = unit(data.features)
     method.check(*rows.shape)
-    check_encoder(method.trains_encoder, setting.encoder.spec)
+    if method.trains_encoder:
+        check_trainable(setting.encoder.spec)
     weight = first_projection(rows, dimension, beginning, setting.seed)
     return Network(weight, setting.encoder if method.trains_encoder else None).to(setting.device).eval()

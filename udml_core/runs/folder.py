@@ -1,148 +1,43 @@
-"""A run is a folder. The only file that knows the names of a run's own files."""
+"""A run is a folder. Only this module knows the names of the files in it."""
 
 from __future__ import annotations
 
 import json
-import math
 import os
-import platform
-import re
 import secrets
 import shutil
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
-from importlib.metadata import PackageNotFoundError, version
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 import safetensors
-from pydantic import BaseModel, ConfigDict, Field
 from safetensors.torch import save
 from torch import Tensor
 
 from udml_core.arrays import Array
-from udml_core.backbones import EncoderSpec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.given.pairs import MOST_PAIRS, PairSet
-from udml_core.data.label_budget import LabelSource, default_per_class, drawn_labels, given_labels
-from udml_core.data.splits import Select, SplitName, fixed_sample, make_split
+from udml_core.data.given.pairs import PairSet
+from udml_core.data.splits import fixed_sample, make_split
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
-from udml_core.files import read_array, read_arrays, replace_array, replace_arrays, replace_bytes, replace_text
-from udml_core.methods import Embedder, Method, find_method, is_normalized
-from udml_core.paths import existing_path
+from udml_core.files import (
+    jsonable,
+    read_array,
+    read_arrays,
+    replace_array,
+    replace_arrays,
+    replace_bytes,
+    replace_text,
+)
+from udml_core.methods import Embedder, find_method, is_normalized
+from udml_core.runs.selection import best_epoch
+from udml_core.runs.spec import Spec
 from udml_core.tasks import Status, Task
-
-PairSource = Literal["labels", "given"]
-TRAINED_RANK = "training effective rank"
-RANKS_KEPT = (1 / 2, 5 / 4)
-"""Between which shares of the effective rank at the start an embedding has not collapsed."""
-PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
-
-
-class Spec(BaseModel):
-    """What a run is asked to do; with the same versions it gives the same result on a CPU.
-
-    labels, labels_per_class, given_labels: what a method that learns from few labels is told. Given labels, image name
-    to class, are kept here as they were at the start, so that a resumed run sees the same.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    dataset: str
-    dataset_title: str
-    fingerprint: str
-    method: str
-    fields: dict[str, Any]
-    encoder: EncoderSpec
-    split: SplitName
-    seed: int
-    device: str
-    select: Select = "last"
-    labels: LabelSource = "drawn"
-    labels_per_class: int | None = None
-    given_labels: dict[str, str] = Field(default_factory=dict)
-    pairs: PairSource = "labels"
-    """Where a method that learns from pairs has them from; given ones lie in the run's folder."""
-    most_pairs: int = MOST_PAIRS
-    """How many pairs are drawn from labels, at most."""
-    starts_from: str | None = None
-    """The id of the finished run that this one goes on from with further pairs; its kept state lies in the folder."""
-    created: float = Field(default_factory=time.time)
-    versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
-
-    def build_method(self) -> Method:
-        """The method with its hyper-parameters."""
-        return find_method(self.method).make(self.fields)
-
-    @property
-    def holds_out(self) -> Select:
-        """How images of the training half are held out for choosing an epoch: none where labels were given, as those
-        choose it themselves."""
-        return self.select if self.labels == "drawn" else "last"
-
-    def few_labels(self, dataset: Dataset, train: Array) -> Array | None:
-        """The labels that the method is told, (n,) int64, −1 elsewhere; None where it learns from all or none."""
-        if find_method(self.method).supervision != "few":
-            return None
-        if self.labels == "given":
-            return given_labels(dataset, train, self.given_labels)
-        return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
-
-
-def best_epoch(rows: Iterable[Mapping[str, Any]], rank_tells: bool = True) -> int | None:
-    """The epoch that selection keeps, by an epoch's row of curves each; None where no row tells.
-
-    The first of the highest MAP@R of the held-out images. Where labels were given, the last of the highest recall@1
-    among these, of the epochs before the collapse; the first epoch where that is none. A few labels that the method
-    was told are found again long after the neighborhoods around them dissolved, hence the second condition.
-
-    Args:
-        rank_tells: whether there is such a condition; see `Method`.
-    """
-    by_epoch = {int(row["epoch"]): row for row in rows}
-    trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
-    held_out = {epoch: row["validation map@r"] for epoch, row in trained.items() if "validation map@r" in row}
-    if held_out:
-        return max(held_out, key=lambda epoch: (held_out[epoch], -epoch))
-    given = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row}
-    if not given:
-        return None
-    end = first_collapsed(by_epoch) if rank_tells else max(given) + 1
-    sound = [epoch for epoch in given if epoch < end]
-    return max(sound, key=lambda epoch: (given[epoch], epoch)) if sound else min(given)
-
-
-def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
-    """The first epoch whose effective rank left `RANKS_KEPT` of the start's; the one after the last where none did.
-
-    Of the training images, as choosing an epoch never looks at the test half; older runs kept the rank of that only.
-    Either end counts: a metric that is free can win its loss on few directions, and then the rank falls; with SSDML's
-    orthonormal one everything flees from everything, and it *rises*: see the table there, where recall is fine up to
-    1.2 times the start's and ruined from 1.3 times on. That a later epoch's rank comes back tells nothing.
-    """
-    name = TRAINED_RANK if TRAINED_RANK in by_epoch[0] else "effective rank"
-    low, high = (share * by_epoch[0][name] for share in RANKS_KEPT)
-    return min((epoch for epoch, row in by_epoch.items() if not low <= row[name] <= high), default=max(by_epoch) + 1)
-
-
-def installed_versions() -> dict[str, str]:
-    """Python's and the numerical packages' versions."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
-
-
-def runs_folder() -> Path:
-    """UDML_RUNS, or `runs` in the current folder."""
-    return Path(os.environ.get("UDML_RUNS") or "runs").resolve()
 
 
 @dataclass(frozen=True)
@@ -154,9 +49,10 @@ class Run(Task):
         UserError: the file is missing or broken."""
         path = self.folder / "spec.json"
         try:
-            return Spec.model_validate_json(path.read_text(encoding="utf-8"))
+            state = path.stat()
+            return _read_spec(path, state.st_mtime_ns, state.st_size)
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} must describe a run and could not be read: {error}") from error
+            raise UserError(f"{path} must describe a run, but could not be read: {error}") from error
 
     def dataset(self, report: Report = lambda _share, _what: None) -> Dataset:
         """The data set that the run began with.
@@ -184,14 +80,14 @@ class Run(Task):
         stored = read_arrays(self.folder / "pairs.npz")
         return PairSet(stored["pairs"], stored["same"])
 
-    def further(self, pairs: PairSet) -> PairSet:
+    def unused_pairs(self, pairs: PairSet) -> PairSet:
         """Those that were given neither to this run nor to those that it goes on from, as far as these are still there.
         """
         spec = self.spec()
         if spec.pairs == "given":
             pairs = pairs.without(self.pairs())
         earlier = Run(self.folder.parent / (spec.starts_from or ""))
-        return earlier.further(pairs) if spec.starts_from and earlier.is_there() else pairs
+        return earlier.unused_pairs(pairs) if spec.starts_from and earlier.has_spec() else pairs
 
     # Curves and epochs
 
@@ -244,8 +140,8 @@ class Run(Task):
     def kept_epoch(self) -> int:
         """The epoch whose embedder is the final one: the last, or the one that was selected."""
         spec = self.spec()
-        tells = find_method(spec.method).rank_tells
-        best = best_epoch(self.metrics()[0], tells) if spec.select == "validation" else None
+        shows_collapse = find_method(spec.method).rank_shows_collapse
+        best = best_epoch(self.metrics()[0], shows_collapse) if spec.select == "validation" else None
         return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:
@@ -419,7 +315,7 @@ class Run(Task):
         return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
-def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
+def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
     """Make a run's folder, whole or not at all; with the kept state of the run in `root` that it starts from, if any.
 
     Args:
@@ -446,6 +342,12 @@ def create(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
     return Run(final)
 
 
+@lru_cache(maxsize=1024)
+def _read_spec(path: Path, _modified: int, _size: int) -> Spec:
+    """Parse a spec once; a list of many runs and every step of a slider ask for it again."""
+    return Spec.model_validate_json(path.read_text(encoding="utf-8"))
+
+
 def _state_in(folder: Path) -> dict[str, Tensor] | None:
     """A checkpoint's state; None where it is missing or broken."""
     try:
@@ -455,49 +357,3 @@ def _state_in(folder: Path) -> dict[str, Tensor] | None:
         return None
 
 
-def list_runs(root: Path) -> list[Run]:
-    """All runs, newest first; a folder whose spec cannot be read is left out, so that it spoils no other's list."""
-    if not root.is_dir():
-        return []
-    return [Run(path) for path in sorted(root.iterdir(), reverse=True)
-            if not path.name.startswith(".") and _has_spec(Run(path))]
-
-
-def _has_spec(run: Run) -> bool:
-    try:
-        run.spec()
-        return True
-    except UserError:
-        return False
-
-
-def find_run(text: str, root: Path) -> Run:
-    """A run by its id, the start of one, or its folder.
-
-    Raises:
-        UserError: no run, or more than one.
-    """
-    if re.fullmatch(r"[\w-]+", text):
-        matches = [run for run in list_runs(root) if run.id.startswith(text)]
-        exact = [run for run in matches if run.id == text]
-        if exact or len(matches) == 1:
-            return (exact or matches)[0]
-        if matches:
-            raise UserError(f"'{text}' starts {len(matches)} runs: {', '.join(run.id for run in matches[:4])}, … "
-                            "Give more of the id.")
-    path = existing_path(text)
-    if path is not None and (path / "spec.json").exists():
-        return Run(path.resolve())
-    raise UserError(f"There is no run '{text}' in {root}, and it is no folder of a run. "
-                    "`python -m udml_core runs` lists them.")
-
-
-def jsonable(value: Any) -> Any:
-    """Numbers that JSON lacks become null, NumPy's scalars become Python's."""
-    if isinstance(value, Mapping):
-        return {str(key): jsonable(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [jsonable(one) for one in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,47 @@
+"""The page's state in the address, so that a link or a reload shows the same."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TypeVar
+
+import streamlit as st
+
+LONGEST_NUMBER = 10
+Choice = TypeVar("Choice", bound=str)
+
+
+def choice_from_address(parameter: str, choices: Iterable[Choice], default: Choice) -> Choice:
+    """Return the choice that the address names, or the default."""
+    wanted = st.query_params.get(parameter)
+    return next((choice for choice in choices if choice == wanted), default)
+
+
+def number_from_address(parameter: str, default: float, low: float = -math.inf, high: float = math.inf) -> float:
+    """Return the number in the address, or the default if it is missing, not a number or out of range."""
+    try:
+        value = float(st.query_params.get(parameter, default))
+    except ValueError:
+        return default
+    return value if math.isfinite(value) and low <= value <= high else default
+
+
+def indices_from_address(parameter: str, count: int) -> list[int]:
+    """Return the indices below `count` that the address lists, such as 3.17.44; everything else is ignored."""
+    parts = st.query_params.get(parameter, "").split(".")
+    numbers = (int(part) for part in parts if part.isdecimal() and len(part) < LONGEST_NUMBER)
+    return list(dict.fromkeys(number for number in numbers if number < count))
+
+
+def join_indices(indices: Iterable[int]) -> str:
+    """Write indices as `indices_from_address` reads them."""
+    return ".".join(map(str, indices))
+
+
+def write_address(parameter: str, value: str, default: str = "") -> None:
+    """Keep a value in the address; a default is left out, which keeps links short."""
+    if value == default:
+        st.query_params.pop(parameter, None)
+    elif st.query_params.get(parameter) != value:
+        st.query_params[parameter] = value

@@ -1,0 +1,36 @@
+"""Live sliders generated from declared fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.components.slider import live_slider
+from udml_core.declaration import Described
+
+
+def field_slider(field: Described, key: str, default: float | None = None, note: str = "", play: bool = False,
+                 marks: Mapping[float, str] | None = None, parameter: str = "") -> float:
+    """Show a live slider with the field's range, step, symbol, unit and scale; the address holds its value.
+
+    Args:
+        field: The field.
+        key: The widget's key.
+        default: The value at first, such as a run's; the field's default if None.
+        note: Words after the label that say what the value does.
+        play: Whether to offer a button that steps through the values.
+        marks: Words below the track, by value.
+        parameter: Name in the address; the field's name if empty.
+
+    Returns:
+        The value.
+    """
+    low, high, step = field.slider
+    start = float(field.default if default is None else default)
+    low, high = min(low, start), max(high, start)
+    parameter = parameter or field.name
+    label = f"{field.label}: {note}" if note else field.label
+    value = live_slider(label, low, high, number_from_address(parameter, start, low, high), step, key,
+                        unit=field.shown.unit, play=play, marks=marks, logarithmic=field.shown.logarithmic)
+    write_address(parameter, f"{value:g}", f"{start:g}")
+    return value

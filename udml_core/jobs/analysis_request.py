@@ -1,0 +1,70 @@
+"""Request analyses of finished runs."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from collections.abc import Mapping, Sequence
+
+from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.data.dataset import read_user_image
+from udml_core.errors import UserError
+from udml_core.jobs import launch
+from udml_core.runs import Run
+from udml_core.tasks import ADVICE, LIVE_STATES
+
+MOST_PLACED = 200
+
+
+def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None) -> Analysis:
+    """Return the requested analysis, and start it unless it is finished or in progress.
+
+    Args:
+        run: A finished run.
+        spec: The request.
+        images: PNG files to place on a map, by name; see `place_images`.
+
+    Raises:
+        UserError: The run or the map that the analysis starts from is not finished.
+    """
+    status = run.status()
+    if status.state != "done":
+        raise UserError(f"Only finished runs can be analysed, and {run.id} is {status.state}. {ADVICE[status.state]}")
+    if spec.source and not find_analysis(run, spec.source).is_done():
+        raise UserError(f"The analysis needs the map {spec.source}, which is "
+                        f"{find_analysis(run, spec.source).status().state}.")
+    analysis = analysis_at(run, spec)
+    if not analysis.folder.exists():
+        launch.launch(create_analysis(run, spec, images))
+    elif not analysis.is_done() and analysis.status().state not in LIVE_STATES:
+        launch.start_again(analysis)
+    return analysis
+
+
+def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tuple[str, bytes]]) -> Analysis:
+    """Place a user's images on one frame of a finished map, in the background.
+
+    Args:
+        run: A finished run.
+        projection: The map.
+        frame: One of its frames.
+        files: Names, and contents in any supported image format.
+
+    Raises:
+        UserError: A file is not an image, the number of files is not allowed, or the map has no such frame.
+    """
+    if not 1 <= len(files) <= MOST_PLACED:
+        raise UserError(f"Place between 1 and {MOST_PLACED} images at a time, got {len(files)}.")
+    if frame not in projection.spec().frames:
+        raise UserError(f"The map {projection.id} has the frames {', '.join(projection.spec().frames)}, got '{frame}'.")
+    images = {f"{number:04d}.png": _as_png(name, content) for number, (name, content) in enumerate(files)}
+    digest = hashlib.sha256(b"".join(hashlib.sha256(content).digest() for _, content in files)).hexdigest()
+    spec = AnalysisSpec(kind="placed", source=projection.id, frame=frame, names=tuple(name for name, _ in files),
+                        content=digest)
+    return analyse(run, spec, images)
+
+
+def _as_png(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    read_user_image(io.BytesIO(content), name).save(buffer, "PNG")
+    return buffer.getvalue()

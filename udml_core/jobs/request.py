@@ -1,0 +1,148 @@
+"""Turn a run request into a spec, with everything checked that can be checked before training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from udml_core.backbones import check_backbone, choose_spec, feature_width
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import given
+from udml_core.data.given.pairs import PairSet
+from udml_core.data.label_budget import check_labels, default_per_class, default_select
+from udml_core.data.splits import VALIDATION_SHARE, Split, default_split, make_split
+from udml_core.errors import UserError
+from udml_core.jobs.queue import resolve_device
+from udml_core.methods import Method, find_method
+from udml_core.runs import Run, RunRequest, Spec
+from udml_core.tasks import ADVICE
+
+
+def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) -> Spec:
+    """Resolve and check a request.
+
+    Args:
+        request: The options.
+        dataset: The data set that `request.dataset` names.
+        pairs: Pairs to learn from in place of pairs drawn from labels; hand them to `submit` as well.
+
+    Raises:
+        UserError: An option does not fit; the message names it.
+    """
+    method = find_method(request.method).make(request.fields)
+    check_backbone(request.backbone)
+    split = request.split or default_split(dataset)
+    select = request.select or default_select(request.labels)
+    halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed)
+    if len(halves.train) < 2 or len(halves.test) < 2:
+        raise UserError(f"The split '{split}' needs at least 2 images in each half, got {len(halves.train)} in the "
+                        f"training half and {len(halves.test)} in the test half. Add images or use the split 'all'.")
+    if select == "validation" and request.labels == "drawn":
+        _check_validation(dataset, halves)
+    _check_supervision(method, dataset, halves, pairs)
+    encoder = choose_spec(request.backbone, dataset.native_size, dataset.gray, request.pooling, request.size,
+                          request.seed)
+    method.check(len(halves.train), feature_width(encoder))
+    method.check_encoder(encoder)
+    few = method.card.supervision == "few"
+    if not few and (request.labels != "drawn" or request.labels_per_class is not None):
+        raise UserError("Only methods that learn from few labels take 'labels' and 'labels_per_class', and "
+                        f"{method.card.name} is none of them. Remove these options, or choose another method.")
+    per_class = _labels_per_class(request, dataset, halves) if few else None
+    spec = Spec.model_validate(request.model_dump() | {
+        "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
+        "fields": method.model_dump(), "encoder": encoder, "size": encoder.size, "split": split, "select": select,
+        "device": resolve_device(request.device), "labels_per_class": per_class,
+        "given_labels": given(dataset) if request.labels == "given" else {},
+        "pairs": "labels" if pairs is None else "given"})
+    if few:
+        labels = spec.few_labels(dataset, halves.train)
+        assert labels is not None
+        check_labels(labels)
+    return spec
+
+
+def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mapping[str, Any], device: str = "auto"
+                      ) -> Spec:
+    """Plan a new run that starts from a finished run's kept state and learns from further pairs only.
+
+    This is the online use of NML's paper. Data set, features, split, seed and method are the finished run's, which
+    does not change.
+
+    Args:
+        run: The finished run.
+        dataset: Its data set.
+        pairs: The further pairs; hand them to `submit` as well, with the finished run's folder of runs.
+        fields: Hyper-parameters to change, of those that do not shape the model; `epochs` counts the new run's own
+            epochs and is 1 by default.
+        device: Device of the computation.
+
+    Raises:
+        UserError: The run cannot be continued, or a value does not fit.
+    """
+    spec, state = run.spec(), run.status().state
+    before = spec.build_method()
+    if not before.continues_with_pairs:
+        raise UserError(f"Only methods that learn from pairs continue with further pairs, and {run.id} is "
+                        f"{before.card.title}. Choose a run of NML, ML or KML.")
+    if state != "done":
+        raise UserError(f"Only a finished run can be continued, and {run.id} is {state}. {ADVICE[state]}")
+    run.kept_checkpoint()
+    changed = spec.fields | {"epochs": 1} | dict(fields)
+    method = find_method(spec.method).make(changed)
+    for name, value in method:
+        if name not in method.fields_when_continued and value != getattr(before, name):
+            raise UserError(f"A continued run keeps '{name}' at {getattr(before, name)}, got {value}. Remove it, or "
+                            f"start a new run; a continued run can change {', '.join(method.fields_when_continued)}.")
+    run.check_dataset(dataset)
+    train = make_split(dataset, spec.split, spec.holds_out, spec.seed).train
+    pairs.within(train).check()
+    method.check(len(train), feature_width(spec.encoder))
+    return Spec.model_validate(spec.model_dump(exclude={"created", "version", "versions"}) | {
+        "version": Spec.model_fields["version"].get_default(), "fields": method.model_dump(),
+        "device": resolve_device(device), "pairs": "given", "starts_from": run.id})
+
+
+def _labels_per_class(request: RunRequest, dataset: Dataset, halves: Split) -> int | None:
+    """Return the number of labels drawn from each class; None if labels were assigned by a user."""
+    count = request.labels_per_class
+    if request.labels == "given":
+        if count is not None:
+            raise UserError(f"All assigned labels are used, so labels_per_class={count} does not apply. Remove it, or "
+                            "use labels 'drawn'.")
+        return None
+    if count is None or dataset.labels is None:
+        return default_per_class(dataset, halves.train)
+    largest = int(np.bincount(dataset.labels[halves.train]).max())
+    if count > largest:
+        raise UserError(f"labels_per_class must be between 1 and {largest:,}, the size of the largest class of the "
+                        f"training half, got {count:,}.")
+    return count
+
+
+def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: PairSet | None) -> None:
+    """Check that the data set has the labels or pairs that the method learns from."""
+    card = method.card
+    if card.supervision == "pairs" and pairs is not None:
+        pairs.within(halves.train).check()
+        return
+    if pairs is not None:
+        raise UserError(f"{card.title} does not learn from pairs, but pairs were given. Remove them, or choose NML.")
+    if card.supervision in ("all", "pairs") and dataset.labels is None:
+        other = " or give pairs of images," if card.supervision == "pairs" else ""
+        raise UserError(f"{card.title} learns from class labels, and {dataset.title} has none. Sort the images into "
+                        f"one subfolder for each class,{other} or choose another method.")
+
+
+def _check_validation(dataset: Dataset, halves: Split) -> None:
+    """Check that some class has two held-out images, without which MAP@R is undefined for every epoch."""
+    if dataset.labels is None:
+        raise UserError("Selecting the epoch by validation needs class labels, and this data set has none. "
+                        "Use select 'last'.")
+    if np.bincount(dataset.labels[halves.validation]).max(initial=0) < 2:
+        half = np.concatenate([halves.train, halves.validation])
+        raise UserError(f"Selecting the epoch by validation holds out {VALIDATION_SHARE:.0%} of each class and needs "
+                        f"two held-out images of one class; the largest class of the training half has "
+                        f"{np.bincount(dataset.labels[half]).max()} images. Use select 'last', or add images.")

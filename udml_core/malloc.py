@@ -1,0 +1,32 @@
+"""Keep freed memory in the process (glibc only).
+
+By default glibc returns every large block to the kernel when it is freed. Each convolution then maps its buffers anew,
+and the page faults cost as much as the arithmetic. Higher thresholds keep the blocks for the next layer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+THRESHOLD = 1 << 30
+"""Bytes: blocks below stay on the heap, and this much free memory stays at its end."""
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
+VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(THRESHOLD), "MALLOC_TRIM_THRESHOLD_": str(THRESHOLD)}
+
+
+def keep_freed_memory() -> bool:
+    """Raise glibc's thresholds in this process; return whether it is a glibc process."""
+    if not sys.platform.startswith("linux"):
+        return False
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return False
+    return bool(mallopt(M_MMAP_THRESHOLD, THRESHOLD)) and bool(mallopt(M_TRIM_THRESHOLD, THRESHOLD))
+
+
+def worker_environment() -> dict[str, str]:
+    """Return the environment of a worker process, in which glibc starts with raised thresholds."""
+    return VARIABLES | os.environ
