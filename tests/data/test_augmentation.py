@@ -22,14 +22,14 @@ from udml_core.data import features as features_module
 from udml_core.data.augmentation import (
     ASPECT,
     COLORS,
-    PLACE_DRAWS,
+    CROP_DRAWS,
     TRIES,
     Augmentation,
     Jitter,
-    brighter,
-    contrasted,
-    hue_shifted,
-    saturated,
+    change_brightness,
+    change_contrast,
+    shift_hue,
+    change_saturation,
 )
 from udml_core.data.features import embed_pixels, features_of, pixels_of, views_of
 from udml_core.data.splits import make_split
@@ -133,7 +133,7 @@ def as_pillow(image: Tensor) -> Image.Image:
 
 
 @pytest.mark.parametrize(("change", "by_pillow"), [
-    (brighter, ImageEnhance.Brightness), (contrasted, ImageEnhance.Contrast), (saturated, ImageEnhance.Color)])
+    (change_brightness, ImageEnhance.Brightness), (change_contrast, ImageEnhance.Contrast), (change_saturation, ImageEnhance.Color)])
 @pytest.mark.parametrize("factor", [0.0, 0.6, 1.0, 1.4])
 def test_brightness_contrast_and_saturation_are_pillows(change: Any, by_pillow: Any, factor: float) -> None:
     images = photographs()
@@ -148,7 +148,7 @@ def test_the_hue_moves_as_colorsys_says_and_gray_has_none(shift: float) -> None:
     images = photographs(2, 8)
     images[0, :, 0, 0] = torch.tensor([70.0, 70.0, 70.0])
     images[0, :, 0, 1] = torch.tensor([255.0, 0.0, 0.0])
-    ours = hue_shifted(images, torch.full((2, 1, 1, 1), shift))
+    ours = shift_hue(images, torch.full((2, 1, 1, 1), shift))
     for found, image in zip(ours.permute(0, 2, 3, 1).reshape(-1, 3), images.permute(0, 2, 3, 1).reshape(-1, 3),
                             strict=True):
         hue, saturation, value = colorsys.rgb_to_hsv(*(image / 255).tolist())
@@ -187,5 +187,5 @@ def test_parts_of_a_batch_with_their_part_of_the_draws_give_the_whole_batchs_vie
 
 def test_without_colors_the_draws_are_those_of_crops_alone() -> None:
     random = torch.Generator().manual_seed(4)
-    expected = torch.rand(7, PLACE_DRAWS, generator=torch.Generator().manual_seed(4))
+    expected = torch.rand(7, CROP_DRAWS, generator=torch.Generator().manual_seed(4))
     assert torch.equal(Augmentation().draw(7, random), expected)
