@@ -32,9 +32,9 @@ class Split:
     """
 
     name: SplitName
-    train: Integers
-    test: Integers
-    validation: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    train: Array
+    test: Array
+    validation: Array = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 def default_split(dataset: Dataset) -> SplitName:
