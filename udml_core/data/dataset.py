@@ -15,7 +15,7 @@ from udml_core.arrays import Array, Booleans, Integers
 from udml_core.errors import UserError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-"""Formats that are read, independent of the file extension. Pillow knows more, but runs PostScript in a program."""
+"""Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
 ORIENTATION = 0x0112
 TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
@@ -188,13 +188,13 @@ class Dataset:
         return np.bincount(self.labels, minlength=len(self.class_names)) if self.labels is not None else np.zeros(0)
 
     def members(self, label: int | None) -> Integers:
-        """Return the indices of the images in a class, or of all images without a class."""
+        """Return the indices of the images in a class; of all images if `label` is None or there are no labels."""
         if label is None or self.labels is None:
             return np.arange(len(self))
         return np.flatnonzero(self.labels == label)
 
     def caption(self, index: int) -> str:
-        """Return the name of an image, after its class if the data set has labels."""
+        """Return the name of an image, preceded by its class if the data set has labels."""
         if self.labels is None:
             return self.names[index]
         return f"{self.class_names[self.labels[index]]} · {self.names[index]}"

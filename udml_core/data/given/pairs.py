@@ -56,7 +56,7 @@ class PairSet:
         return PairSet(np.searchsorted(images, self.pairs[kept]), self.same[kept])
 
     def without(self, known: PairSet) -> PairSet:
-        """Return the pairs that `known` does not contain, in either order, with the same label."""
+        """Return the pairs that `known` does not contain with the same label, in either order of the images."""
         keys, known_keys = (2 * pair_keys(pair_set.pairs) + pair_set.same for pair_set in (self, known))
         kept = ~np.isin(keys, known_keys)
         return PairSet(self.pairs[kept], self.same[kept])

@@ -35,7 +35,7 @@ def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether the system, not the user, owns files or folders of this name."""
+    """Return whether a file or folder of this name is hidden or belongs to the operating system."""
     return name.startswith((".", "__MACOSX"))
 
 
