@@ -168,8 +168,8 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
                 seed: int = 0) -> EncoderSpec:
     """Choose the encoder settings of a data set.
 
-    By default photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 (as in
-    the papers) and 192 pixels. Raw pixels and networks from scratch keep the size of small images, and networks designed for one size
+    By default photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 (as in the papers) and
+    192 pixels. Raw pixels and networks from scratch keep the size of small images, and networks designed for one size
     use it.
 
     Args:

@@ -16,7 +16,7 @@ from udml_core.errors import UserError
 LabelSource = Literal["drawn", "given"]
 """Source of few labels."""
 PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS = 10, 5, 100
-"""Labels drawn from each class: the second number if the median class has fewer images than the third, else the first."""
+"""Labels drawn from each class: the second number if the median class is smaller than the third, else the first."""
 
 
 def default_select(source: LabelSource) -> Select:
