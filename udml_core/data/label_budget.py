@@ -93,6 +93,6 @@ def check_labels(labels: Integers) -> None:
     sizes = np.bincount(labels[labels >= 0])
     sizes = sizes[sizes > 0]
     if len(sizes) < 2 or sizes.max() < 2:
-        raise UserError("Learning from few labels needs at least 2 classes in the training half, and at least 2 labels "
-                        f"in one class; got {sizes.sum()} labels in {len(sizes)} classes. Assign more labels, or "
+        raise UserError("Learning from few labels needs at least 2 classes in the training half, one of them with at "
+                        f"least 2 labels; got {sizes.sum()} labels in {len(sizes)} classes. Assign more labels, or "
                         "raise labels_per_class.")

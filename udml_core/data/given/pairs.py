@@ -151,8 +151,8 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
     columns = reader.fieldnames or []
     if not rows or not set(COLUMNS) <= set(columns):
         raise UserError(f"{name} must have the columns first, second and same in its first line, separated by commas, "
-                        f"and at least one pair below; got the columns {', '.join(columns)[:100] or 'none'} and "
-                        f"{len(rows)} lines below.")
+                        f"and at least one pair below; got the columns {', '.join(columns)[:100] or 'none'} with "
+                        f"{len(rows)} below.")
     index_of = {image: index for index, image in enumerate(dataset.names)}
     answers = []
     for line, row in rows:
