@@ -12,7 +12,7 @@ from udml_core.paths import ASSETS
 
 TRAIN, TEST = 500, 100
 
-whole = FashionMNIST().load(lambda _share, _what: None)
+whole = FashionMNIST().load(lambda _share, _step: None)
 assert whole.labels is not None
 assert whole.official_test is not None
 chosen = [np.flatnonzero((whole.labels == label) & (whole.official_test == is_test))[:count]

@@ -80,7 +80,7 @@ def test_a_missing_folder_or_a_folder_without_images_raises_an_error_with_the_ex
     source = Folder(folder)
     folder.rename(tmp_path / "renamed")
     with pytest.raises(UserError, match=r"does not exist. Expected: folder/CLASS"):
-        source.load(lambda _share, _what: None)
+        source.load(lambda _share, _step: None)
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "film.mp4").write_bytes(b"film")
     with pytest.raises(UserError, match=r"has no images. Expected: .*with the extensions .bmp, .gif, .jpeg"):

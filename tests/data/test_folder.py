@@ -174,7 +174,7 @@ def test_imported_files_keep_their_class_folder_and_stay_in_the_import(tmp_path:
              ("readme.md", b"text")]
     folder = catalog.import_files("my/holiday", files)
     assert folder.name == "myholiday"
-    dataset = Folder(folder).load(lambda _share, _what: None)
+    dataset = Folder(folder).load(lambda _share, _step: None)
     assert dataset.names == ("cats/1.png", "dogs/2.png", "dogs/3.png")
     for name, uploads, message in (("my holiday!", [], "None of the files"), ("../", files, "needs a name"),
                                    ("myholiday", files, "already")):

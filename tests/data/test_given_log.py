@@ -22,7 +22,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     folder = tmp_path / "mine"
     folder.mkdir()
-    images = FashionMini().load(lambda _share, _what: None).images
+    images = FashionMini().load(lambda _share, _step: None).images
     for number, letter in enumerate("abcdefghij"):
         images[number].save(folder / f"{letter}.png")
     return folder

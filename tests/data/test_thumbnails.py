@@ -64,7 +64,7 @@ def test_sheets_are_made_once_with_progress_and_again_if_one_is_missing() -> Non
     dataset = uniform_images(150)
     shares: list[float] = []
     assert not sheets_ready(dataset)
-    sheets = sheets_of(dataset, lambda share, _what: shares.append(share))
+    sheets = sheets_of(dataset, lambda share, _step: shares.append(share))
     assert shares == sorted(shares)
     assert len(shares) >= 3
     assert sheets_ready(dataset)
@@ -77,7 +77,7 @@ def test_sheets_are_made_once_with_progress_and_again_if_one_is_missing() -> Non
 
 
 def test_an_interrupted_computation_leaves_no_complete_sheets() -> None:
-    def stop(share: float, _what: str) -> None:
+    def stop(share: float, _step: str) -> None:
         if share > 0.5:
             raise KeyboardInterrupt
 

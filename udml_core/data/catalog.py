@@ -77,7 +77,7 @@ def find(name: str) -> Source:
                     f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
 
 
-def load(name: str, report: Report = lambda _share, _what: None) -> Dataset:
+def load(name: str, report: Report = lambda _share, _step: None) -> Dataset:
     """Load a data set by name or folder.
 
     Raises:

@@ -27,7 +27,7 @@ BLOCK = 64
 """Images that are encoded at once."""
 
 
-def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
+def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
     """Return the frozen encoder's features of every image, computed on first use.
 
     The computation stores its progress, so a killed computation resumes. A second process that needs the same
@@ -57,7 +57,7 @@ def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"
 
 
-def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
+def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
     """Return every image as the encoder reads it, prepared on first use.
 
     Returns:
@@ -72,7 +72,7 @@ def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share
 
 
 def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation, seed: int,
-             report: Report = lambda _share, _what: None) -> Array:
+             report: Report = lambda _share, _step: None) -> Array:
     """Return the frozen encoder's features of random views of some images, computed on first use.
 
     Args:

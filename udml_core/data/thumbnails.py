@@ -66,7 +66,7 @@ def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.
     return paper
 
 
-def sheets_of(dataset: Dataset, report: Report = lambda _share, _what: None) -> Sheets:
+def sheets_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> Sheets:
     """Return the sheets of a data set, made on first use.
 
     Raises:
