@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from PIL import Image, ImageOps
+from PIL import Image
 
 from pages.parts.base.cached import load_dataset
 from pages.parts.components.transport import Message
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.thumbnails import sheets_of, sheets_ready
+from udml_core.data.thumbnails import make_thumbnail, sheets_of, sheets_ready
 
 COLUMNS = 12
 """Even, so that the two images of a pair come to lie in one row."""
@@ -67,8 +67,8 @@ def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> 
     columns = min(COLUMNS, max(1, len(indices)))
     sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
     for position, index in enumerate(indices):
-        square = ImageOps.pad(dataset.images[index], (cell, cell), Image.Resampling.LANCZOS, color="white")
-        sheet.paste(square, (position % columns * cell, position // columns * cell))
+        thumbnail = make_thumbnail(dataset.images[index], cell)
+        sheet.paste(thumbnail, (position % columns * cell, position // columns * cell))
     buffer = io.BytesIO()
     sheet.save(buffer, "WEBP", quality=90)
     return buffer.getvalue()
