@@ -63,7 +63,7 @@ def test_on_the_whole_graph_the_part_is_exact(gamma: float) -> None:
     np.testing.assert_allclose(part.after, exact.after[order], atol=1e-12)
     np.testing.assert_array_equal(part.before, exact.before[order])
     np.testing.assert_array_equal(part.rows[part.neighbors], whole.neighbors[order])
-    assert part.whole.all()
+    assert part.complete.all()
 
 
 def test_a_part_keeps_its_first_image_s_neighbors_and_waits_at_its_border() -> None:
@@ -73,7 +73,7 @@ def test_a_part_keeps_its_first_image_s_neighbors_and_waits_at_its_border() -> N
     for place, row in enumerate(part.rows.tolist()):
         expected = [one if one in part.rows else row for one in whole.neighbors[row].tolist()]
         assert part.rows[part.neighbors[place]].tolist() == expected
-        assert part.whole[place] == (expected == whole.neighbors[row].tolist())
+        assert part.complete[place] == (expected == whole.neighbors[row].tolist())
     ordered, values = part.sorted_neighbors(0)
     assert sorted(ordered.tolist()) == sorted(whole.neighbors[5].tolist())
     assert (np.diff(values) <= 0).all()
