@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from experiments.pair_charts import UNLEARNT, chart, curves
+from experiments.pair_charts import NO_PROJECTION, chart, curves
 from experiments.pairs import DEPTHS
 
 
@@ -14,14 +14,14 @@ def row(best: float) -> dict[str, list[float]]:
     return {f"mprec@{k}": [best - k / 2, 0.1] for k in DEPTHS}
 
 
-ROWS = {UNLEARNT: row(80), "NML d=8": row(85), "ML d=8": row(70), "NML d=64": row(90), "ML d=64": row(88)}
+ROWS = {NO_PROJECTION: row(80), "NML d=8": row(85), "ML d=8": row(70), "NML d=64": row(90), "ML d=64": row(88)}
 
 
 def test_a_line_a_method_over_k_at_one_width_and_over_the_width() -> None:
     over_depth, over_width = curves(ROWS, 64)
     assert over_depth["NML"] == [(k, 90 - k / 2) for k in DEPTHS]
     assert over_width == {"NML": [(8, 80.0), (64, 85.0)], "ML": [(8, 65.0), (64, 83.0)],
-                          UNLEARNT: [(8, 75.0), (64, 75.0)]}
+                          NO_PROJECTION: [(8, 75.0), (64, 75.0)]}
 
 
 def test_the_file_is_drawn_to_scale() -> None:
