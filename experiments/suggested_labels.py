@@ -2,7 +2,7 @@
 
     python -m experiments.suggested_labels fashion-mini digits --out assets/results/suggested-labels.json
 
-A seed draws the two halves and the random labels. The suggestions are those of the page Labels (γ = 0.99, k = 10) on
+A seed draws the two halves and the random labels. The suggestions come from the page Labels (γ = 0.99, k = 10) on
 the training half's frozen features. Three measures compare the labels:
 
 - `to the labels`: R@1 of the test half with the labeled images as the gallery.

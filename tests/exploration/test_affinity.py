@@ -1,4 +1,4 @@
-"""Affinities on a subgraph against those of the full graph, their triplets, ego graphs and spectra."""
+"""Affinities on a subgraph, compared with the full graph; triplets, ego graphs and spectra."""
 
 from __future__ import annotations
 
