@@ -96,7 +96,7 @@ def nearest_rows(embedding: Array, image: int | Array, count: int) -> Array:
 
     Args:
         embedding: (n, d) embedding.
-        image: A row, which is excluded from the result, or the embedding (d,) of an image outside the data set.
+        image: A row, which is excluded, or the embedding (d,) of an image outside the data set.
         count: Maximum number of rows.
 
     Returns:
@@ -108,7 +108,7 @@ def nearest_rows(embedding: Array, image: int | Array, count: int) -> Array:
     return rows[rows != image][:count]
 
 
-def surroundings(embedding: Array, rows: Array, most: int = 50, place: Array | None = None) -> Surroundings:
+def surroundings(embedding: Array, rows: Array, limit: int = 50, outside: Array | None = None) -> Surroundings:
     """Search the candidates of some images exactly, all at once.
 
     The search is needed again only if other images are viewed, not if a slider moves.
@@ -116,14 +116,14 @@ def surroundings(embedding: Array, rows: Array, most: int = 50, place: Array | N
     Args:
         embedding: (n, d) embedding.
         rows: (c,) rows of the images.
-        most: Maximum number of candidates of each image.
-        place: Embedding (d,) of an image outside the data set; it becomes the first center.
+        limit: Maximum number of candidates of each image.
+        outside: Embedding (d,) of an image outside the data set; it becomes the first center.
     """
     centers = np.asarray(embedding[rows], dtype=np.float32)
     rows = np.asarray(rows, dtype=np.int64)
-    if place is not None:
-        centers, rows = np.concatenate([np.asarray(place, dtype=np.float32)[None], centers]), np.append(-1, rows)
-    width = min(most, len(embedding) - 1)
+    if outside is not None:
+        centers, rows = np.concatenate([np.asarray(outside, dtype=np.float32)[None], centers]), np.append(-1, rows)
+    width = min(limit, len(embedding) - 1)
     neighbors = nearest(embedding, width + 1, centers)[1]
     # An image is not its own candidate. If the search did not return it (it is outside the data set or has exact
     # copies), the farthest candidate is dropped instead.
@@ -193,23 +193,23 @@ class Pair:
         return (self.first.similarity + self.other.similarity) / 2
 
 
-def pair(places: Array, basis: Array, geometry: Geometry) -> Pair:
+def pair(points: Array, basis: Array, geometry: Geometry) -> Pair:
     """Compare two images.
 
     Args:
-        places: (2, d) embeddings.
+        points: (2, d) embeddings.
         basis: (2, d, m) orthonormal directions of their flats.
         geometry: Values of the sliders.
     """
-    points = torch.from_numpy(places)
-    across, along = split(points, points, torch.from_numpy(basis))
+    both = torch.from_numpy(points)
+    across, along = split(both, both, torch.from_numpy(basis))
     alpha, beta = decay(across, along, geometry.n_alpha, geometry.n_beta)
 
     def direction(point: int, center: int) -> Direction:
         return Direction(*(float(part[point, center]) for part in (across, along, alpha, beta)))
 
-    lengths = points.norm(dim=1).prod().clamp_min(1e-12)
-    return Pair(float((points[0] - points[1]).norm()), float(points[0] @ points[1] / lengths), direction(1, 0),
+    lengths = both.norm(dim=1).prod().clamp_min(1e-12)
+    return Pair(float((both[0] - both[1]).norm()), float(both[0] @ both[1] / lengths), direction(1, 0),
                 direction(0, 1))
 
 
@@ -235,25 +235,25 @@ class Along:
     shares: Array
 
 
-def along_directions(places: Array, center: Array, basis: Array, count: int = 4, least: float = 0.05) -> list[Along]:
+def along_directions(points: Array, center: Array, basis: Array, count: int = 4, min_share: float = 0.05) -> list[Along]:
     """Find the images that lie most purely along each direction of a flat.
 
     Args:
-        places: (n, d) embeddings of the images.
+        points: (n, d) embeddings of the images.
         center: (d,) center of the flat.
         basis: (d, m) orthonormal directions of the flat.
         count: Maximum number of images on either side.
-        least: Minimum share of an image's squared distance along the direction.
+        min_share: Minimum share of an image's squared distance along the direction.
 
     Returns:
         One entry for each of the m directions.
     """
-    offsets = np.asarray(places, dtype=np.float64) - center
+    offsets = np.asarray(points, dtype=np.float64) - center
     inside = offsets @ basis
     shares = inside**2 / np.maximum((offsets**2).sum(axis=1), 1e-12)[:, None]
     directions = []
     for values, share in zip(inside.T, shares.T, strict=True):
-        sides = [np.flatnonzero(side & (share >= least)) for side in (values < 0, values > 0)]
+        sides = [np.flatnonzero(side & (share >= min_share)) for side in (values < 0, values > 0)]
         chosen = np.concatenate([side[np.argsort(-share[side], kind="stable")][:count] for side in sides])
         chosen = chosen[np.argsort(values[chosen], kind="stable")]
         directions.append(Along(chosen, values[chosen], share[chosen]))
@@ -326,7 +326,7 @@ def spread(proxies: Proxies) -> float:
 
 
 def amid(positions: Array, rows: Array) -> Array:
-    """Return the mean map position of sets of images: a place for a proxy or query without a position.
+    """Return the mean map position of sets of images, to draw a proxy or query that is not on the map.
 
     Args:
         positions: (n, 2) map positions.

@@ -95,19 +95,19 @@ def contradicting(pairs: Array, same: Array) -> Array:
     return np.flatnonzero(~same & (component[ends[:, 0]] == component[ends[:, 1]]))
 
 
-def chain(pairs: Array, same: Array, place: int) -> tuple[int, ...]:
+def chain(pairs: Array, same: Array, position: int) -> tuple[int, ...]:
     """Return the shortest chain of images that contradicts a pair.
 
     Args:
         pairs: (p, 2) images.
         same: (p,) bool, whether the pair is labeled as the same class.
-        place: Position of a contradicting pair.
+        position: Position of a contradicting pair.
 
     Returns:
         Images from one end of the pair to the other; consecutive images are labeled as the same class.
     """
     images, ends, links = _linked(pairs, same)
-    first, last = ends[place]
+    first, last = ends[position]
     parents = breadth_first_order(links, last, directed=False)[1]
     path = [first]
     while path[-1] != last:
@@ -195,7 +195,7 @@ def candidates(embedding: Array, among: Array, seed: int = 0) -> Candidates:
     return Candidates(among[pairs], squared)
 
 
-def informative_pairs(found: Candidates, bias: float, margin: float, count: int,
+def informative_pairs(pool: Candidates, bias: float, margin: float, count: int,
                       known: Array | None = None) -> tuple[Array, Array]:
     """Choose pairs whose squared distance is nearest to a bend of NML's hinge.
 
@@ -203,7 +203,7 @@ def informative_pairs(found: Candidates, bias: float, margin: float, count: int,
     classes, nearest to b + m. The two kinds alternate, the most uncertain pairs first.
 
     Args:
-        found: Candidate pairs.
+        pool: Candidate pairs.
         bias: Bias b.
         margin: Margin m.
         count: Number of pairs; fewer if there are not enough of a kind.
@@ -212,13 +212,13 @@ def informative_pairs(found: Candidates, bias: float, margin: float, count: int,
     Returns:
         Pairs (c, 2), and their squared distances (c,).
     """
-    squared = found.squared
+    squared = pool.squared
     is_new = np.ones(len(squared), dtype=bool) if known is None else (
-        ~np.isin(pair_keys(found.pairs), pair_keys(known)))
+        ~np.isin(pair_keys(pool.pairs), pair_keys(known)))
     kinds = [np.flatnonzero(is_new & (squared < bias)), np.flatnonzero(is_new & (squared >= bias))]
     picked = [kind[np.argsort(np.abs(squared[kind] - edge), kind="stable")][:half]
               for kind, edge, half in zip(kinds, (bias - margin, bias + margin), (count - count // 2, count // 2),
                                           strict=True)]
     turn = np.concatenate([np.arange(len(positions)) for positions in picked])
     chosen = np.concatenate(picked)[np.argsort(turn, kind="stable")]
-    return found.pairs[chosen], squared[chosen]
+    return pool.pairs[chosen], squared[chosen]

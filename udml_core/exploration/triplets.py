@@ -71,9 +71,9 @@ def order(triplets: Triplets, by: Order) -> Array:
     return np.argsort(-values, kind="stable")
 
 
-def first_of_each_anchor(triplets: Triplets, places: Array) -> Array:
+def first_of_each_anchor(triplets: Triplets, positions: Array) -> Array:
     """Return the first triplet of each anchor among positions (p,), in their order."""
-    return places[np.sort(np.unique(triplets.anchor[places], return_index=True)[1])]
+    return positions[np.sort(np.unique(triplets.anchor[positions], return_index=True)[1])]
 
 
 def truth(triplets: Triplets, labels: Array) -> tuple[Array, Array]:
@@ -86,19 +86,19 @@ def truth(triplets: Triplets, labels: Array) -> tuple[Array, Array]:
     return own == labels[triplets.positive], own != labels[triplets.negative]
 
 
-def corners(shape: Shape, place: int) -> Array:
+def corners(shape: Shape, position: int) -> Array:
     """Return the corners of one triplet in the plane, to scale.
 
     The midpoint of anchor and positive is the origin; both lie on the first axis.
 
     Args:
         shape: Shapes of the triplets.
-        place: Position of the triplet.
+        position: Position of the triplet.
 
     Returns:
         (4, 2) anchor, positive, negative and symmetrized negative.
     """
-    near, far, side = (float(values[place]) for values in (shape.near, shape.far, shape.side))
+    near, far, side = (float(values[position]) for values in (shape.near, shape.far, shape.side))
     half = math.sqrt(near) / 2
     along = (side - far - near / 4) / (2 * half) if half > 0 else 0.0
     along = max(-math.sqrt(far), min(math.sqrt(far), along))

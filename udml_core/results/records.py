@@ -55,7 +55,7 @@ class Table:
         beside: Reference embeddings: frozen features, PCA, and the embeddings before training.
         printed: A paper's figures, by row.
         comparable: Whether the printed figures are of the same images and training budget.
-        curves: By row, the mean of the seeds' curves, one dictionary an epoch.
+        curves: By row, the mean of the seeds' curves, one dictionary per epoch.
     """
 
     title: str
