@@ -45,7 +45,7 @@ def main() -> None:
 
 
 def points() -> tuple[Array, Array]:
-    """Return unit features (60000, 128) of the training images and 10 labels per class; −1 marks unlabeled images.
+    """Return unit features (60000, 128) of the training images, and labels of which all but 10 per class are −1.
 
     Raises:
         UserError: The data set is not installed.

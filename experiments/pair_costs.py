@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def drawn(images: int, width: int = WIDTH) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw histograms (images, width), pairs (BATCH, 2) of rows, and whether each pair is labeled the same (BATCH,)."""
+    """Draw histograms (images, width), pairs of rows (BATCH, 2), and whether a pair is the same class (BATCH,)."""
     random = torch.Generator().manual_seed(0)
     points = histograms(torch.rand(images, width, generator=random).square())
     return points, torch.randint(images, (BATCH, 2), generator=random), torch.arange(BATCH) % 2 == 0

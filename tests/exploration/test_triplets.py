@@ -26,7 +26,7 @@ ALPHA = 40.0
 
 @cache
 def trained() -> tuple[Triplets, Array, Array]:
-    """Return the triplets of one epoch of RPML on 300 digits, the embedding (n, l) of their loss, and the classes."""
+    """Return one epoch of RPML's triplets on 300 digits, the embedding (n, l) of the loss, and the classes."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder))[:IMAGES])
@@ -92,7 +92,7 @@ def test_corners_draw_the_triangle_to_scale() -> None:
 
 
 def _assert_symmetrized(corners: Array, degrees: float) -> None:
-    """Assert that the fourth corner is equidistant from anchor and positive, and half its angle equals `degrees`."""
+    """Assert that the fourth corner is equidistant from anchor and positive, and that its half angle is right."""
     anchor, positive, _, symmetrized = corners
     assert np.linalg.norm(symmetrized - anchor) == pytest.approx(np.linalg.norm(symmetrized - positive))
     half = np.arctan2(np.linalg.norm(anchor - positive) / 2, np.linalg.norm(symmetrized))

@@ -235,7 +235,8 @@ class Along:
     shares: Array
 
 
-def along_directions(points: Array, center: Array, basis: Array, count: int = 4, min_share: float = 0.05) -> list[Along]:
+def along_directions(points: Array, center: Array, basis: Array, count: int = 4,
+                     min_share: float = 0.05) -> list[Along]:
     """Find the images that lie most purely along each direction of a flat.
 
     Args:
