@@ -450,3 +450,5 @@ def _root(root: Path | None) -> Path:
 
 def _number(value: Any) -> str:
     return "–" if value is None else f"{value:.2f}"
+
+parse_settings = _parsed
