@@ -18,10 +18,11 @@ from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_picker import open_search
 from pages.parts.base.selection import Selection, select
 from pages.parts.components.thumbnails import all_sheets
-from pages.parts.components.transport import ASSETS, Message, component, packed_mask, script_and_style, unpacked
+from pages.parts.components.transport import Message, component, packed_mask, script_and_style, unpacked
 from udml_core.analyses import ImageGrid
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.paths import ASSETS
 
 HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="stage"><canvas class="points" role="img"></canvas>

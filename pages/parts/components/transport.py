@@ -9,7 +9,6 @@ import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ import streamlit as st
 from streamlit import runtime
 
 from udml_core.arrays import Array
+from udml_core.paths import ASSETS
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
 Part = dict[str, Any] | None
 """Where the browser finds an array: {url}, or {at, length} within the message."""
 
