@@ -77,7 +77,7 @@ def draw_map(clustering: Clustering, layout: Layout) -> int | None:
     ascending = np.flatnonzero(clusters.parents != np.arange(len(clustering.indices)))
     forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
     names = tuple(f"cluster {number}" for number in range(summary.count))
-    color = Color("cluster", codes, names, none="singleton, or not in the training half")
+    color = Color("cluster", codes, names, none="singleton or not trained on")
     return scatter(clustering.dataset, layout, color, selection(clustering.dataset),
                    f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", "clusters-map",
                    segments=forest, height=520)

@@ -72,7 +72,7 @@ def explore_digits() -> None:
     at_default, at_low = (summary(ascent.graph.clusters(epsilon), dataset.labels)
                           for epsilon in (EPSILON.default, LOW))
     unlocked = ask_prediction(Question(
-        f"at ε = {EPSILON.default:g} the {len(dataset):,} digits form {at_default.count} clusters. What happens at "
+        f"At ε = {EPSILON.default:g} the {len(dataset):,} digits form {at_default.count} clusters. What happens at "
         f"ε = {LOW:g}?",
         ("Fewer, larger clusters", "More, smaller clusters", "The same clusters"), "Fewer, larger clusters",
         f"At ε = {LOW:g} there are {at_low.count} clusters, the largest with {at_low.sizes.max()} images: a lower "

@@ -65,7 +65,7 @@ def explore(run: Run, epoch: int) -> None:
 
 def show_shares(stored: StoredTriplets, violating: Array, alpha: float, epoch: int) -> None:
     """Show how many triplets violate the angle, and how many agree with the classes."""
-    text = f"**{violating.sum():,} of {len(violating):,} stored triplets violate α = {alpha:g}°** in epoch {epoch}."
+    text = f"**Violating α = {alpha:g}°: {violating.sum():,} of {len(violating):,} stored triplets** of epoch {epoch}."
     if stored.correct is not None:
         positive, negative = stored.correct
         both = positive & negative

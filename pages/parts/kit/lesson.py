@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +12,6 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from pages.parts.base.address import write_address
-from pages.parts.kit.pictures import picture
 from udml_core.arrays import Array
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
@@ -108,5 +109,12 @@ def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequ
     """
     for column, image, caption, alt in zip(st.columns(len(images)), images, captions, alts, strict=True):
         with column:
-            picture(image, "stretch", alt)
+            st.image(_inline_png(image), width="stretch", alt=alt)
             st.markdown(caption)
+
+
+def _inline_png(image: Image.Image) -> str:
+    """Return a data URL of an image as PNG, which keeps the transparent background on light and dark pages."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -71,7 +71,7 @@ def _pick_embeddings(run: Run) -> tuple[str, ...]:
 
 
 def _pick_parameters(kind: Kind) -> dict[str, float]:
-    """Choose the parameters of a kind of map."""
+    """Choose the parameters of a kind of map; the sliders cover useful values, of which `AnalysisSpec` allows more."""
     defaults = plan_analysis(kind=kind)
     if kind == "tsne":
         return {"perplexity": st.slider("Perplexity", 5.0, 100.0, defaults.perplexity, 1.0, key="new-perplexity",

@@ -129,7 +129,7 @@ def _weight_color(shown: MapFrame) -> Color:
     train = load_split(shown.run).train
     weights = views.anchor_weights(record, len(train))
     rows = rows_of(train, shown.projection.indices)
-    return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="anchor of no stored triplet")
+    return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="no stored triplet")
 
 
 def _noise_color(shown: MapFrame) -> Color:

@@ -1,4 +1,4 @@
-"""Former place of `frame` and `coloring`; import from there."""
+"""Former location of `frame` and `coloring`; import from there."""
 
 from pages.parts.map.coloring import colorings, training_clusters
 from pages.parts.map.frame import UNITS, covering_map, load_map

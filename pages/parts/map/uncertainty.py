@@ -28,7 +28,7 @@ def noise(run: Run, epoch: int) -> Array | None:
 
 
 def noise_epoch(run: Run) -> int:
-    """Return the epoch in the address whose σ a map shows that shows no epoch itself; the kept epoch by default."""
+    """Return the epoch whose σ a map without an epoch shows: the epoch in the address, by default the kept epoch."""
     epochs = epochs_with(run, Uncertainty)
     wanted = int(number_from_address("sigma", run.kept_epoch()))
     return wanted if wanted in epochs else epochs[-1]

@@ -1,4 +1,4 @@
-"""The triplets that a run stored of one epoch."""
+"""The triplets that a run stored for one epoch."""
 
 from __future__ import annotations
 
