@@ -106,9 +106,9 @@ st.markdown(
     "pseudo-labels. The clusters depend strongly on ε.")
 st.subheader("1 · Smallest case: 45 points, two groups close together and one apart")
 show_steps("smallest", SMALL_STEPS)
-st.caption("Figure 1. Lines are ascent steps; gray points are singletons. **Notice:** on the left, two close groups ascend "
-           "to one mode although they are two groups; in the middle, each group has its own mode; on the right, they "
-           "fall apart. Colors only distinguish adjacent clusters.")
+st.caption("Figure 1. Lines are ascent steps; gray points are singletons. **Notice:** on the left, two close groups "
+           "ascend to one mode although they are two groups; in the middle, each group has its own mode; on the right, "
+           "they fall apart. Colors only distinguish adjacent clusters.")
 st.subheader("2 · The handwritten digits: ten true classes, which the method never sees")
 rows = show_steps("digits", STEPS)
 st.caption("Figure 2. Fixed: 20 neighbors, γ = 100, raw pixels of unit length; the map is a t-SNE and does not change. "
