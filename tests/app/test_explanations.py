@@ -12,15 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.map.coloring import ascent_settings
 from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.running import worked
+from udml_core import jobs
 from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
 from udml_core.explanations import Clusters, Triplets
 from udml_core.exploration import clusters, triplets
 from udml_core.graph import AuthorityGraph
-from udml_core.runs import Run
+from udml_core.methods import RPML
+from udml_core.runs import Run, RunRequest, create_run
 
 PAGES = ("clusters", "triplets")
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -109,6 +112,14 @@ def test_clusters_shows_the_pseudo_labels_of_training_by_default(run: Run) -> No
     recomputed = graph_of(run)[0].clusters(0.65, 100.0)
     np.testing.assert_array_equal(recomputed.labels, trained.labels)
     assert metrics(opened("clusters", run=run.id))["Clusters"] == f"{len(trained.modes):,}"
+
+
+def test_clusters_uses_the_defaults_of_rpml_for_other_methods(frozen: Run, tmp_path: Path) -> None:
+    assert ascent_settings(frozen) == RPML()
+    dataset = frozen.dataset()
+    request = RunRequest(dataset=dataset.name, method="ssdml", backbone="pixels", fields={"gamma": 0.5})
+    ssdml = create_run(jobs.plan(request, dataset), tmp_path)
+    assert ascent_settings(ssdml) == RPML(), "γ of SSDML is not γ of authority ascent"
 
 
 def test_clusters_takes_gamma_and_the_rescaled_authority_from_the_link(run: Run) -> None:
