@@ -28,8 +28,9 @@ def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
         against_classes = np.flatnonzero(views.against_classes(labeled.pairs, labeled.same, dataset.labels))
     counts = {"all": len(labeled), "classes": len(against_classes), "others": len(contradicting)}
     choices = [name for name in LISTS if name != "classes" or dataset.labels is not None]
+    titles = {name: f"{LISTS[name]}: {counts[name]:,}" for name in choices}
     shown = st.segmented_control("Show", choices, default=choice_from_address("given", choices, "all"), required=True,
-                                 format_func=lambda name: f"{LISTS[name]}: {counts[name]:,}", key="giving-list") or "all"
+                                 key="giving-list", format_func=titles.__getitem__) or "all"
     write_address("given", shown, "all")
     if shown == "others":
         for place in contradicting[:MOST_CHAINS].tolist():

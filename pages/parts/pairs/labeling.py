@@ -40,8 +40,8 @@ def explore_labeling(run: Run) -> None:
     progress(run, pairs)
     with st.expander("Which pairs are selected?", icon=":material/tune:"):
         st.caption("In turn, the pairs below b whose squared distance after training is nearest to b − m, and the "
-                   "pairs above b that are nearest to b + m. The model is least certain about them, so their labels are the "
-                   "most informative.")
+                   "pairs above b that are nearest to b + m. The model is least certain about them, so their labels "
+                   "are the most informative.")
         hinge = hinge_sliders(run, "giving")
     pair = next_pair(run, dataset, pairs, hinge)
     with question_container:
