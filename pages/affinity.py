@@ -27,8 +27,7 @@ from udml_core.exploration import affinity as views
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
 
-MOST_IMAGES = 600
-"""Images around the chosen image on which affinities follow the slider."""
+MOST_IMAGES = 600  # around the chosen image, so that affinities follow the slider
 
 
 @st.fragment

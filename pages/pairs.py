@@ -55,7 +55,7 @@ def explore(run: Run, epoch: int) -> None:
 
 
 def label_pair(dataset: Dataset, pair: Pair) -> None:
-    """Open the view that labels pairs at a pair."""
+    """Show a pair in the view that labels pairs."""
     ask_about(dataset, pair)
     st.session_state["pairs-show"] = LABELING
 

@@ -144,7 +144,7 @@ def test_the_training_objective_follows_the_method_and_form(method: str, fields:
 
 
 def test_the_training_objective_leaves_out_neighbors(neighbors: Run) -> None:
-    check_objective(neighbors, "image in the batch except its mutual nearest neighbors")
+    check_objective(neighbors, "images in the batch except its mutual nearest neighbors")
 
 
 def check_objective(run: Run, words: str) -> None:

@@ -123,14 +123,14 @@ def training_objective(fields: Mapping[str, Any]) -> str:
                 "second view and no η. The page shows the softmax of PSLR and ISIF instead.")
     match fields.get("form"):
         case "both":
-            query = "each view of an image must pick out the other view"
-            others, count = "both views of every other image in the batch", "2m − 2"
+            query = "each view of an image must find the image's other view"
+            others, count = "both views of all other images in the batch", "2m − 2"
         case "printed":
-            query = "the second view of an image must pick out the first view"
-            others, count = "the first view of every other image in the batch", "m − 1"
+            query = "the second view of an image must find the image's first view"
+            others, count = "the first views of all other images in the batch", "m − 1"
         case _:
             return "This run was trained with another objective; the page shows the softmax of PSLR and ISIF."
     if fields.get("graph") == "neighbors":
-        return (f"In training, {query} against {others} except its mutual nearest neighbors, and batches consist of "
+        return (f"In training, {query} among {others} except its mutual nearest neighbors, and batches consist of "
                 "neighbors.")
-    return f"In training, {query} against {others}: with m images in a batch, D sums over {count} other views."
+    return f"In training, {query} among {others}: with m images in a batch, D sums over {count} other views."

@@ -15,7 +15,7 @@ COLUMNS = 3
 
 def suggestion_list(board: Board) -> None:
     """Show the images to label next."""
-    st.subheader("Which images to label next?")
+    st.subheader("Images to label next")
     st.caption("Random walks that reach no label visit these images most often. Each image is chosen as if the images "
                "before it were labeled, so that the suggestions lie apart. The badge shows rank and number of visits. "
                "Click an image to select it.")

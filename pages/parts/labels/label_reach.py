@@ -87,7 +87,7 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
     # Most shares are tiny, so that only a logarithmic color scale distinguishes them.
     orders = np.log10(np.maximum(100 * shares[rows], 10.0**LOWEST_LOG_SHARE))
     color = Color("share in %, log₁₀", np.where(rows >= 0, orders, np.nan), low=LOWEST_LOG_SHARE, high=2,
-                  none="not reached by a label, or not in the graph")
+                  none="not reached")
     marked = view.graph.images[np.append(row, view.row)]
     neighbors = rows_of(shown.layout.indices, view.graph.images[view.graph.neighbors[view.row]])
     marks = [{"row": int(point), "word": word, "lines": ends} for point, word, ends in zip(
@@ -96,5 +96,6 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
                       "Map colored by the share of walks that end at the label", "affinity-map", marks=marks,
                       height=430)
     distortion(shown)
-    st.caption(f"Click a point to look at its image. {UNITS}")
+    st.caption("No label reaches the gray images, among them all outside the graph. Click a point to look at its "
+               f"image. {UNITS}")
     return clicked

@@ -35,8 +35,8 @@ def spread_map(board: Board) -> None:
     clicked = scatter(board.dataset, shown.layout, _color(board, shown, by), selected,
                       f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=470)
     distortion(shown)
-    st.caption(f"Rings mark labeled images. Click a point to select or deselect it; hold Shift and drag to select "
-               f"several. {UNITS}")
+    st.caption("Rings mark labeled images; no label reaches the gray images, among them all outside the training half. "
+               f"Click a point to select or deselect it; hold Shift and drag to select several. {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
         st.rerun(scope="fragment")
@@ -45,7 +45,7 @@ def spread_map(board: Board) -> None:
 def _color(board: Board, shown: Shown, by: str) -> Color:
     """Return the colors of the map's points; images outside the training half have none."""
     rows = rows_of(board.images, shown.layout.indices)
-    none = "not reached by a label, or not in the training half"
+    none = "not reached"
     if by == "class":
         return Color(by, np.where(rows >= 0, board.ends.best[rows], -1), board.names or ("no class yet",), none=none)
     percent = 100 * board.ends.certainty

@@ -47,8 +47,8 @@ def _chain(dataset: Dataset, labeled: PairSet, place: int) -> None:
     """Show a different pair with the chain of same pairs between its images, of which a label must be wrong."""
     chain = views.chain(labeled.pairs, labeled.same, place)
     links = [views.place_of(labeled.pairs, link) for link in pairwise(chain)]
-    st.markdown(f"**At least one of these {len(links) + 1} labels is wrong**: image {' = '.join(map(str, chain))}, but "
-                f"{chain[0]} ≠ {chain[-1]}. Click a pair to label it again.")
+    st.markdown(f"**At least one of these {len(links) + 1} labels is wrong**: images {' = '.join(map(str, chain))}, "
+                f"but {chain[0]} ≠ {chain[-1]}. Click a pair to label it again.")
     _clickable_pairs(dataset, labeled, np.array([*links, place]), f"giving-chain-{place}")
 
 
