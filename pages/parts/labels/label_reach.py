@@ -96,6 +96,6 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
                       "Map colored by the share of walks that end at the label", "affinity-map", marks=marks,
                       height=430)
     distortion(shown)
-    st.caption("No label reaches the gray images, among them all outside the graph. Click a point to look at its "
-               f"image. {UNITS}")
+    st.caption("No label reaches the gray images, which include all images outside the graph. Click a point to look "
+               f"at its image. {UNITS}")
     return clicked

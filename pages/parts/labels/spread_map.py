@@ -35,8 +35,8 @@ def spread_map(board: Board) -> None:
     clicked = scatter(board.dataset, shown.layout, _color(board, shown, by), selected,
                       f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=470)
     distortion(shown)
-    st.caption("Rings mark labeled images; no label reaches the gray images, among them all outside the training half. "
-               f"Click a point to select or deselect it; hold Shift and drag to select several. {UNITS}")
+    st.caption("Rings mark labeled images. No label reaches the gray images, which include all images outside the "
+               f"training half. Click a point to select or deselect it; hold Shift and drag to select several. {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
         st.rerun(scope="fragment")
