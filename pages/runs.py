@@ -140,5 +140,5 @@ with show_user_errors():
     for one in selected:
         details(one)
     comparison(selected)
-    explore_similarities(tuple(run.id for run in selected))
+    explore_similarities(tuple(selected))
     precision_of(every)

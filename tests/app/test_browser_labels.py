@@ -1,4 +1,4 @@
-"""Labels by keyboard in a real Chromium, with the focus where a hand just was."""
+"""Labeling with keys in a real Chromium, with the focus where the last click left it."""
 
 from __future__ import annotations
 
@@ -18,61 +18,53 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture
 def unlabeled(app: App, finished: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """A finished run with a map, on whose images nobody gave a label."""
+    """A finished run with a map and without assigned labels."""
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
     log_path_of(finished.dataset(), "labels").unlink(missing_ok=True)
-    made = app.command("analyse", finished.id, "--kind", "pca", "--scope", "all", "--frames", "final")
-    assert made.returncode == 0, made.stderr
+    analysis = app.command("analyse", finished.id, "--kind", "pca", "--scope", "all", "--frames", "final")
+    assert analysis.returncode == 0, analysis.stderr
     return finished
 
 
-def count(page: Page, labels: int) -> None:
-    expect(page.get_by_test_id("stMetric").filter(has_text="Labels")).to_contain_text(str(labels))
+def expect_labels(page: Page, count: int) -> None:
+    expect(page.get_by_test_id("stMetric").filter(has_text="Labels")).to_contain_text(str(count))
     settle(page)
 
 
 def own_class(page: Page) -> Locator:
-    """The button of the class that the data set has for the suggested image."""
+    """Return the button of the suggested image's class in the data set."""
     return page.locator(".st-key-labels-class-own button").first
 
 
-def test_keys_name_what_is_suggested_or_selected_and_undo(page: Page, unlabeled: Run) -> None:
+def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled: Run) -> None:
     page.goto(f"/labels?run={unlabeled.id}")
-    count(page, 0)
+    expect_labels(page, 0)
     own_class(page).click()
-    count(page, 1)
+    expect_labels(page, 1)
+    chart = page.locator(".scatter").first
+    expect(chart).to_have_attribute("data-drawn", re.compile("."))
+    chart.locator(".overlay").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("1 image to label")).to_be_visible()
+    settle(page)
     page.keyboard.press("1")
-    count(page, 2)
+    expect_labels(page, 2)
+    expect(page.get_by_text("Suggested image", exact=True)).to_be_visible()
+    settle(page)
+    page.keyboard.press("1")
+    expect_labels(page, 3)
     suggested = page.get_by_role("group", name="Images to label next").get_by_role("button")
     suggested.nth(1).click()
     suggested.nth(2).click()
-    expect(page.get_by_text("To be named: 2 selected")).to_be_visible()
+    expect(page.get_by_text("2 images to label")).to_be_visible()
     settle(page)
     page.keyboard.press("1")
-    count(page, 4)
-    assert len(annotations.given(unlabeled.dataset())) == 4
+    expect_labels(page, 5)
+    assert len(annotations.given(unlabeled.dataset())) == 5
     page.keyboard.press("u")
-    count(page, 2)
-    expect(page.get_by_text("To be named: 2 selected")).to_be_visible()
+    expect_labels(page, 3)
+    expect(page.get_by_text("2 images to label")).to_be_visible()
     page.get_by_label("Another class").fill("1 u s")
     page.get_by_label("Another class").press("Enter")
-    count(page, 4)
+    expect_labels(page, 5)
     assert sorted(annotations.given(unlabeled.dataset()).values()).count("1 u s") == 2
-
-
-def test_a_click_on_the_map_selects_and_the_next_key_names(page: Page, unlabeled: Run) -> None:
-    page.goto(f"/labels?run={unlabeled.id}")
-    count(page, 0)
-    own_class(page).click()
-    count(page, 1)
-    chart = page.locator(".scatter").first
-    expect(chart).to_have_attribute("data-drawn", re.compile("."))
-    overlay = chart.locator(".overlay")
-    overlay.focus()
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("To be named: 1 selected")).to_be_visible()
-    settle(page)
-    page.keyboard.press("1")
-    count(page, 2)
-    expect(page.get_by_text("To be named: the suggested one")).to_be_visible()
-    settle(page)

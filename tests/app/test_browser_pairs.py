@@ -1,4 +1,4 @@
-"""The page Pairs in a real Chromium: keys that work without a click, pairs as tiles, live sliders."""
+"""The page Pairs in a real Chromium: keys without a click, pairs as tiles, live sliders."""
 
 from __future__ import annotations
 
@@ -17,76 +17,79 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
-def learnt(app: App) -> Run:
-    """A small finished run on the digits that learnt from pairs."""
+def run(app: App) -> Run:
+    """A small finished run on the digits that learned from pairs."""
     trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "nml", "--set",
                           "dimension=6", "--set", "epochs=2", "--split", "seen", "--pairs", "3000", "--json")
     assert trained.returncode == 0, trained.stderr
     return newest(app)
 
 
-def given(app: App) -> PairSet:
-    """What was given in the app so far."""
+def labeled_pairs(app: App) -> PairSet:
+    """Return the pairs labeled in the app so far."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
         return PairLog(catalog.load("digits")).read()
 
 
-def asked(page: Page) -> str:
-    found = re.search(r"asked=([\d.]+)", page.url)
-    assert found, page.url
-    return found[1]
+def current_pair(page: Page) -> str:
+    """Return the pair in the address."""
+    match = re.search(r"asked=([\d.]+)", page.url)
+    assert match, page.url
+    return match[1]
 
 
 def press(page: Page, key: str) -> str:
-    """Press a key on the page itself, and wait for the next pair; the one that was asked."""
-    before = asked(page)
+    """Press a key on the page, wait for the next pair, and return the pair before."""
+    before = current_pair(page)
     page.keyboard.press(key)
     page.wait_for_url(lambda url: "asked=" in url and f"asked={before}" not in url)
     settle(page)
     return before
 
 
-def test_keys_give_pairs_without_a_click(app: App, page: Page, learnt: Run) -> None:
-    page.goto(f"/pairs?run={learnt.id}&show=give")
+def test_keys_label_pairs_without_a_click_and_a_stored_pair_can_be_selected(app: App, page: Page, run: Run) -> None:
+    page.goto(f"/pairs?run={run.id}&show=give")
     expect(page.get_by_role("button", name="Same")).to_be_visible()
     settle(page)
     same = press(page, "s")
-    expect(page.get_by_text("are the same.").first).to_be_visible()
+    expect(page.get_by_text("are labeled same.").first).to_be_visible()
     different = press(page, "d")
-    found = given(app)
-    assert [".".join(map(str, sorted(map(int, one.split("."))))) for one in (same, different)] == [
-        ".".join(map(str, pair)) for pair in found.pairs.tolist()]
-    assert found.same.tolist() == [True, False]
+    labeled = labeled_pairs(app)
+    assert [".".join(map(str, sorted(map(int, pair.split("."))))) for pair in (same, different)] == [
+        ".".join(map(str, pair)) for pair in labeled.pairs.tolist()]
+    assert labeled.same.tolist() == [True, False]
     skipped = press(page, "n")
-    assert len(given(app)) == 2
+    assert len(labeled_pairs(app)) == 2
     press(page, "u")
-    assert asked(page) == skipped
+    assert current_pair(page) == skipped
     press(page, "u")
-    assert asked(page) == different
-    assert given(app).same.tolist() == [True]
-    tiles = page.get_by_role("group", name="Given pairs").get_by_role("button")
+    assert current_pair(page) == different
+    assert labeled_pairs(app).same.tolist() == [True]
+    tiles = page.get_by_role("group", name="Labeled pairs").get_by_role("button")
     expect(tiles).to_have_count(1)
     tiles.first.click()
     page.wait_for_url(lambda url: f"asked={same}" in url or f"asked={'.'.join(same.split('.')[::-1])}" in url)
-    expect(page.get_by_text("So far this pair is given as the same").first).to_be_visible()
+    expect(page.get_by_text("This pair is currently labeled same").first).to_be_visible()
     settle(page)
+    page.get_by_text("Training pairs", exact=True).click()
+    select_a_stored_pair(page)
 
 
-def test_a_pair_is_looked_at_and_the_hinge_moves(page: Page, learnt: Run) -> None:
-    page.goto(f"/pairs?run={learnt.id}")
-    tiles = page.get_by_role("group", name="Kept pairs").get_by_role("button")
+def select_a_stored_pair(page: Page) -> None:
+    """Select a pair, move b, and open the prototypes."""
+    tiles = page.get_by_role("group", name="Stored pairs").get_by_role("button")
     expect(tiles).to_have_count(60)
     settle(page)
     tiles.nth(3).click()
     page.wait_for_url(re.compile(r"pair=\d+\.\d+"))
     expect(tiles.nth(3)).to_have_attribute("aria-current", "true")
     settle(page)
-    page.get_by_role("slider", name=re.compile("^b, ")).focus()
+    page.get_by_role("slider", name=re.compile("^Bias")).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_url(re.compile("bias=0.11"))
-    expect(page.get_by_text("kept pairs violate b = 0.11")).to_be_visible()
+    expect(page.get_by_text("violate the margin at b = 0.11")).to_be_visible()
     page.get_by_text("Prototypes", exact=True).click()
     page.wait_for_url(re.compile("show=prototypes"))
-    expect(page.get_by_role("img", name=re.compile("Prototype 1 as a picture"))).to_be_visible()
+    expect(page.get_by_role("img", name=re.compile("Prototype 1 as an image"))).to_be_visible()
     settle(page)

@@ -1,4 +1,4 @@
-"""The page Pairs through Streamlit's AppTest, and how given pairs come into a run: what a link shows, keys' buttons."""
+"""The page Pairs and training on labeled pairs, through Streamlit's AppTest."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ from udml_core.explanations import Pairs
 from udml_core.exploration import pairs as views
 from udml_core.runs import Run, list_runs
 
+NONSENSE = ({"pair": "1.1", "bias": "nan", "margin": "-1", "epoch": "77", "by": "x", "kind": "x", "show": "x"},
+            {"pair": "x", "bias": "1e9"}, {"pair": "3.999999"})
 pytestmark = pytest.mark.usefixtures("own_places")
 
 
@@ -29,16 +31,16 @@ def run(places: Path) -> Run:
 
 
 @pytest.fixture
-def given(run: Run) -> Iterator[PairLog]:
-    """No pairs were given yet, and none stay."""
-    found = PairLog(run.dataset())
-    log_path_of(found.dataset, "pairs").unlink(missing_ok=True)
-    yield found
-    log_path_of(found.dataset, "pairs").unlink(missing_ok=True)
+def log(run: Run) -> Iterator[PairLog]:
+    """The log of labeled pairs, empty before and after the test."""
+    log = PairLog(run.dataset())
+    log_path_of(log.dataset, "pairs").unlink(missing_ok=True)
+    yield log
+    log_path_of(log.dataset, "pairs").unlink(missing_ok=True)
 
 
 def load_record(run: Run, epoch: int) -> Pairs:
-    return next(one for one in run.explanations(epoch) if isinstance(one, Pairs))
+    return next(record for record in run.explanations(epoch) if isinstance(record, Pairs))
 
 
 def press(test: AppTest, label: str) -> AppTest:
@@ -47,83 +49,84 @@ def press(test: AppTest, label: str) -> AppTest:
     return test
 
 
-def asked(test: AppTest) -> tuple[int, int]:
-    """The pair in the address."""
+def current_pair(test: AppTest) -> tuple[int, int]:
+    """Return the pair in the address."""
     value = test.query_params["asked"]
     first, second = (value if isinstance(value, str) else value[0]).split(".")
     return int(first), int(second)
 
 
-def told(given: PairLog) -> list[tuple[int, int, bool]]:
-    found = given.read()
-    return [(*pair, same) for pair, same in zip(found.pairs.tolist(), found.same.tolist(), strict=True)]
+def labeled(log: PairLog) -> list[tuple[int, int, bool]]:
+    pairs = log.read()
+    return [(*pair, same) for pair, same in zip(pairs.pairs.tolist(), pairs.same.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize(("bias", "margin"), [("", ""), ("0.05", "0.01"), ("0.2", "0")])
 @pytest.mark.parametrize("epoch", ["", "1"])
-def test_it_counts_who_violates_the_link_s_hinge(bias: str, margin: str, epoch: str, run: Run) -> None:
+def test_violations_are_counted_at_the_hinge_in_the_address(bias: str, margin: str, epoch: str, run: Run) -> None:
     query = {name: value for name, value in (("bias", bias), ("margin", margin), ("epoch", epoch)) if value}
     test = opened("pairs", run=run.id, **query)
     assert not test.exception
     record = load_record(run, int(epoch or 2))
     b, m = float(bias or 0.1), float(margin or 0.02)
     violating = [(d > b - m) if same else (d < b + m) for d, same in zip(record.after, record.same, strict=True)]
-    assert f"{sum(violating):,} of {len(violating):,} kept pairs violate b = {b:g} and m = {m:g}" in texts(test)
-    shown = {one.label: one.value for one in test.metric}
-    assert shown["Same that violate"] == f"{100 * np.mean(np.array(violating)[record.same]):.1f} %"
+    counts = f"{sum(violating):,} of {len(violating):,} stored pairs"
+    assert f"{counts} violate the margin at b = {b:g} and m = {m:g}" in texts(test)
+    metrics = {metric.label: metric.value for metric in test.metric}
+    assert metrics["Same pairs that violate it"] == f"{100 * np.mean(np.array(violating)[record.same]):.1f} %"
 
 
-def test_it_shows_the_pair_in_the_link_or_the_hardest(run: Run) -> None:
+def test_the_page_shows_the_pair_in_the_address_or_the_hardest(run: Run) -> None:
     record, train = load_record(run, 2), make_split(run.dataset(), "seen").train
     first, second = train[record.pairs[7]].tolist()
-    words = (f"Given as **{'the same' if record.same[7] else 'different'}**: d² went from **{record.before[7]:.3g}** "
+    words = (f"Labeled **{'same' if record.same[7] else 'different'}**: d² went from **{record.before[7]:.3g}** "
              f"to **{record.after[7]:.3g}**")
     assert words in texts(opened("pairs", run=run.id, pair=f"{second}.{first}"))
     hardest = int(np.argmax(record.argument))
     assert f"its loss is **{record.argument[hardest]:.3g}**" in texts(opened("pairs", run=run.id))
 
 
-def test_pairs_from_labels_do_not_contradict_and_given_ones_may(run: Run, places: Path) -> None:
-    assert "none contradicts the classes" in texts(opened("pairs", run=run.id, by="contradictory"))
+def test_labeled_pairs_may_contradict_but_pairs_drawn_from_classes_do_not(run: Run, places: Path) -> None:
+    assert "No pair contradicts the classes" in texts(opened("pairs", run=run.id, by="contradictory"))
     dataset = run.dataset()
     assert dataset.labels is not None
     train = make_split(dataset, "seen").train
-    of_one = train[dataset.labels[train] == 4][:3]
-    other = train[dataset.labels[train] == 7][0]
-    found = PairLog(dataset)
-    for first, second, same in ((of_one[0], of_one[1], True), (of_one[1], of_one[2], False), (of_one[0], other, True)):
-        found.give(int(first), int(second), same)
-    pairs = found.read()
+    fours = train[dataset.labels[train] == 4][:3]
+    seven = train[dataset.labels[train] == 7][0]
+    log = PairLog(dataset)
+    for first, second, same in ((fours[0], fours[1], True), (fours[1], fours[2], False), (fours[0], seven, True)):
+        log.give(int(first), int(second), same)
+    pairs = log.read()
     own = worked(places / "given", method="nml", fields={"dimension": 4, "epochs": 1}, pairs=pairs)
-    log_path_of(found.dataset, "pairs").unlink()
+    log_path_of(log.dataset, "pairs").unlink()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_RUNS", str(places / "given"))
         text = texts(opened("pairs", run=own.id, by="contradictory"))
-    assert "The first 2 of 2" in text
-    assert "It contradicts the classes" in text
+    assert "The first 2 of 2 pairs" in text
+    assert "This pair contradicts the classes" in text
 
 
-@pytest.mark.parametrize("query", [{"pair": "1.1"}, {"pair": "x"}, {"pair": "3.999999"}, {"bias": "nan"},
-                                   {"margin": "-1"}, {"bias": "1e9"}, {"epoch": "77"}, {"by": "x"}, {"kind": "x"},
-                                   {"show": "x"}])
-def test_nonsense_in_the_address_is_survived(query: dict[str, str], run: Run) -> None:
-    test = opened("pairs", **({"run": run.id} | query))
+def test_invalid_values_in_the_address_are_ignored(run: Run) -> None:
+    for query in NONSENSE:
+        test = opened("pairs", run=run.id, **query)
+        assert not test.exception
+        assert "stored pairs violate" in texts(test)
+
+
+@pytest.mark.parametrize(("prototype", "level", "shown"), [("0", "inf", 1), ("99", "inf", 1), ("6", "", 6)])
+def test_the_prototype_in_the_address_is_shown_with_its_most_similar_images(prototype: str, level: str, shown: int,
+                                                                            run: Run) -> None:
+    query = {"level": level} if level else {}
+    test = opened("pairs", run=run.id, show="prototypes", prototype=prototype, **query)
     assert not test.exception
-    assert "kept pairs violate" in texts(test)
+    assert f"**Images of the test half most similar to prototype {shown}**" in texts(test)
+    assert len(test.get("image")) == 1, "a prototype of pixels is an image"
 
 
-@pytest.mark.parametrize("query", [{"prototype": "0"}, {"prototype": "99"}, {"prototype": "6"}, {"level": "inf"}])
-def test_prototypes_are_shown_by_who_answers(query: dict[str, str], run: Run) -> None:
-    test = opened("pairs", **({"run": run.id, "show": "prototypes"} | query))
-    assert not test.exception
-    chosen = query["prototype"] if query.get("prototype") == "6" else "1"
-    assert f"Of the test half, these answer to prototype {chosen} most" in texts(test)
-    assert len(test.get("image")) == 1, "pixels are a picture"
-
-
-@pytest.mark.parametrize(("kernel", "words"), [("rbf", "Gaussian kernel falls"), ("hellinger", "rises ever slower"),
-                                               ("intersection", "stops at l")])
-def test_each_kernel_s_response_is_said_for_what_it_is(kernel: str, words: str, places: Path) -> None:
+@pytest.mark.parametrize(("kernel", "words"), [("rbf", "Gaussian kernel decreases beyond l"),
+                                               ("hellinger", "grows ever more slowly"),
+                                               ("intersection", "stops growing at l")])
+def test_the_response_of_each_kernel_is_described(kernel: str, words: str, places: Path) -> None:
     own = worked(places / kernel, method="nml", fields={"dimension": 4, "epochs": 1, "kernel": kernel}, most_pairs=500)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_RUNS", str(places / kernel))
@@ -132,70 +135,70 @@ def test_each_kernel_s_response_is_said_for_what_it_is(kernel: str, words: str, 
     assert words in texts(test)
 
 
-def test_a_run_without_pairs_says_what_has_some_and_lets_pairs_be_given(places: Path) -> None:
+def test_a_run_without_pairs_names_methods_with_pairs_and_lets_users_label_pairs(places: Path) -> None:
     other = worked(places / "others", method="frozen")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_RUNS", str(places / "others"))
-        assert "learnt from no pairs: NML" in texts(opened("pairs", run=other.id, show="learnt"))
-        assert "no prototypes: NML" in texts(opened("pairs", run=other.id, show="prototypes"))
+        assert "did not learn from pairs; NML" in texts(opened("pairs", run=other.id, show="learnt"))
+        assert "no prototypes; NML" in texts(opened("pairs", run=other.id, show="prototypes"))
         test = opened("pairs", run=other.id)
     assert not test.exception
-    assert "Are these two the same?" in texts(test)
+    assert "Are these two images of the same class?" in texts(test)
 
 
 @pytest.mark.parametrize("show", ["learnt", "prototypes", "give"])
-def test_images_that_changed_since_are_not_taken_for_those_of_the_run(
+def test_a_data_set_that_changed_since_the_run_is_an_error(
         show: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))
     spec = copy.spec().model_copy(update={"fingerprint": "0" * 24})
     (copy.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
-    assert "has changed since this run was started" in opened("pairs", run=copy.id, show=show).error[0].value
+    assert "has changed" in opened("pairs", run=copy.id, show=show).error[0].value
 
 
-def test_pairs_are_given_skipped_and_taken_back(run: Run, given: PairLog) -> None:
+def test_pairs_are_labeled_skipped_and_undone(run: Run, log: PairLog) -> None:
     test = opened("pairs", run=run.id, show="give")
     assert not test.exception
-    first = asked(test)
+    first = current_pair(test)
     train = make_split(run.dataset(), "seen").train
-    found = views.candidates(run.embeddings("final"), train)
-    stream = views.informative_pairs(found, 0.1, 0.02, 4)[0].tolist()
-    assert list(first) == stream[0]
+    candidates = views.candidates(run.embeddings("final"), train)
+    queue = views.informative_pairs(candidates, 0.1, 0.02, 4)[0].tolist()
+    assert list(first) == queue[0]
     press(test, "Same")
-    assert told(given) == [(*first, True)]
-    second = asked(test)
-    assert list(second) == stream[1]
+    assert labeled(log) == [(*first, True)]
+    second = current_pair(test)
+    assert list(second) == queue[1]
     press(test, "Skip")
-    assert list(asked(test)) == stream[2]
+    assert list(current_pair(test)) == queue[2]
     press(test, "Undo")
-    assert asked(test) == second, "what was skipped is back"
+    assert current_pair(test) == second, "the skipped pair is back"
     press(test, "Different")
-    assert told(given) == [(*first, True), (*second, False)]
-    assert list(asked(test)) == stream[2]
-    assert "2 given pairs" in texts(test)
+    assert labeled(log) == [(*first, True), (*second, False)]
+    assert list(current_pair(test)) == queue[2]
+    assert "2 labeled pairs" in texts(test)
     press(press(test, "Undo"), "Undo")
-    assert told(given) == []
-    assert asked(test) == first
+    assert labeled(log) == []
+    assert current_pair(test) == first
     press(test, "Undo")
-    assert "Nothing is left to take back" in texts(test)
-    assert asked(opened("pairs", run=run.id, show="give", asked="12.3")) == (12, 3), "a link may ask"
-    assert list(asked(opened("pairs", run=run.id, show="give", asked="nonsense"))) == stream[0]
+    assert "There is nothing left to undo" in texts(test)
+    assert current_pair(opened("pairs", run=run.id, show="give", asked="12.3")) == (12, 3), "a link may name a pair"
+    assert list(current_pair(opened("pairs", run=run.id, show="give", asked="nonsense"))) == queue[0]
 
 
-def test_what_was_looked_at_is_asked_whatever_b_or_run_was_before(run: Run, given: PairLog) -> None:
+def test_the_selected_pair_can_be_labeled_at_any_b(run: Run, log: PairLog) -> None:
     test = opened("pairs", run=run.id, show="give")
     pair = load_record(run, 2).pairs[5]
     train = make_split(run.dataset(), "seen").train
     test.segmented_control(key="pairs-show").set_value("learnt").run()
     test.query_params["pair"], test.query_params["bias"] = ".".join(map(str, train[pair].tolist())), "0.2"
     test.run()
-    press(test, "Answer it yourself")
-    assert "Are these two the same?" in texts(test)
+    press(test, "Label this pair")
+    assert "Are these two images of the same class?" in texts(test)
     assert test.query_params["bias"] in ("0.2", ["0.2"])
-    assert asked(test) == tuple(train[pair].tolist())
+    assert current_pair(test) == tuple(train[pair].tolist())
 
 
-def test_the_last_answer_can_be_taken_back_when_nothing_is_left_to_ask(
+def test_the_last_answer_can_be_undone_when_all_pairs_are_labeled(
         places: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = str(write_digits(tmp_path / "four", 4, by_class=False))
     own = worked(places / "four", method="frozen", dataset=folder, split=None)
@@ -203,70 +206,69 @@ def test_the_last_answer_can_be_taken_back_when_nothing_is_left_to_ask(
     test = opened("pairs", run=own.id, show="give")
     for _ in range(6):
         press(test, "Same")
-    assert "Every pair that can be told from the embedding was asked" in texts(test)
+    assert "All candidate pairs are labeled or skipped" in texts(test)
     press(test, "Undo")
-    assert "Are these two the same?" in texts(test)
+    assert "Are these two images of the same class?" in texts(test)
     assert len(PairLog(own.dataset()).read()) == 5
 
 
-def test_a_pair_that_was_given_is_not_asked_in_another_session(run: Run, given: PairLog) -> None:
-    first = asked(opened("pairs", run=run.id, show="give"))
-    given.give(*first, True)
-    assert asked(opened("pairs", run=run.id, show="give")) != first
+def test_a_labeled_pair_is_not_selected_again_in_another_session(run: Run, log: PairLog) -> None:
+    first = current_pair(opened("pairs", run=run.id, show="give"))
+    log.give(*first, True)
+    assert current_pair(opened("pairs", run=run.id, show="give")) != first
     again = opened("pairs", run=run.id, show="give", asked=".".join(map(str, first)))
-    assert "So far this pair is given as the same" in texts(again)
+    assert "This pair is currently labeled same" in texts(again)
     press(again, "Different")
-    assert told(given) == [(*first, False)]
+    assert labeled(log) == [(*first, False)]
 
 
-def test_answers_that_contradict_each_other_are_shown_as_a_chain(run: Run, given: PairLog) -> None:
+def test_contradictory_labels_are_shown_as_a_chain(run: Run, log: PairLog) -> None:
     for first, second, same in ((3, 8, True), (8, 20, True), (20, 3, False), (50, 51, False)):
-        given.give(first, second, same)
+        log.give(first, second, same)
     text = texts(opened("pairs", run=run.id, show="give", given="others"))
-    assert "One of these 3 answers is wrong" in text
-    assert "3 = 8 = 20, yet 3 ≠ 20" in text
+    assert "At least one of these 3 labels is wrong" in text
+    assert "3 = 8 = 20, but 3 ≠ 20" in text
 
 
-def test_given_pairs_come_into_a_run(run: Run, given: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     query = {"dataset": "digits", "method": "nml", "pairs": "given", "backbone": "pixels", "split": "seen"}
-    assert "No pairs of these images were given yet" in texts(opened("train", **query))
+    assert "There are no labeled pairs of these images yet" in texts(opened("train", **query))
     train = make_split(run.dataset(), "seen").train.tolist()
     test_image = int(make_split(run.dataset(), "seen").test[0])
-    given.give(train[0], train[1], True)
-    assert "pairs of both kinds" in opened("train", **query).error[0].value
-    given.give(train[0], train[2], False)
-    given.give(train[0], test_image, False)
+    log.give(train[0], train[1], True)
+    assert "pairs" in opened("train", **query).error[0].value
+    log.give(train[0], train[2], False)
+    log.give(train[0], test_image, False)
     test = opened("train", **query)
     assert not test.exception
-    assert "3 pairs: 1 the same, 2 different" in texts(test)
-    assert "2 of the 3 pairs train" in texts(test)
+    assert "3 pairs: 1 same, 2 different" in texts(test)
+    assert "2 of the 3 pairs have both images in the training half" in texts(test)
     monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     press(test, "Start training")
-    begun = next(one for one in list_runs(run.folder.parent) if one.spec().pairs == "given")
-    assert begun.spec().encoder.backbone == "pixels"
-    assert len(begun.pairs()) == 3
+    started = next(other for other in list_runs(run.folder.parent) if other.spec().pairs == "given")
+    assert started.spec().encoder.backbone == "pixels"
+    assert len(started.pairs()) == 3
 
 
-def test_further_pairs_continue_the_run(run: Run, given: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_pairs_continue_the_run(run: Run, log: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     train = make_split(run.dataset(), "seen").train.tolist()
-    given.give(train[0], train[1], True)
-    assert "so far 1 the same and 0 different" in texts(opened("pairs", run=run.id, show="give"))
-    given.give(train[0], train[2], False)
+    log.give(train[0], train[1], True)
+    assert "New pairs: 1 same, 0 different" in texts(opened("pairs", run=run.id, show="give"))
+    log.give(train[0], train[2], False)
     test = opened("pairs", run=run.id, show="give")
     test.number_input(key="giving-epochs").set_value(2).run()
     monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
-    press(test, "Continue this run with the 2 further pairs")
-    begun = next(one for one in list_runs(run.folder.parent) if one.spec().starts_from)
-    assert (begun.spec().starts_from, begun.spec().fields["epochs"]) == (run.id, 2)
-    assert told(given) == [(*pair, same) for pair, same in zip(begun.pairs().pairs.tolist(),
-                                                                begun.pairs().same.tolist(), strict=True)]
-    shutil.rmtree(begun.folder)
+    press(test, "Continue this run with 2 new pairs")
+    started = next(other for other in list_runs(run.folder.parent) if other.spec().starts_from)
+    assert (started.spec().starts_from, started.spec().fields["epochs"]) == (run.id, 2)
+    assert labeled(log) == [(*pair, same) for pair, same in zip(started.pairs().pairs.tolist(),
+                                                                started.pairs().same.tolist(), strict=True)]
+    shutil.rmtree(started.folder)
 
 
-def test_train_asks_for_pairs_only_where_a_method_learns_from_them(run: Run) -> None:
-    labels = {one.label for one in opened("train", dataset="digits", method="rpml").get("number_input")}
-    assert "Pairs drawn, at most" not in labels
+def test_train_shows_pairs_only_for_methods_that_learn_from_them(run: Run) -> None:
+    assert "most_pairs" not in [widget.key for widget in opened("train", dataset="digits", method="rpml").slider]
     test = opened("train", dataset="digits", method="ml")
-    test.number_input(key="pairs-most").set_value(500).run()
+    test.slider(key="most_pairs").set_value(500).run()
     assert not test.exception
     assert re.search("CSV file with the columns", texts(opened("train", dataset="digits", method="ml", pairs="file")))

@@ -1,65 +1,80 @@
-"""Few labels: the graph that they spread on, which of them a method is told, and what was given so far."""
+"""Few labels on the neighbor graph of a run: the graph, the assigned labels, and how far labels spread."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import dataset_of, load_split
-from pages.parts.components.slider import live_slider
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.kit.field_slider import field_slider
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import given, labels_by_index
 from udml_core.declaration import describe_field
 from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run
 
-N_NEIGHBORS = 10
+N_NEIGHBORS = int(describe_field(SSDML, "n_neighbors").default)
 
 
 def graph_of_run(run: Run) -> tuple[Array, Array]:
-    """The images that train (p,), and the nearest of each among them in the embedding after training (p, k) as rows:
-    the graph that SSDML would begin with there.
+    """Return the neighbor graph of the training images in the final embedding, as SSDML would build it.
+
+    Returns:
+        The indices of the training images, ascending, (p,), and the rows of their k nearest neighbors, (p, k).
 
     Raises:
-        UserError: the data set is not there, or has changed since.
+        UserError: The data set is missing or has changed since the run.
     """
     dataset_of(run)
-    return _graph(str(run.folder))
+    return _graph(run)
 
 
-@st.cache_resource(max_entries=4, show_spinner="Searching each image's nearest …")
-def _graph(folder: str) -> tuple[Array, Array]:
-    run = find_run(folder, runs_folder())
+@st.cache_resource(max_entries=4, show_spinner="Searching the nearest neighbors …", hash_funcs=RUN_HASH)
+def _graph(run: Run) -> tuple[Array, Array]:
     images = np.sort(load_split(run).train)
     return images, views.neighbor_rows(run.embeddings("final"), images, N_NEIGHBORS)
 
 
 def assigned_now(dataset: Dataset) -> dict[int, str]:
-    """The labels that people gave, by image position, in the order in which they were given."""
+    """Return the class that users assigned to each image, by index, in the order of assignment."""
     return labels_by_index(dataset, given(dataset))
 
 
-def ends_of(folder: str, codes: Array, classes: int, gamma: float) -> views.Ends:
-    """Where walks on a run's graph end, for labels as codes of its images."""
+def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.Ends:
+    """Return the classes that random walks on a run's graph end at.
+
+    Args:
+        run: The run.
+        codes: Class number of each training image, −1 without a label, (p,).
+        classes: The number of classes.
+        gamma: Probability γ that a walk continues at each step.
+    """
     return views.ends_by_class(codes, classes, lambda labeled: _ends_among(
-        folder, tuple(np.flatnonzero(labeled).tolist()), gamma))
+        run, tuple(np.flatnonzero(labeled).tolist()), gamma))
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
-def _ends_among(folder: str, labeled: tuple[int, ...], gamma: float) -> Array:
-    neighbors = graph_of_run(find_run(folder, runs_folder()))[1]
+@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def _ends_among(run: Run, labeled: tuple[int, ...], gamma: float) -> Array:
+    neighbors = graph_of_run(run)[1]
     return views.ends_among(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
 
 
-def gamma_slider(usual: float, key: str, marked: str) -> float:
-    """γ, kept in the address, in steps as fine as the usual one needs: between 0.99 and 0.999 lies much."""
+def gamma_slider(key: str, run_gamma: float | None = None) -> float:
+    """Show a slider for γ, whose value the address holds.
+
+    Args:
+        key: The widget's key.
+        run_gamma: The run's own γ, which is the default; SSDML's default if None.
+    """
     field = describe_field(SSDML, "gamma")
-    step = min(field.slider[2], 10.0 ** -len(f"{usual:f}".rstrip("0").partition(".")[2]))
-    low, high = step, 1 - step
-    gamma = live_slider(f"{field.label}: how far a label reaches", low, high,
-                        number_from_address("gamma", usual, low, high), step, key, marks={usual: marked})
-    write_address("gamma", f"{gamma:g}", f"{usual:g}")
-    return gamma
+    default = float(field.default if run_gamma is None else run_gamma)
+    # Labels reach much farther at 0.999 than at 0.99, so a run's γ with more decimals gets a step as fine as its last.
+    decimals = len(f"{default:f}".rstrip("0").partition(".")[2])
+    finer = replace(field, shown=replace(field.shown, step=min(field.slider[2], 10.0**-decimals)))
+    mark = "SSDML's default" if run_gamma is None else "this run"
+    return field_slider(finer, key, default, "how far a label reaches", marks={default: mark})

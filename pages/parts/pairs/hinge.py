@@ -1,8 +1,8 @@
-"""The hinge that pairs are held against: sliders for b and m, and where squared distances lie against b ± m."""
+"""The hinge loss of pairs: sliders for b and m, and squared distances against b ± m."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,80 +10,105 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import load_split
-from pages.parts.components.slider import live_slider
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.run_status import hyperparameters
+from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
 from udml_core.arrays import Array
+from udml_core.declaration import describe_field
 from udml_core.exploration import pairs as views
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.methods import NML
+from udml_core.runs import Run
+
+RANGE = 5
+"""Upper end of the sliders as a multiple of the default."""
 
 
 @dataclass(frozen=True)
 class Hinge:
-    """b and m."""
+    """The hinge max(0, m − y(b − d²)).
+
+    Attributes:
+        bias: b, the squared distance that separates same from different pairs.
+        margin: m, the required distance of d² from b.
+    """
 
     bias: float
     margin: float
 
     @cached_property
     def words(self) -> str:
+        """The values of b and m in words."""
         return f"b = {self.bias:g} and m = {self.margin:g}"
 
     def arguments(self, squared: Array, same: Array) -> Array:
-        """What pairs lack of their margin; they violate where it is above 0."""
+        """Return m − y(b − d²) of pairs, (p,); a pair violates the margin if it is above 0."""
         return views.arguments(squared, same, self.bias, self.margin)
 
 
-@st.cache_data(max_entries=32, show_spinner=False)
-def _usual(folder: str) -> Hinge:
-    run = find_run(folder, runs_folder())
-    fields = run.spec().build_method().model_dump()
+@st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
+def default_hinge(run: Run) -> Hinge:
+    """Return the run's own b and m, or values that fit the embedding of a run without them."""
+    fields = hyperparameters(run)
     if "bias" in fields:
         return Hinge(fields["bias"], fields["margin"])
     return Hinge(*views.default_hinge(run.embeddings("final")[load_split(run).train]))
 
 
-def default_hinge(run: Run) -> Hinge:
-    """The run's own b and m; of a run that learnt from no pairs, some that suit its embedding."""
-    return _usual(str(run.folder))
-
-
 def hinge_sliders(run: Run, key: str) -> Hinge:
-    """b and m, kept in the address."""
-    usual = default_hinge(run)
-    step = views.step_of(usual.bias)
-    fine = views.step_of(usual.margin) if usual.margin else step / 10
-    mark = "this run" if "bias" in run.spec().build_method().model_dump() else "usual"
-    values = []
-    for column, (name, words, at, low, rise) in zip(st.columns(2), (
-            ("bias", "b, the squared distance that divides", usual.bias, step, step),
-            ("margin", "m, how far from b to stay", usual.margin, 0.0, fine)), strict=True):
-        high = 5 * (at or usual.bias)
-        with column:
-            value = live_slider(words, low, high, number_from_address(name, at, low, high), rise, f"{key}-{name}",
-                                marks={at: mark})
-        write_address(name, f"{value:g}", f"{at:g}")
-        values.append(value)
-    return Hinge(*values)
+    """Show sliders for b and m, whose values the address holds.
+
+    Args:
+        run: The run.
+        key: Prefix of the widgets' keys.
+    """
+    default = default_hinge(run)
+    mark = "this run" if "bias" in hyperparameters(run) else "fits the embedding"
+    bias, margin = describe_field(NML, "bias"), describe_field(NML, "margin")
+    # Squared distances differ by orders of magnitude between embeddings, so range and step follow the default instead
+    # of the fields: b above 0, m from 0, both to a multiple of the default in steps of its second digit.
+    step = views.step_of(default.bias)
+    fine = views.step_of(default.margin) if default.margin else step / 10
+    bias = replace(bias, shown=replace(bias.shown, low=step, high=RANGE * default.bias, step=step))
+    margin = replace(margin, shown=replace(margin.shown, low=0.0, high=RANGE * (default.margin or default.bias),
+                                           step=fine))
+    left, right = st.columns(2)
+    with left:
+        b = field_slider(bias, f"{key}-bias", default.bias, "squared distance that separates same from different",
+                         marks={default.bias: mark})
+    with right:
+        m = field_slider(margin, f"{key}-margin", default.margin, "required distance of d² from b",
+                         marks={default.margin: mark})
+    return Hinge(b, m)
 
 
-def spread_pictures(before: Array, after: Array, same: Array, hinge: Hinge, reach: float,
+def distance_charts(before: Array, after: Array, same: Array, hinge: Hinge, reach: float,
                     marked: tuple[float, float] | None) -> None:
-    """Squared distances before and after training against b ± m; those of one pair can be marked."""
-    found = views.spread(before, after, same, reach)
-    for column, when, counts, at in zip(st.columns(2), ("before", "after"), (found.before, found.after),
-                                        marked or (None, None), strict=True):
+    """Show the squared distances before and after training against b ± m.
+
+    Args:
+        before: Squared distances before training, (p,).
+        after: Squared distances after training, (p,).
+        same: Whether each pair is labeled same, (p,).
+        hinge: The values of b and m.
+        reach: The smallest upper end of the axis.
+        marked: Both squared distances of a pair to mark.
+    """
+    spread = views.spread(before, after, same, reach)
+    for column, when, counts, mark in zip(st.columns(2), ("before", "after"), (spread.before, spread.after),
+                                          marked or (None, None), strict=True):
         with column:
-            _spread_picture(found.edges, counts, when, hinge, at)
-    st.caption("Upwards: pairs that are the same, which belong left of the grey band. Downwards: different ones, which "
-               "belong right of it. The band is b ± m; the last bars hold all that is beyond. ◆ the pair below.")
-    table_behind("The distances as a table", pd.DataFrame({
-        "From d²": found.edges[:-1], "To d²": found.edges[1:], "Same, before": found.before[0],
-        "Different, before": found.before[1], "Same, after": found.after[0], "Different, after": found.after[1]}))
+            _distance_chart(spread.edges, counts, when, hinge, mark)
+    st.caption("Bars above the axis count same pairs, which belong left of the gray band; bars below count different "
+               "pairs, which belong right of it. The band is b ± m, the last bars include all larger distances, and ◆ "
+               "marks the selected pair.")
+    table_behind("Distances as a table", pd.DataFrame({
+        "From d²": spread.edges[:-1], "To d²": spread.edges[1:], "Same, before": spread.before[0],
+        "Different, before": spread.before[1], "Same, after": spread.after[0], "Different, after": spread.after[1]}))
 
 
-def _spread_picture(edges: Array, counts: Array, when: str, hinge: Hinge, marked: float | None) -> None:
+def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked: float | None) -> None:
     middles = (edges[:-1] + edges[1:]) / 2
     figure = go.Figure()
     for word, values, color, shape in (("same", counts[0], COLORS[0], ""), ("different", -counts[1], COLORS[1], "/")):
@@ -102,8 +127,8 @@ def _spread_picture(edges: Array, counts: Array, when: str, hinge: Hinge, marked
     figure.update_layout(title={"text": f"d² {when} training", "font": {"size": 14}}, height=260, barmode="overlay",
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.18},
                          xaxis={"range": [0, edges[-1]]})
-    figure.update_yaxes(tickvals=[*(-one for one in ticks), *ticks], ticktext=[str(one) for one in ticks] * 2,
+    figure.update_yaxes(tickvals=[*(-tick for tick in ticks), *ticks], ticktext=[str(tick) for tick in ticks] * 2,
                         range=[-1.1 * most, 1.1 * most], title="pairs")
-    left, right = (int(values[: np.searchsorted(middles, hinge.bias)].sum()) for values in counts)
-    draw(figure, f"pairs-spread-{when}", f"Squared distances {when} training: {left} of {counts[0].sum()} pairs that "
-         f"are the same lie below b = {hinge.bias:g}, and {right} of {counts[1].sum()} that are different.")
+    same, different = (int(values[: np.searchsorted(middles, hinge.bias)].sum()) for values in counts)
+    draw(figure, f"pairs-spread-{when}", f"Squared distances {when} training: {same} of {counts[0].sum()} same pairs "
+         f"and {different} of {counts[1].sum()} different pairs lie below b = {hinge.bias:g}.")

@@ -1,4 +1,4 @@
-"""NML's prototypes: the images that each answers to most, its picture, and a kernel's response to one feature."""
+"""NML's prototypes: the images most similar to each, the prototype as an image, and the kernel's response."""
 
 from __future__ import annotations
 
@@ -21,89 +21,90 @@ from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Prototypes
 from udml_core.exploration import prototypes as views
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run
 
-SHOWN = 24
-PICTURE = 168
+MOST_SIMILAR = 24
+SIDE = 168
 TICKS = 201
-KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersection", "stops at l"),
-           "hellinger": ("Hellinger", "rises ever slower"), "rbf": ("Gaussian", "falls again behind l")}
-"""What a kernel is called, and what its response to one feature does."""
+KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersection", "stops growing at l"),
+           "hellinger": ("Hellinger", "grows ever more slowly"), "rbf": ("Gaussian", "decreases beyond l")}
+"""Title of each kernel, and how its response to one feature behaves."""
 
 
 @st.fragment
 @show_user_errors()
-def explore_prototypes(run_id: str) -> None:
-    """All prototypes, the chosen one, and the kernel."""
-    run = find_run(run_id, runs_folder())
+def explore_prototypes(run: Run) -> None:
+    """Show all prototypes, the selected prototype and the kernel."""
     record, dataset = load_record(run, run.kept_epoch(), Prototypes), dataset_of(run)
     assert record is not None
-    values = run.embeddings("final")
-    chosen = int(number_from_address("prototype", 1, 1, values.shape[1])) - 1
-    st.markdown(f"Each of the **{values.shape[1]} dimensions** of the embedding is a learnt row l, and an image's "
-                "value in it is how much its features are like that row by the kernel.")
-    pick_prototype(dataset, values, chosen)
-    answers(run, dataset, record, values[:, chosen], chosen)
-    response(run, record, chosen)
-    share([Download(f"Every image's value for prototype {chosen + 1}", "prototype.csv", "text/csv", lambda: table_file(
-        dataset, np.arange(len(dataset)), {"k": values[:, chosen]}))], "prototypes")
+    embedding = run.embeddings("final")
+    chosen = int(number_from_address("prototype", 1, 1, embedding.shape[1])) - 1
+    st.markdown(f"Each of the **{embedding.shape[1]} dimensions** of the embedding is a learned prototype l. An "
+                "image's value in it is the kernel similarity k(l, x) of the image's features x to the prototype.")
+    pick_prototype(dataset, embedding, chosen)
+    similar_images(run, dataset, record, embedding[:, chosen], chosen)
+    kernel_response(run, record, chosen)
+    share([Download(f"Value of every image for prototype {chosen + 1}", "prototype.csv", "text/csv", lambda: table_file(
+        dataset, np.arange(len(dataset)), {"k": embedding[:, chosen]}))], "prototypes")
 
 
-def pick_prototype(dataset: Dataset, values: Array, chosen: int) -> None:
-    """All prototypes, each as the image that answers to it most; one that is picked is looked at."""
-    first, owners = np.unique(np.argmax(values, axis=0), return_inverse=True)
-    names = [", ".join(str(one + 1) for one in np.flatnonzero(owners == number)) for number in range(len(first))]
-    st.caption("Each by the image of its largest value; click one to look at it.")
-    picked = gallery(dataset, [tile_of(dataset, image, badge=name)
-                               for image, name in zip(first.tolist(), names, strict=True)],
-                     "Prototypes by the image that answers most", "prototypes-list", 72,
-                     chosen=int(first[owners[chosen]]), height=240)
-    if picked is not None:
-        write_address("prototype", str(int(np.flatnonzero(first[owners] == picked)[0]) + 1), "1")
+def pick_prototype(dataset: Dataset, embedding: Array, chosen: int) -> None:
+    """Show each prototype by its most similar image; a click selects the prototype."""
+    images, owners = np.unique(np.argmax(embedding, axis=0), return_inverse=True)
+    names = [", ".join(str(prototype + 1) for prototype in np.flatnonzero(owners == number))
+             for number in range(len(images))]
+    st.caption("Each prototype is shown by its most similar image, under the prototype's number. Click an image to "
+               "select its prototype.")
+    clicked = gallery(dataset, [tile_of(dataset, image, badge=name)
+                                for image, name in zip(images.tolist(), names, strict=True)],
+                      "Prototypes by their most similar images", "prototypes-list", 72,
+                      chosen=int(images[owners[chosen]]), height=240)
+    if clicked is not None:
+        write_address("prototype", str(int(np.flatnonzero(images[owners] == clicked)[0]) + 1), "1")
         st.rerun(scope="fragment")
     st.session_state["prototypes-chosen"] = chosen
-    st.selectbox("Looked at", range(values.shape[1]), key="prototypes-chosen", width=200,
-                 format_func=lambda one: f"Prototype {one + 1}",
+    st.selectbox("Selected prototype", range(embedding.shape[1]), key="prototypes-chosen", width=200,
+                 format_func=lambda prototype: f"Prototype {prototype + 1}",
                  on_change=lambda: write_address("prototype", str(st.session_state["prototypes-chosen"] + 1), "1"))
 
 
-def answers(run: Run, dataset: Dataset, record: Prototypes, values: Array, chosen: int) -> None:
-    """One prototype: its picture where features are pixels, and who answers to it most in both halves."""
+def similar_images(run: Run, dataset: Dataset, record: Prototypes, values: Array, chosen: int) -> None:
+    """Show a prototype as an image, if features are pixels, and its most similar images of both halves."""
     encoder, split = run.spec().encoder, load_split(run)
     if encoder.backbone == "pixels":
         image = Image.fromarray(views.picture(record.rows[chosen], encoder.size, encoder.gray))
-        picture(image.resize((PICTURE, PICTURE), Image.Resampling.NEAREST), PICTURE,
-                f"Prototype {chosen + 1} as a picture of {encoder.size} × {encoder.size} pixels, the brighter the "
-                "larger its entry", "As a picture")
-    for words, rows, key in (("training half", split.train, "train"), ("test half", split.test, "test")):
-        near = views.strongest(values, rows, SHOWN)
-        st.markdown(f"**Of the {words}, these answer to prototype {chosen + 1} most** · the number is k(l, x)")
+        picture(image.resize((SIDE, SIDE), Image.Resampling.NEAREST), SIDE,
+                f"Prototype {chosen + 1} as an image of {encoder.size} × {encoder.size} pixels; larger entries are "
+                "brighter", "As an image")
+    for half, rows, key in (("training half", split.train, "train"), ("test half", split.test, "test")):
+        nearest = views.strongest(values, rows, MOST_SIMILAR)
+        st.markdown(f"**Images of the {half} most similar to prototype {chosen + 1}** · badge: rank and k(l, x)")
         gallery(dataset, [tile_of(dataset, image, badge=f"{rank}. {values[image]:.3f}")
-                          for rank, image in enumerate(near.tolist(), 1)],
-                f"Images of the {words} that answer to prototype {chosen + 1} most", f"prototypes-{key}", 76)
+                          for rank, image in enumerate(nearest.tolist(), 1)],
+                f"Images of the {half} most similar to prototype {chosen + 1}", f"prototypes-{key}", 76)
 
 
-def response(run: Run, record: Prototypes, chosen: int) -> None:
-    """What one feature adds to the kernel, as it grows, beside what it would add to a product."""
-    method, width = run.spec().build_method().model_dump(), record.rows.shape[1]
-    name, does = KERNELS[method["kernel"]]
-    st.subheader(f"One feature: the {name} kernel {does}, a product does not")
+def kernel_response(run: Run, record: Prototypes, chosen: int) -> None:
+    """Chart the contribution of one feature to the kernel, beside its contribution to a linear kernel."""
+    fields, width = run.spec().build_method().model_dump(), record.rows.shape[1]
+    name, behavior = KERNELS[fields["kernel"]]
+    st.subheader(f"One feature: the {name} kernel {behavior}; a linear kernel does not")
     entries = width * record.rows[chosen]
-    usual, high = round(float(entries.max()), 2), float(np.ceil(width * record.rows.max()))
-    level = live_slider(f"l, the row's entry, in units of the mean feature 1/{width}", 0.0, high,
-                        number_from_address("level", usual, 0, high), 0.01, "prototypes-level",
-                        marks={usual: f"largest entry of prototype {chosen + 1}"})
-    write_address("level", f"{level:g}", f"{usual:g}")
+    default, high = round(float(entries.max()), 2), float(np.ceil(width * record.rows.max()))
+    level = live_slider(f"Entry l of the prototype, in units of the mean feature 1/{width}", 0.0, high,
+                        number_from_address("level", default, 0, high), 0.01, "prototypes-level",
+                        marks={default: f"largest entry of prototype {chosen + 1}"})
+    write_address("level", f"{level:g}", f"{default:g}")
     ticks = np.linspace(0, 2 * high, TICKS)
-    found, line = views.response(method["kernel"], method["scale"], width, level, ticks)
+    response, linear = views.response(fields["kernel"], fields["scale"], width, level, ticks)
     figure = go.Figure()
-    figure.add_scatter(x=ticks, y=found, name=f"{name} kernel", line={"color": COLORS[0]})
-    figure.add_scatter(x=ticks, y=line, name="linear, scaled to meet at x = l",
+    figure.add_scatter(x=ticks, y=response, name=f"{name} kernel", line={"color": COLORS[0]})
+    figure.add_scatter(x=ticks, y=linear, name="linear, scaled to meet at x = l",
                        line={"color": COLORS[1], "dash": "dash"})
     figure.add_vline(level, line={"width": 2, "dash": "dot", "color": GRAY}, annotation_text="x = l")
     figure.update_layout(height=300, margin={"l": 8, "r": 8, "t": 24, "b": 8}, legend={"orientation": "h", "y": -0.3},
-                         xaxis_title="x, the image's feature, in units of the mean feature",
-                         yaxis_title="its factor of k(l, x)" if name == "Gaussian" else "its part of k(l, x)")
-    draw(figure, "prototypes-response", f"The {name} kernel's response to one feature at l = {level:g}: "
-         f"{found[-1]:.3g} at x = {ticks[-1]:g}.")
-    table_behind("The curves as a table", pd.DataFrame({"x": ticks, name: found, "Linear, scaled": line}))
+                         xaxis_title="feature x of the image, in units of the mean feature",
+                         yaxis_title="factor of k(l, x)" if name == "Gaussian" else "contribution to k(l, x)")
+    draw(figure, "prototypes-response", f"Response of the {name} kernel to one feature at l = {level:g}: "
+         f"{response[-1]:.3g} at x = {ticks[-1]:g}.")
+    table_behind("Curves as a table", pd.DataFrame({"x": ticks, name: response, "Linear, scaled": linear}))

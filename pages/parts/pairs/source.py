@@ -1,4 +1,4 @@
-"""Where a run that learns from pairs has them from: the labels, a person, or a file."""
+"""The source of a run's pairs on the page Train: drawn from labels, labeled in the app, or a file."""
 
 from __future__ import annotations
 
@@ -11,44 +11,53 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs
 
 LABELS, GIVEN, FILE = "labels", "given", "file"
-WORDS = {LABELS: "from labels", GIVEN: "given in the app", FILE: "from a CSV file"}
+WORDS = {LABELS: "Drawn from labels", GIVEN: "Labeled in the app", FILE: "From a CSV file"}
 
 
 @dataclass(frozen=True)
 class PairChoice:
-    """given: None if pairs are drawn from the labels."""
+    """The source of the pairs.
+
+    Attributes:
+        given: The pairs from the app or a file; None if pairs are drawn from the labels.
+    """
 
     given: PairSet | None = None
 
 
 def pick_pairs(dataset: Dataset) -> PairChoice | None:
-    """Where the pairs are from, kept in the address; None, with what to do, where there are none yet."""
+    """Choose the source of the pairs; the address holds the choice.
+
+    Returns:
+        The choice; None, with instructions, if the source has no pairs yet.
+    """
     sources = list(WORDS) if dataset.labels is not None else [GIVEN, FILE]
-    source = st.segmented_control("Pairs", sources, default=choice_from_address("pairs", sources, sources[0]), required=True,
-                                  key=f"pairs-source-{len(sources)}", format_func=WORDS.__getitem__) or sources[0]
+    source = st.segmented_control("Pairs", sources, default=choice_from_address("pairs", sources, sources[0]),
+                                  required=True, key=f"pairs-source-{len(sources)}",
+                                  format_func=WORDS.__getitem__) or sources[0]
     write_address("pairs", source, sources[0])
     if source == LABELS:
         return PairChoice()
-    found = _given(dataset) if source == GIVEN else _from_file(dataset)
-    if found is None:
+    pairs = _labeled_pairs(dataset) if source == GIVEN else _uploaded_pairs(dataset)
+    if pairs is None:
         return None
-    same = int(found.same.sum())
-    st.caption(f"{len(found):,} pairs: {same:,} the same, {len(found) - same:,} different.")
-    return PairChoice(given=found)
+    same = int(pairs.same.sum())
+    st.caption(f"{len(pairs):,} pairs: {same:,} same, {len(pairs) - same:,} different.")
+    return PairChoice(given=pairs)
 
 
-def _given(dataset: Dataset) -> PairSet | None:
-    found = PairLog(dataset).read()
-    if not len(found):
-        st.info("No pairs of these images were given yet. Open any finished run on the page Pairs and give some.",
+def _labeled_pairs(dataset: Dataset) -> PairSet | None:
+    pairs = PairLog(dataset).read()
+    if not len(pairs):
+        st.info("There are no labeled pairs of these images yet. Open a finished run on the page Pairs and label some.",
                 icon=":material/lightbulb:")
-        st.page_link("pages/pairs.py", label="Give pairs", icon=":material/link:", query_params={"show": "give"})
+        st.page_link("pages/pairs.py", label="Label pairs", icon=":material/link:", query_params={"show": "give"})
         return None
-    return found
+    return pairs
 
 
-def _from_file(dataset: Dataset) -> PairSet | None:
-    st.caption("A CSV file with the columns `first` and `second`, images by name or number, and `same`: same or "
-               "different.")
+def _uploaded_pairs(dataset: Dataset) -> PairSet | None:
+    st.caption("A CSV file with the columns `first` and `second` (file names or indices of images) and `same` (same or "
+               "different).")
     file = st.file_uploader("Pairs", type="csv", key="pairs-file", label_visibility="collapsed")
     return None if file is None else parse_pairs(file.getvalue(), file.name, dataset)

@@ -1,4 +1,4 @@
-"""Two images side by side, large."""
+"""Two images side by side."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from udml_core.data.dataset import Dataset
 SIDE = 340
 
 
-def two_images(dataset: Dataset, pair: tuple[int, int], named: bool) -> None:
-    """Both images as large as there is room; with their classes, or only with their numbers."""
+def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> None:
+    """Show the two images of a pair as large as the page allows.
+
+    Args:
+        dataset: The data set.
+        pair: Indices of the images.
+        with_classes: Whether to name the classes, or only the indices.
+    """
     with st.container(horizontal=True, gap="small", width=2 * SIDE):
         for word, index in zip(("First", "Second"), pair, strict=True):
-            name = dataset.caption(index) if named else f"image {index}"
+            name = dataset.caption(index) if with_classes else f"image {index}"
             image = ImageOps.pad(dataset.images[index], (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")
             with st.container(width="stretch"):
-                picture(image, "stretch", f"{word} of the pair: {name}", name)
+                picture(image, "stretch", f"{word} image of the pair: {name}", name)

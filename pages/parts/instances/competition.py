@@ -1,0 +1,136 @@
+"""Instance discrimination: the softmax of an image's other view against other images, before and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.run_status import hyperparameters
+from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
+from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, other_images
+from pages.parts.instances.competitors import (
+    Competition,
+    competition_summary,
+    competition_table,
+    rank_chart,
+    share_chart,
+)
+from pages.parts.kit.field_slider import field_slider
+from udml_core.declaration import describe_field
+from udml_core.exploration import instances as views
+from udml_core.methods import PSLR
+from udml_core.retrieval import Which
+from udml_core.runs import Run
+
+MOST_TILES = 24
+GROUPS = {"batch": "A random batch", "half": "All images of its half"}
+
+
+@st.fragment
+def compete(chosen: ChosenImage, cosines: dict[Which, float], latent: bool) -> None:
+    """Show the softmax before and after training, and everything that changes with τ and η.
+
+    Args:
+        chosen: The image.
+        cosines: Cosine of its two views before and after training.
+        latent: Whether to compare the latent z in place of the embedding x.
+    """
+    st.header("Instance discrimination")
+    st.caption(f"{training_objective(hyperparameters(chosen.run))} Here the image itself is the query: "
+               "D = exp(s/τ) + η Σ exp(s_k/τ), where s is the cosine of the two views above and s_k the cosine of the "
+               "image and another image, both without augmentation.")
+    temperature, eta = softmax_sliders(chosen.run)
+    competitions = _competitions(chosen, cosines, latent, temperature, eta)
+    before, after = competitions["initial"], competitions["final"]
+    left, right = st.columns(2)
+    with left:
+        share_chart([before, after])
+    with right:
+        rank_chart([before, after])
+    st.markdown(competition_summary(before, after))
+    st.caption("τ sets how many images compete: with a small τ the nearest few images have all the weight. η sets how "
+               "strongly they compete: each other image counts η times, which lowers the share of the other view but "
+               "changes neither the order of the images nor the number of competitors. An image's probability P is its "
+               "share divided by η.")
+    clicks = []
+    for column, (which, competition) in zip(st.columns(2), competitions.items(), strict=True):
+        with column:
+            clicks.append(strongest_competitors(chosen, competition, which))
+    competition_table(chosen.dataset, [before, after])
+    clicked = clicked_tile(clicks)
+    if clicked is not None:
+        write_address("picked", str(clicked))
+        st.rerun()
+
+
+def _competitions(chosen: ChosenImage, cosines: dict[Which, float], latent: bool, temperature: float,
+                  eta: float) -> dict[Which, Competition]:
+    """Choose the images that compete, and return the softmax before and after training."""
+    group = st.segmented_control("Competitors", list(GROUPS), required=True, key="instance-among",
+                                 default=choice_from_address("among", list(GROUPS), "batch"),
+                                 format_func=GROUPS.__getitem__) or "batch"
+    write_address("among", group, "batch")
+    fields = hyperparameters(chosen.run)
+    batch = int(fields.get("batch", describe_field(PSLR, "batch").default)) if group == "batch" else 0
+    labels = chosen.dataset.labels
+    competitions: dict[Which, Competition] = {}
+    for which, words in EMBEDDINGS.items():
+        others = other_images(chosen.run, chosen.index, which, latent, batch, chosen.draw if batch else 0)
+        same = None if labels is None else labels[others.positions] == labels[chosen.index]
+        softmax = views.softmax(others.cosines, cosines[which], temperature, eta)
+        competitions[which] = Competition(words, others, softmax, same)
+    return competitions
+
+
+def softmax_sliders(run: Run) -> tuple[float, float]:
+    """Show sliders for τ and η, whose values the address holds; the defaults are the run's values, else PSLR's."""
+    fields, values = hyperparameters(run), []
+    for column, (name, note) in zip(st.columns(2), (("temperature", "divides the cosines"),
+                                                    ("eta", "weight of each other image")), strict=True):
+        field = describe_field(PSLR, name)
+        default = float(fields.get(name, field.default))
+        with column:
+            values.append(field_slider(field, f"instance-{name}", default, note,
+                                       marks={default: "this run" if name in fields else "PSLR's default"}))
+    return values[0], values[1]
+
+
+def strongest_competitors(chosen: ChosenImage, competition: Competition, which: Which) -> int | None:
+    """Show the other images with the largest shares.
+
+    Returns:
+        The index of the image that was just clicked, or None.
+    """
+    title = f"Strongest competitors {EMBEDDINGS[which]}"
+    st.markdown(f"**{title}**")
+    images = competition.others.positions[:MOST_TILES].tolist()
+    tiles = [tile_of(chosen.dataset, index, mark_of(chosen.dataset, index, chosen.index), f"{share:.2g} %")
+             for index, share in zip(images, 100 * competition.softmax.shares, strict=False)]
+    return gallery(chosen.dataset, tiles, title, f"instance-{which}", 84, height=300)
+
+
+def training_objective(fields: Mapping[str, Any]) -> str:
+    """Return how the softmax of a run's training differs from the softmax of the page.
+
+    Args:
+        fields: The run's hyper-parameters.
+    """
+    if "memory" in fields:
+        return ("In training, this run compares one view of an image with a memory that holds every image; it has no "
+                "second view and no η. The page shows the softmax of PSLR and ISIF instead.")
+    match fields.get("form"):
+        case "both":
+            query = "each view of an image must find the image's other view"
+            others, count = "both views of all other images in the batch", "2m − 2"
+        case "printed":
+            query = "the second view of an image must find the image's first view"
+            others, count = "the first views of all other images in the batch", "m − 1"
+        case _:
+            return "This run was trained with another objective; the page shows the softmax of PSLR and ISIF."
+    if fields.get("graph") == "neighbors":
+        return (f"In training, {query} among {others} except its mutual nearest neighbors, and batches consist of "
+                "neighbors.")
+    return f"In training, {query} among {others}: with m images in a batch, D sums over {count} other views."

@@ -1,0 +1,48 @@
+"""An image as the network reads it, beside two random views."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+from PIL import Image
+
+from pages.parts.base.address import write_address
+from pages.parts.base.cached import load_retrieval
+from pages.parts.instances.chosen import ChosenImage, random_views
+from pages.parts.kit.pictures import picture
+from udml_core.methods import Method
+from udml_core.retrieval import Which
+
+SIDE = 168
+
+
+def two_views(chosen: ChosenImage, cosines: dict[Which, float], compared: str) -> None:
+    """Show an image without augmentation and two random views.
+
+    Args:
+        chosen: The image.
+        cosines: Cosine of the two views before and after training.
+        compared: Name of the representation that the cosines compare.
+    """
+    st.header("Two random views")
+    plain = load_retrieval(chosen.run.id).prepared(chosen.dataset.images[chosen.index])
+    pixels, _ = random_views(chosen.run, chosen.index, chosen.draw)
+    with st.container(horizontal=True, gap="small"):
+        for word, view in (("without augmentation", plain), ("first view", pixels[0]), ("second view", pixels[1])):
+            image = Image.fromarray(view[0] if len(view) == 1 else np.ascontiguousarray(view.transpose(1, 2, 0)))
+            picture(image, SIDE, f"{chosen.dataset.caption(chosen.index)}, {word}", word.capitalize())
+    side = plain.shape[1]
+    st.markdown(f"The cosine of the two views of {compared} is **{cosines['final']:.3f}** after training, "
+                f"**{cosines['initial']:.3f}** before.")
+    st.caption(f"The network reads {side} × {side} pixels. A view is a random crop, flipped half of the time, with the "
+               f"method's other augmentations. {_views_in_training(chosen.run.spec().build_method())}")
+    st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=write_address,
+              args=("draw", str(chosen.draw + 1)), help="Draw two other views, and another batch for the softmax.")
+
+
+def _views_in_training(method: Method) -> str:
+    if method.views_needed:
+        return f"This run trained a head on {method.views_needed} views of each training image, drawn once like these."
+    if method.trains_encoder:
+        return "This run trained on new views in every epoch."
+    return "This run's method trains on images without augmentation; other methods would train on views like these."

@@ -1,0 +1,94 @@
+"""Actions on labels in this session: assign a class, skip images, undo."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.selection import select, selection
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import give, undo
+from udml_core.errors import UserError
+
+HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The images that the buttons act on.
+
+    Attributes:
+        dataset: The data set.
+        images: Indices of the images.
+        revision: Revision of the selection when the buttons were drawn. Every action raises it.
+    """
+
+    dataset: Dataset
+    images: list[int]
+    revision: int
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the page still shows these images; a key that is pressed twice must not act on the next image."""
+        return selection(self.dataset).revision == self.revision
+
+
+def action_history(dataset: Dataset) -> list[list[int]]:
+    """Return this session's actions in order: the images of a skip, or an empty list for an assigned class."""
+    histories: dict[str, list[list[int]]] = st.session_state.setdefault(HISTORY, {})
+    return histories.setdefault(dataset.fingerprint, [])
+
+
+def skipped_images(dataset: Dataset) -> tuple[int, ...]:
+    """Return the indices of the images that were skipped in this session."""
+    return tuple(image for images in action_history(dataset) for image in images)
+
+
+def assign_class(target: Target, name: str) -> None:
+    """Assign a class to the target's images and continue with the next suggestion."""
+    if not target.is_current:
+        return
+    try:
+        assigned = give(target.dataset, target.images, name)
+    except UserError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
+    action_history(target.dataset).append([])
+    _continue_with(target.dataset, [], f"Assigned the class {assigned} to {images_in_words(len(target.images))}.")
+
+
+def assign_typed_class(target: Target) -> None:
+    """Assign the class that the user typed."""
+    assign_class(target, st.session_state["labels-typed"])
+
+
+def skip_images(target: Target) -> None:
+    """Skip the target's images for this session."""
+    if target.is_current:
+        action_history(target.dataset).append(target.images)
+        _continue_with(target.dataset, [], f"Skipped {images_in_words(len(target.images))}.")
+
+
+def undo_action(dataset: Dataset) -> None:
+    """Undo the last assignment or skip and select its images again."""
+    history = action_history(dataset)
+    try:
+        images = (history[-1] if history else []) or undo(dataset)
+    except UserError as error:
+        st.session_state[PROBLEM] = str(error)
+        return
+    del history[-1:]
+    _continue_with(dataset, images, f"Undone: {images_in_words(len(images))} selected again.")
+
+
+def images_in_words(count: int) -> str:
+    """Return a count with its noun, such as `3 images`."""
+    return f"{count:,} {'image' if count == 1 else 'images'}"
+
+
+def _continue_with(dataset: Dataset, images: list[int], message: str) -> None:
+    """Select the images to label next, none for the suggested image, and keep a message about the last action."""
+    st.session_state[MESSAGE] = message
+    select(dataset.fingerprint, np.array(images, dtype=np.int64))

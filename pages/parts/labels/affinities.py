@@ -1,0 +1,84 @@
+"""Affinities between an image and its neighbors, and the triplets that follow from them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts.components.gallery import clicked_tile, gallery, tile_of
+from pages.parts.kit.figures import table_behind
+from pages.parts.labels.ego_graph import show_ego
+from pages.parts.labels.graph_view import GraphView
+from udml_core.exploration import affinity as views
+
+
+def ego_graphs(view: GraphView, part: views.Part) -> None:
+    """Show the graph around the image with the affinities before and after propagation."""
+    dataset, ego = view.dataset, views.ego(part)
+    rows = part.rows[np.append(0, ego.inner)]
+    pictures = [dataset.images[int(image)] for image in view.graph.images[rows]]
+    names = [view.label_name(row) for row in rows.tolist()]
+    labeled = view.graph.codes[part.rows] >= 0
+    for column, values, title, key in zip(st.columns(2), (ego.before, ego.after),
+                                          ("Before propagation: W0, from labels alone", "After propagation: W"),
+                                          ("affinity-before", "affinity-after"), strict=True):
+        with column:
+            show_ego(ego, values, pictures, names, labeled, title, key)
+    st.caption("The image is in the center, its neighbors are around it, and their neighbors are farther out. Blue "
+               "solid edges: affinity above 0, similar. Orange dashed edges: below 0, dissimilar. Gray edges: 0. The "
+               "width shows the magnitude, scaled in each drawing separately. Green frames and squares mark labeled "
+               "images.")
+    captions = [dataset.caption(int(image)) for image in view.graph.images[part.rows[part.neighbors[0]]]]
+    table = pd.DataFrame({"Neighbor, nearest first": captions, "W0": part.before[0], "W": part.after[0]})
+    if view.trained is not None:
+        table["W in training, on the whole graph"] = view.trained[view.row]
+    table_behind("Affinities as a table", table)
+
+
+def sorted_halves(view: GraphView, part: views.Part) -> int | None:
+    """Show the neighbors sorted by affinity, half of them positives and half negatives.
+
+    Returns:
+        The index of the image that was just clicked, or None.
+    """
+    st.subheader("Positives and negatives")
+    rows, values = part.sorted_neighbors(0)
+    half = len(rows) // 2
+    st.caption("Neighbors sorted by W: the first half are positives, the second half negatives. The first positive and "
+               "the first negative form a triplet with the image, then the second of both, and so on. The badge shows "
+               f"W. {_meaning_of_marks(view)} Click an image to look at it.")
+    clicks = []
+    for column, word, of_half in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
+                                     strict=True):
+        with column:
+            st.markdown(f"**{word}**")
+            tiles = [tile_of(view.dataset, int(view.graph.images[row]), view.mark(row), f"{value:.2g}")
+                     for row, value in zip(rows[of_half].tolist(), values[of_half].tolist(), strict=True)]
+            clicks.append(gallery(view.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
+    _correct_triplets(view, part)
+    return clicked_tile(clicks)
+
+
+def _meaning_of_marks(view: GraphView) -> str:
+    if view.dataset.labels is None and not view.label_name(view.row):
+        return f"The image has none of the {view.label_words}, so no neighbor is marked ✓ or ✕."
+    meaning = "✓ marks the image's class and ✕ another class: positives should be ✓, negatives ✕."
+    return meaning if view.dataset.labels is not None else f"By the {view.label_words}, {meaning}"
+
+
+def _correct_triplets(view: GraphView, part: views.Part) -> None:
+    """Show how many triplets agree with the classes, or with the labels if there are no classes."""
+    truths = {f"Slider's γ, {len(part.rows):,} images around this image": views.part_truth(part, view.classes)}
+    if view.trained is not None:
+        truths["In training, whole graph"] = views.triplet_truth(view.graph.neighbors, view.trained, view.classes)
+    table = pd.DataFrame([(source, truth.triplets, truth.judged, *(round(100 * share, 1) for share in (
+        truth.both, truth.positives, truth.negatives))) for source, truth in truths.items() if truth.triplets],
+        columns=["Affinities", "Triplets", "Judged", "Correct, %", "Correct positives, %", "Correct negatives, %"])
+    judged = "" if view.dataset.labels is not None else (
+        f" These images have no classes, so only triplets whose three images have {view.label_words} are judged.")
+    st.markdown("**How many triplets are correct?** In a correct triplet the positive has the anchor's class and the "
+                f"negative has another class.{judged}")
+    st.dataframe(table, hide_index=True, width="stretch")
+    st.caption("Half of the neighbors always become negatives. If all neighbors have the anchor's class, every triplet "
+               "is wrong, and training pushes true neighbors apart.")

@@ -1,0 +1,110 @@
+"""The assigned labels on a run's neighbor graph, and the images to label next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.labels.actions import skipped_images
+from pages.parts.labels.few_labels import assigned_now, ends_of, graph_of_run
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import classes
+from udml_core.exploration import label_spread as views
+from udml_core.runs import Run
+
+SUGGESTIONS = 5
+CLASSES_WITH_KEYS, MOST_BUTTONS = 10, 40
+MOST_TILES = 60
+
+
+@dataclass(frozen=True)
+class Board:
+    """The assigned labels on the neighbor graph of a run's training images.
+
+    Attributes:
+        run: The run whose final embedding defines the graph.
+        dataset: The run's data set.
+        images: Indices of the training images, ascending, (p,).
+        neighbors: Rows of the k nearest neighbors of each training image, (p, k).
+        labels: The assigned class of each labeled image, by index, in the order of assignment.
+        names: All classes that were ever assigned, so that each keeps its number.
+        codes: Index into `names` of each training image's class, −1 without a label, (p,).
+        gamma: Probability γ that a random walk continues at each step.
+    """
+
+    run: Run
+    dataset: Dataset
+    images: Array
+    neighbors: Array
+    labels: dict[int, str]
+    names: tuple[str, ...]
+    codes: Array
+    gamma: float
+
+    @cached_property
+    def classes(self) -> dict[str, int]:
+        """The number of each class that an image has now."""
+        current = set(self.labels.values())
+        return {name: number for number, name in enumerate(self.names, 1) if name in current}
+
+    @cached_property
+    def buttons(self) -> dict[str, int]:
+        """The number of each class that gets a button: classes with a key, then the most recently assigned."""
+        with_key = [name for name, number in self.classes.items() if number <= CLASSES_WITH_KEYS]
+        shown = list(dict.fromkeys([*with_key, *reversed(self.labels.values())]))[:MOST_BUTTONS]
+        return {name: number for name, number in self.classes.items() if name in shown}
+
+    @cached_property
+    def ends(self) -> views.Ends:
+        """The classes that random walks from each training image end at."""
+        return ends_of(self.run, self.codes, len(self.names), self.gamma)
+
+    @cached_property
+    def suggestions(self) -> list[views.Suggestion]:
+        """The images to label next, the most useful first."""
+        return _suggestions(self.run, self.codes, self.gamma, skipped_images(self.dataset))
+
+    @property
+    def suggested_images(self) -> list[int]:
+        """Indices of the images to label next, the most useful first."""
+        return [int(self.images[suggestion.row]) for suggestion in self.suggestions]
+
+
+def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
+    """Return the board of a run with the labels that are assigned now."""
+    images, neighbors = graph_of_run(run)
+    labels, names = assigned_now(dataset), classes(dataset)
+    return Board(run, dataset, images, neighbors, labels, names, views.coded(labels, names, images), gamma)
+
+
+def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """Return the images to label next, each chosen as if the images before it were labeled.
+
+    Each step is cached by its labeled rows: after the first suggestion is labeled, only one step is left to compute.
+    """
+    suggestions: list[views.Suggestion] = []
+    for _ in range(SUGGESTIONS):
+        labeled = np.append(np.flatnonzero(codes >= 0), [suggestion.row for suggestion in suggestions]).astype(int)
+        suggestions += _next_suggestion(run, tuple(np.sort(labeled).tolist()), gamma, skipped)
+    return suggestions
+
+
+@st.cache_data(max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def _next_suggestion(run: Run, labeled: tuple[int, ...], gamma: float,
+                     skipped: tuple[int, ...]) -> list[views.Suggestion]:
+    """Return the image to label next, or nothing if all other images are labeled or skipped.
+
+    Args:
+        run: The run.
+        labeled: Rows of the labeled images.
+        gamma: Probability γ that a random walk continues at each step.
+        skipped: Indices of the images to leave out.
+    """
+    images, neighbors = graph_of_run(run)
+    return views.suggestions(neighbors, np.isin(np.arange(len(images)), labeled), gamma, 1,
+                             np.flatnonzero(np.isin(images, skipped)).tolist())

@@ -1,0 +1,158 @@
+"""The graph that the page Labels & affinity shows: which embedding, which labels, and the image to look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.base.cached import load_split
+from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
+from pages.parts.components.gallery import Mark
+from pages.parts.labels.few_labels import assigned_now, graph_of_run
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.labels import classes
+from udml_core.explanations import Affinities
+from udml_core.exploration import affinity as views
+from udml_core.exploration import label_spread as spreading
+from udml_core.runs import Run
+
+SOURCES = {"training": "Training graph, training labels", "told": "Final embedding, training labels",
+           "given": "Final embedding, assigned labels"}
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """A neighbor graph with few labels, and an image of it.
+
+    Attributes:
+        run: The run.
+        dataset: The run's data set.
+        source: A key of SOURCES.
+        graph: The graph with the labels.
+        names: The classes of the graph's codes.
+        trained: Propagated affinities W of the training graph at the run's γ, (p, k); None of other graphs.
+        row: Row of the image.
+    """
+
+    run: Run
+    dataset: Dataset
+    source: str
+    graph: views.LabelGraph
+    names: tuple[str, ...]
+    trained: Array | None
+    row: int
+
+    @property
+    def image(self) -> int:
+        """Index of the image."""
+        return int(self.graph.images[self.row])
+
+    def label_name(self, row: int) -> str:
+        """Return the class of a row's label, empty without a label."""
+        return "" if self.graph.codes[row] < 0 else self.names[self.graph.codes[row]]
+
+    @property
+    def label_words(self) -> str:
+        """The name of the labels in texts."""
+        return "assigned labels" if self.source == "given" else "training labels"
+
+    @cached_property
+    def classes(self) -> Array:
+        """The classes that triplets are judged by, (p,): from the data set, else from the labels, −1 where unknown."""
+        return self.graph.codes if self.dataset.labels is None else self.dataset.labels[self.graph.images]
+
+    def mark(self, row: int) -> Mark:
+        """Return whether a row has the image's class; empty where one of the classes is unknown."""
+        own, other = self.classes[[self.row, row]]
+        if own < 0 or other < 0:
+            return ""
+        return "hit" if own == other else "miss"
+
+
+def pick_source(run: Run, dataset: Dataset) -> str | None:
+    """Choose the graph and the labels; the address holds the choice.
+
+    Returns:
+        A key of SOURCES; None, with a link to assign labels, if there are no labels.
+    """
+    available = {"training": bool(epochs_with(run, Affinities)), "told": training_labels(run, dataset) is not None,
+                 "given": bool(assigned_now(dataset))}
+    choices = [source for source, is_available in available.items() if is_available]
+    if not choices:
+        st.info("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
+                "them spread.",
+                icon=":material/lightbulb:")
+        st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:",
+                     query_params={"run": run.id})
+        return None
+    source = st.segmented_control("Graph and labels", choices, required=True, format_func=SOURCES.__getitem__,
+                                  default=choice_from_address("source", choices, choices[0]),
+                                  key=f"affinity-source-{run.id}") or choices[0]
+    write_address("source", source, choices[0])
+    return source
+
+
+def pick_graph_epoch(run: Run) -> int:
+    """Choose the epoch whose graph to show, if the run built several graphs."""
+    epochs = epochs_with(run, Affinities)
+    return pick_epoch(run, Affinities, "affinity-epoch") if len(epochs) > 1 else epochs[0]
+
+
+def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
+    """Return the labels that a run's method received, (n,), and their classes; None if it used all labels or none."""
+    spec = run.spec()
+    codes = spec.few_labels(dataset, load_split(run).train)
+    if codes is None:
+        return None
+    return codes, (dataset.class_names if spec.labels == "drawn" else tuple(sorted(set(spec.given_labels.values()))))
+
+
+def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
+    """Return the graph of a source at the image in the address, else at the image with the most classes around it."""
+    received = training_labels(run, dataset)
+    trained = None
+    if source == "training":
+        record = load_record(run, epoch, Affinities)
+        assert record is not None
+        assert received is not None
+        graph, names, trained = views.graph_of(record, load_split(run).train), received[1], record.after
+    else:
+        images, neighbors = graph_of_run(run)
+        if source == "told":
+            assert received is not None
+            codes, names = received[0][images], received[1]
+        else:
+            labels, names = assigned_now(dataset), classes(dataset)
+            codes = spreading.coded(labels, names, images)
+        graph = views.LabelGraph(images, neighbors, codes)
+    row = graph.row_of(image_in_address(dataset))
+    return GraphView(run, dataset, source, graph, names, trained, graph.telling if row is None else row)
+
+
+def image_in_address(dataset: Dataset) -> int:
+    """Return the index of the image that the address names, −1 without one."""
+    return int(number_from_address("picked", -1, 0, len(dataset) - 1))
+
+
+def warn_if_outside(container: DeltaGenerator, view: GraphView, image: int) -> bool:
+    """Show a warning if a requested image is not in the graph.
+
+    Args:
+        container: Where to show the warning.
+        view: The graph and the image that is shown instead.
+        image: Index of the requested image; −1 for none.
+
+    Returns:
+        Whether the image was requested and is not in the graph.
+    """
+    is_outside = image >= 0 and view.graph.row_of(image) is None
+    if is_outside:
+        container.warning(f"{view.dataset.caption(image)} is not among the {len(view.graph.images):,} images of this "
+                          f"graph, which belong to the training half. {view.dataset.caption(view.image)} is shown "
+                          "instead; choose another image of the graph.", icon=":material/hub:")
+    return is_outside

@@ -1,0 +1,44 @@
+"""Galleries of the images to label next and of the assigned labels."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import selectable_gallery, tile_of
+from pages.parts.kit.figures import table_behind
+from pages.parts.labels.board import MOST_TILES, Board
+
+COLUMNS = 3
+
+
+def suggestion_list(board: Board) -> None:
+    """Show the images to label next."""
+    st.subheader("Images to label next")
+    st.caption("Random walks that reach no label visit these images most often. Each image is chosen as if the images "
+               "before it were labeled, so that the suggestions lie apart. The badge shows rank and number of visits. "
+               "Click an image to select it.")
+    tiles = [tile_of(board.dataset, image, badge=f"{rank}. {suggestion.visits:,.0f}")
+             for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
+    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 160)
+
+
+def assigned_labels(board: Board) -> None:
+    """Show the labeled images by class."""
+    st.subheader("Assigned labels")
+    if not board.labels:
+        st.caption("There are no labels yet. Label the suggested image, or select images on the map and label them "
+                   "together.")
+        return
+    numbered = list(board.classes.items())
+    for start in range(0, len(numbered), COLUMNS):
+        for column, (name, number) in zip(st.columns(COLUMNS), numbered[start : start + COLUMNS], strict=False):
+            images = [image for image, label in board.labels.items() if label == name]
+            with column:
+                st.markdown(f"**{number}. {name}** · {len(images):,}")
+                selectable_gallery(board.dataset, [tile_of(board.dataset, image) for image in images[:MOST_TILES]],
+                                   f"Images of the class {name}", f"labels-given-{number}", selection(board.dataset),
+                                   60, 150)
+    sizes = pd.Series(list(board.labels.values())).value_counts(sort=False)
+    table_behind("Labels as a table", pd.DataFrame({"Class": sizes.index, "Labels": sizes.to_numpy()}))

@@ -1,0 +1,101 @@
+"""How far one label reaches: the share of random walks that end at it, on the map and by steps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.scatter import Color, scatter
+from pages.parts.kit.figures import lines, table_behind
+from pages.parts.labels.graph_view import GraphView
+from pages.parts.map.shown_map import UNITS, covering_map, distortion
+from udml_core.arrays import Array
+from udml_core.exploration import label_spread as spreading
+
+MOST_LABELS = 60
+LOWEST_LOG_SHARE = -2
+
+
+def label_reach(view: GraphView, gamma: float) -> int | None:
+    """Show how far one label reaches.
+
+    Returns:
+        The index of the image that was just clicked on the map, or None.
+    """
+    st.subheader("How far does a label reach?")
+    labeled = spreading.labels_from(view.graph.neighbors, view.graph.codes, view.row)
+    if not len(labeled):
+        st.caption("No image of this graph has a label.")
+        return None
+    row = _pick_label(view, labeled)
+    shares = spreading.shares(view.graph.neighbors, view.graph.codes, row, gamma)
+    left, right = st.columns([3, 2], gap="medium")
+    with right:
+        _shares_by_steps(view, row, shares)
+    with left:
+        return _reach_map(view, shares, row)
+
+
+def _pick_label(view: GraphView, labeled: Array) -> int:
+    """Choose a labeled image; the address parameter `label` holds it.
+
+    Args:
+        view: The graph.
+        labeled: Rows of the labeled images, nearest to the view's image first.
+
+    Returns:
+        The row of the chosen image.
+    """
+    images = view.graph.images[labeled].tolist()
+    wanted = int(number_from_address("label", images[0]))
+    chosen = wanted if wanted in images else images[0]
+    row = int(labeled[images.index(chosen)])
+    listed = list(dict.fromkeys([*labeled[:MOST_LABELS].tolist(), row]))
+    count = f"All {len(labeled):,}" if len(listed) == len(labeled) else f"{len(listed)} of {len(labeled):,}"
+    st.caption("Of the random walks from each image that end at any label, the share that ends at this label. Click a "
+               f"label to choose it. {count} labels are listed, the fewest steps from the image first.")
+    tiles = [tile_of(view.dataset, int(view.graph.images[other]), badge=view.label_name(other)) for other in listed]
+    clicked = gallery(view.dataset, tiles, "Images with a label", "affinity-labels", 60, chosen=chosen, height=150)
+    if clicked is not None:
+        write_address("label", str(clicked))
+        st.rerun(scope="fragment")
+    return row
+
+
+def _shares_by_steps(view: GraphView, row: int, shares: Array) -> None:
+    groups = spreading.by_hops(spreading.hops(view.graph.neighbors, row), shares)
+    lines([group.hops for group in groups], [100 * group.share for group in groups],
+          "walks that end at this label, %", "steps to the label", "affinity-hops")
+    table_behind("Share by steps as a table", pd.DataFrame({
+        "Steps": [group.hops for group in groups], "Images": [group.images for group in groups],
+        "Mean share of walks to labels, %": [round(100 * group.share, 2) for group in groups]}))
+
+
+def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
+    """Show the map colored by the share of each image's walks that end at one label."""
+    shown = covering_map(view.run, view.graph.images)
+    if shown is None:
+        st.page_link("pages/map.py", label="Compute a map of all images to see the label's reach",
+                     icon=":material/scatter_plot:", query_params={"run": view.run.id})
+        return None
+    rows = rows_of(view.graph.images, shown.layout.indices)
+    # Most shares are tiny, so that only a logarithmic color scale distinguishes them.
+    orders = np.log10(np.maximum(100 * shares[rows], 10.0**LOWEST_LOG_SHARE))
+    color = Color("share in %, log₁₀", np.where(rows >= 0, orders, np.nan), low=LOWEST_LOG_SHARE, high=2,
+                  none="not reached")
+    marked = view.graph.images[np.append(row, view.row)]
+    neighbors = rows_of(shown.layout.indices, view.graph.images[view.graph.neighbors[view.row]])
+    marks = [{"row": int(point), "word": word, "lines": ends} for point, word, ends in zip(
+        rows_of(shown.layout.indices, marked), ("label", "image"), ([], neighbors.tolist()), strict=True)]
+    clicked = scatter(view.dataset, shown.layout, color, selection(view.dataset),
+                      "Map colored by the share of walks that end at the label", "affinity-map", marks=marks,
+                      height=430)
+    distortion(shown)
+    st.caption("No label reaches the gray images, which include all images outside the graph. Click a point to look "
+               f"at its image. {UNITS}")
+    return clicked

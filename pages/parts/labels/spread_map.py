@@ -1,0 +1,66 @@
+"""The map of a run's training images, colored by where random walks end."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import request_analysis, rows_of, show_analysis_progress
+from pages.parts.base.selection import select, selection
+from pages.parts.components.scatter import Color, scatter
+from pages.parts.labels.board import Board
+from pages.parts.map.shown_map import UNITS, Shown, covering_map, distortion
+from udml_core.analyses import plan_analysis
+from udml_core.arrays import Array
+
+COLORS = {"class": "Most probable class", "certainty": "Certainty"}
+DEFAULT_COLOR = "class"
+
+
+def spread_map(board: Board) -> None:
+    """Show the map colored by the spread of the labels; a click selects or deselects an image."""
+    shown = covering_map(board.run, board.images)
+    if shown is None:
+        st.info("This run has no map of its training images. Compute one to see the labels spread.",
+                icon=":material/lightbulb:")
+        request_analysis(board.run, plan_analysis(kind="pca", scope="all", frames=("final",)), "Compute map",
+                         "labels-map-new")
+        show_analysis_progress(board.run)
+        return
+    by = st.segmented_control("Color", list(COLORS), default=choice_from_address("show", COLORS, DEFAULT_COLOR),
+                              required=True, format_func=COLORS.__getitem__, key="labels-color") or DEFAULT_COLOR
+    write_address("show", by, DEFAULT_COLOR)
+    selected = selection(board.dataset)
+    clicked = scatter(board.dataset, shown.layout, _color(board, shown, by), selected,
+                      f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=470)
+    distortion(shown)
+    st.caption("Rings mark labeled images. No label reaches the gray images, which include all images outside the "
+               f"training half. Click a point to select or deselect it; hold Shift and drag to select several. {UNITS}")
+    if clicked is not None:
+        select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
+        st.rerun(scope="fragment")
+
+
+def _color(board: Board, shown: Shown, by: str) -> Color:
+    """Return the colors of the map's points; images outside the training half have none."""
+    rows = rows_of(board.images, shown.layout.indices)
+    none = "not reached"
+    if by == "class":
+        return Color(by, np.where(rows >= 0, board.ends.best[rows], -1), board.names or ("no class yet",), none=none)
+    percent = 100 * board.ends.certainty
+    return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none=none, low=0, high=100)
+
+
+def _marks(board: Board, shown: Shown) -> list[dict[str, object]]:
+    """Return the marks of labeled images and of the suggested image."""
+    labeled = _points(shown, list(board.labels))
+    suggested = _points(shown, board.suggested_images[:1])
+    return [{"row": row, "word": word, "lines": []} for rows, word in ((labeled, ""), (suggested, "next"))
+            for row in rows.tolist()]
+
+
+def _points(shown: Shown, images: list[int]) -> Array:
+    """Return the points of the images that are on the map."""
+    points = rows_of(shown.layout.indices, np.array(images, dtype=np.int64))
+    return points[points >= 0]

@@ -1,0 +1,66 @@
+"""The labeled pairs, and the contradictions among them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.components.gallery import pair_gallery
+from pages.parts.pairs.session import ask_about
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.pairs import PairSet
+from udml_core.exploration import pairs as views
+
+MOST_PAIRS, MOST_CHAINS, ROW = 60, 6, 12
+LISTS = {"all": "All", "classes": "Contradict the classes", "others": "Contradict each other"}
+
+
+def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
+    """Show the labeled pairs, newest first, or the contradictory pairs; a click asks about a pair again."""
+    st.subheader(f"{len(labeled):,} labeled pairs")
+    contradicting = views.contradicting(labeled.pairs, labeled.same)
+    against_classes = np.zeros(0, dtype=np.int64)
+    if dataset.labels is not None:
+        against_classes = np.flatnonzero(views.against_classes(labeled.pairs, labeled.same, dataset.labels))
+    counts = {"all": len(labeled), "classes": len(against_classes), "others": len(contradicting)}
+    choices = [name for name in LISTS if name != "classes" or dataset.labels is not None]
+    titles = {name: f"{LISTS[name]}: {counts[name]:,}" for name in choices}
+    shown = st.segmented_control("Show", choices, default=choice_from_address("given", choices, "all"), required=True,
+                                 key="giving-list", format_func=titles.__getitem__) or "all"
+    write_address("given", shown, "all")
+    if shown == "others":
+        for place in contradicting[:MOST_CHAINS].tolist():
+            _chain(dataset, labeled, place)
+    else:
+        places = (np.arange(len(labeled)) if shown == "all" else against_classes)[::-1][:MOST_PAIRS]
+        st.caption(f"The newest {len(places)} pairs. Click a pair to label it again.")
+        _clickable_pairs(dataset, labeled, places, "giving-given")
+    if not counts[shown]:
+        st.info("There are no such pairs.", icon=":material/check:")
+
+
+def _chain(dataset: Dataset, labeled: PairSet, place: int) -> None:
+    """Show a different pair with the chain of same pairs between its images, of which a label must be wrong."""
+    chain = views.chain(labeled.pairs, labeled.same, place)
+    links = [views.place_of(labeled.pairs, link) for link in pairwise(chain)]
+    st.markdown(f"**At least one of these {len(links) + 1} labels is wrong**: images {' = '.join(map(str, chain))}, "
+                f"but {chain[0]} ≠ {chain[-1]}. Click a pair to label it again.")
+    _clickable_pairs(dataset, labeled, np.array([*links, place]), f"giving-chain-{place}")
+
+
+def _clickable_pairs(dataset: Dataset, labeled: PairSet, places: Array, key: str) -> None:
+    """Show labeled pairs as tiles; a click asks about the pair again."""
+    if not len(places):
+        return
+    pairs = labeled.pairs[places]
+    clicked = pair_gallery(dataset, pairs, labeled.same[places],
+                           [f"{first} and {second}" for first, second in pairs.tolist()], "Labeled pairs", key, 130,
+                           height=260 if len(places) > ROW else None)
+    if clicked is not None:
+        first, second = pairs[clicked].tolist()
+        ask_about(dataset, (first, second))
+        st.rerun(scope="fragment")

@@ -1,0 +1,144 @@
+"""The pairs that a run stored in an epoch: how many violate the margin, the list, and one pair in detail."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, join_indices, write_address
+from pages.parts.base.cached import load_split
+from pages.parts.components.gallery import pair_gallery
+from pages.parts.pairs.hinge import Hinge
+from pages.parts.pairs.session import answer_word
+from pages.parts.pairs.two_images import two_images
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.explanations import Pairs
+from udml_core.exploration import pairs as views
+from udml_core.runs import Run
+
+MOST_TILES = 60
+ORDERS = {"hardest": "Hardest", "contradictory": "Contradictory"}
+KINDS = {"both": "Both", "same": "Same", "different": "Different"}
+
+
+@dataclass(frozen=True)
+class StoredPairs:
+    """The pairs that a run stored in an epoch.
+
+    Attributes:
+        run: The run.
+        dataset: The run's data set.
+        record: The pairs with their distances.
+    """
+
+    run: Run
+    dataset: Dataset
+    record: Pairs
+
+    @cached_property
+    def pairs(self) -> Array:
+        """Indices of the images, (p, 2)."""
+        return load_split(self.run).train[self.record.pairs]
+
+    @cached_property
+    def contradictory(self) -> Array:
+        """Rows of the pairs that contradict the classes or other pairs, (c,)."""
+        rows = views.contradicting(self.pairs, self.record.same)
+        if self.dataset.labels is None:
+            return rows
+        against = views.against_classes(self.pairs, self.record.same, self.dataset.labels)
+        return np.union1d(rows, np.flatnonzero(against))
+
+
+def violations(stored: StoredPairs, hinge: Hinge, arguments: Array, epoch: int) -> None:
+    """Show how many pairs violate the margin, compared with before training.
+
+    Args:
+        stored: The pairs.
+        hinge: The values of b and m.
+        arguments: m − y(b − d²) of the pairs after training, (p,).
+        epoch: The epoch that stored the pairs.
+    """
+    record, same = stored.record, stored.record.same
+    before = hinge.arguments(record.before, same)
+    st.markdown(f"**{(arguments > 0).sum():,} of {len(same):,} stored pairs violate the margin at {hinge.words}** "
+                f"after epoch {epoch}, {(before > 0).sum():,} before training.")
+    with st.container(horizontal=True):
+        for word, kind, edge in (("Same", same, "above b − m"), ("Different", ~same, "below b + m")):
+            if kind.any():
+                now, earlier = 100 * (arguments[kind] > 0).mean(), 100 * (before[kind] > 0).mean()
+                st.metric(f"{word} pairs that violate it", f"{now:.1f} %", f"{now - earlier:+.1f} points from start",
+                          "inverse", help=f"{word} pairs with d² {edge}.", width="content")
+        earlier, now = float(before.clip(0).mean()), float(arguments.clip(0).mean())
+        st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from start", "inverse", width="content",
+                  help="max(0, m − y(b − d²)) with y = 1 for same and y = −1 for different pairs.")
+
+
+def pick_rows(stored: StoredPairs, arguments: Array) -> Array:
+    """Choose which pairs to list; the address holds the choices.
+
+    Returns:
+        Rows of the pairs, the largest loss first.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        by = st.segmented_control("List", list(ORDERS), default=choice_from_address("by", ORDERS, "hardest"),
+                                  required=True, key="pairs-by", format_func=ORDERS.__getitem__) or "hardest"
+        kind = st.segmented_control("Kind", list(KINDS), default=choice_from_address("kind", KINDS, "both"),
+                                    required=True, key="pairs-kind", format_func=KINDS.__getitem__) or "both"
+    write_address("by", by, "hardest")
+    write_address("kind", kind, "both")
+    rows = np.argsort(-arguments, kind="stable")
+    if by == "contradictory":
+        rows = rows[np.isin(rows, stored.contradictory)]
+    return rows if kind == "both" else rows[stored.record.same[rows] == (kind == "same")]
+
+
+def pair_list(stored: StoredPairs, rows: Array, selected: int | None) -> None:
+    """Show pairs as tiles; a click selects a pair."""
+    if not len(rows):
+        of_kind = " of this kind" if st.query_params.get("kind") else ""
+        problem = " contradicts the classes or other pairs" if st.query_params.get("by") else " is stored"
+        st.info(f"No pair{of_kind}{problem}.", icon=":material/check:")
+        return
+    shown = rows[:MOST_TILES]
+    st.caption(f"The first {len(shown)} of {len(rows):,} pairs, the largest loss first. Click a pair to select it. = "
+               "marks same pairs and ≠ different pairs; the numbers are d² before and after training.")
+    at = np.flatnonzero(shown == selected)
+    record = stored.record
+    clicked = pair_gallery(stored.dataset, stored.pairs[shown], record.same[shown],
+                           [f"{record.before[row]:.3g} → {record.after[row]:.3g}" for row in shown], "Stored pairs",
+                           "pairs-list", 160, int(at[0]) if len(at) else None, 300)
+    if clicked is not None:
+        write_address("pair", join_indices(stored.pairs[shown[clicked]].tolist()))
+        st.rerun(scope="fragment")
+
+
+def pair_detail(stored: StoredPairs, row: int, hinge: Hinge, argument: float) -> None:
+    """Show the selected pair with its images, distances and links.
+
+    Args:
+        stored: The pairs.
+        row: Row of the selected pair.
+        hinge: The values of b and m.
+        argument: m − y(b − d²) of the pair after training.
+    """
+    first, second = stored.pairs[row].tolist()
+    record = stored.record
+    st.subheader("Selected pair")
+    two_images(stored.dataset, (first, second), with_classes=True)
+    st.markdown(f"Labeled **{answer_word(bool(record.same[row]))}**: d² went from **{record.before[row]:.3g}** to "
+                f"**{record.after[row]:.3g}**. At {hinge.words} the pair " +
+                (f"violates the margin; its loss is **{argument:.3g}**." if argument > 0 else
+                 f"keeps the margin with {-argument:.3g} to spare."))
+    if row in stored.contradictory:
+        st.warning("This pair contradicts the classes or other pairs.", icon=":material/call_split:")
+    with st.container(horizontal=True):
+        st.page_link("pages/neighborhoods.py", label="See why these images are similar", icon=":material/hub:",
+                     query_params={"run": stored.run.id, "picked": str(first), "second": str(second)})
+        for word, index in (("first", first), ("second", second)):
+            st.page_link("pages/retrieval.py", label=f"Search with the {word} image", icon=":material/image_search:",
+                         query_params={"run": stored.run.id, "add": str(index)})
