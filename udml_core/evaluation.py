@@ -50,7 +50,7 @@ class _Distances:
         self._quantum = max(float(self._norms.max()), 1e-300) * QUANTUM
 
     def keys(self, rows: Tensor) -> Tensor:
-        """Return the keys from points (q,) to all points, (q, n) int64: distinct, ascending by distance, own key last."""
+        """Return the keys from points (q,) to all points, (q, n) int64: distinct, by distance, the own key largest."""
         indices = torch.arange(len(self._points))
         squared = torch.addmm(self._norms[rows, None] + self._norms, self._points[rows], self._points.T, alpha=-2)
         keys = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(indices)).add_(indices)

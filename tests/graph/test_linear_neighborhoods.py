@@ -25,7 +25,7 @@ FASHION = Path(__file__).parents[2] / "assets" / "fashion-mini.npz"
 
 
 def subspaces(groups: int, size: int, dimension: int, width: int, noise: float, seed: int = 0,
-          spread: float = 8.0) -> Tensor:
+              spread: float = 8.0) -> Tensor:
     """Return points on affine subspaces far from each other, `size` per subspace, (groups·size, width) float64."""
     generator = torch.Generator().manual_seed(seed)
 

@@ -235,7 +235,7 @@ def test_the_smooth_loss_and_its_gradient_equal_autograd(scale: Scale) -> None:
 
 @pytest.mark.parametrize(("alpha", "grows"), [(25.0, False), (30.0, None), (40.0, True)])
 def test_uninformative_triplets_reward_growth_above_30_degrees_only(alpha: float, grows: bool | None) -> None:
-    """As an equilateral triplet grows, the loss falls for α > 30° and rises for α < 30°. The relative loss is constant."""
+    """As an equilateral triplet grows, the loss falls for α > 30° and rises below. The relative loss is constant."""
     corners = torch.eye(3, dtype=torch.float64)
     small, large = (float(smooth_angular_loss(*(size * corners).split(1), torch.eye(3, dtype=torch.float64), alpha))
                     for size in (0.1, 0.2))

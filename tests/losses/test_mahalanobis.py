@@ -143,7 +143,7 @@ def test_the_likelihood_ratio_prior_is_positive_definite_and_reports_the_rank() 
     prior, rank = likelihood_ratio_prior(rank_one, 2 * rank_one)  # a single pair of each kind
     assert torch.isfinite(prior).all()
     assert rank == 1
-    prior, _ = likelihood_ratio_prior(dissimilar, 0.5 * dissimilar)  # similar pairs at larger distances than dissimilar pairs
+    prior, _ = likelihood_ratio_prior(dissimilar, 0.5 * dissimilar)  # similar pairs farther apart
     assert torch.linalg.eigvalsh(prior)[0] > 0
 
 
@@ -161,8 +161,9 @@ def test_itml_minimizes_its_divergence_with_slack() -> None:
     def objective(candidate: Tensor) -> Tensor:
         """Return the objective with optimal slack: a pair's distance if it violates the bound, else the bound."""
         near, far = (((rows @ candidate) * rows).sum(1) for rows in difference)
-        return (candidate.trace() - torch.logdet(candidate) + slack * divergence(near.clamp_min(bounds.near), bounds.near).sum()
-                + slack * divergence(far.clamp_max(bounds.far), bounds.far).sum())
+        violations = (divergence(near.clamp_min(bounds.near), bounds.near).sum()
+                      + divergence(far.clamp_max(bounds.far), bounds.far).sum())
+        return candidate.trace() - torch.logdet(candidate) + slack * violations
 
     torch.testing.assert_close(metric, minimizer(objective), rtol=2e-3, atol=2e-3)
     unconstrained = information_theoretic_prior(values, pairs, Bounds(1e6, 1e-6))

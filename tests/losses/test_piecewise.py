@@ -103,8 +103,8 @@ def slow_losses(batch: Batch, among: Array, to_proxies: Array, scale: float) -> 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("n_alpha", "n_beta"), [(4.0, 0.5), (1.0, 1.5), (6.0, 0.0)])
 def test_similarities_equal_plain_loops(dtype: torch.dtype, tolerance: float, seed: int, n_alpha: float,
-                                          n_beta: float) -> None:
-    """Squared distances agree to the dtype's precision, and s to its root, because o is a root near 0 for close points."""
+                                        n_beta: float) -> None:
+    """Squared distances agree to the dtype's precision, and s to its square root, because o is a square root."""
     batch = Batch(seed, dtype)
     x, P, rho, psi = batch.teacher, batch.basis, batch.proxies, batch.directions
     across, along = split(x, rho, psi)
@@ -153,7 +153,7 @@ def test_similarity_is_symmetric_positive_and_one_only_at_distance_zero(
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(n_beta=st.floats(0.01, 4), ratio=st.one_of(st.just(1.0), st.floats(0.1, 0.999), st.floats(1.001, 10)))
-def test_similarity_falls_faster_across_than_along_exactly_if_n_alpha_is_at_least_twice_n_beta(n_beta: float, ratio: float) -> None:
+def test_similarity_falls_faster_across_exactly_if_n_alpha_is_twice_n_beta_or_more(n_beta: float, ratio: float) -> None:
     """For Nα ≥ 2Nβ it does at every distance in (0, 2]; otherwise it fails at small distances, even if Nα > Nβ."""
     n_alpha = ratio * 2 * n_beta
     distance = torch.cat([torch.logspace(-6, 0, 200, dtype=torch.float64), torch.linspace(0.01, 2, 200).double()])
