@@ -211,7 +211,7 @@ def _chi_squared_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop whose sums may be reordered, so that they use vector instructions. NaN and infinity stay exact."""
+    """Compile a loop whose sums may be reordered for vector instructions. NaN and infinity keep their meaning."""
     import numba  # takes half a second to import, and most commands need no loop
 
     return numba.njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy")(loop)
