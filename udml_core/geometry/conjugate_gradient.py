@@ -74,30 +74,30 @@ class ConjugateGradient:
         gradient = self.manifold.gradient(point, evaluation.gradient())
         return Progress(point, gradient, _negative(gradient), step, evaluation.value)
 
-    def step(self, objective: Objective, now: Progress) -> Progress:
+    def step(self, objective: Objective, progress: Progress) -> Progress:
         """Take one step: a line search along the direction, then the next direction.
 
         Returns:
             The progress after the step. If no step length decreases the objective, the point stays the same and the
             direction is reset to steepest descent.
         """
-        slope = float(self.manifold.inner(now.point, now.gradient, now.direction))
+        slope = float(self.manifold.inner(progress.point, progress.gradient, progress.direction))
         if not slope < 0:
             # Rounding can turn the direction uphill, or make the slope NaN. Steepest descent always descends, unless
             # the gradient is zero or so small that its square underflows: then the point is stationary.
-            now = replace(now, direction=_negative(now.gradient))
-            slope = float(self.manifold.inner(now.point, now.gradient, now.direction))
+            progress = replace(progress, direction=_negative(progress.gradient))
+            slope = float(self.manifold.inner(progress.point, progress.gradient, progress.direction))
             if not slope < 0:
-                return now
-        point, evaluation, next_step = self._search(objective, now, slope)
+                return progress
+        point, evaluation, next_step = self._search(objective, progress, slope)
         if evaluation is None:
             # The shorter remembered step and the reset direction give the next call a new chance.
-            return replace(now, direction=_negative(now.gradient), step=next_step)
+            return replace(progress, direction=_negative(progress.gradient), step=next_step)
         gradient = self.manifold.gradient(point, evaluation.gradient())
-        direction = self._next_direction(now, point, gradient)
+        direction = self._next_direction(progress, point, gradient)
         return Progress(point, gradient, direction, next_step, evaluation.value)
 
-    def _search(self, objective: Objective, now: Progress,
+    def _search(self, objective: Objective, progress: Progress,
                 slope: float) -> tuple[Point, Evaluation | None, float]:
         """Search for a step length with sufficient decrease, halving it from the remembered length.
 
@@ -105,29 +105,29 @@ class ConjugateGradient:
             The new point, its evaluation (None if no trial decreased the objective), and the length to try first next
             time.
         """
-        norm = float(self.manifold.norm(now.point, now.direction))
-        trial = now.step if now.step > 0 else 1.0 / norm  # the first trial moves by a distance of 1
+        norm = float(self.manifold.norm(progress.point, progress.direction))
+        trial = progress.step if progress.step > 0 else 1.0 / norm  # the first trial moves by a distance of 1
         for evaluations in range(1, MAX_HALVINGS + 2):
-            point = self.manifold.retract(now.point, tuple(trial * part for part in now.direction))
+            point = self.manifold.retract(progress.point, tuple(trial * part for part in progress.direction))
             evaluation = objective(point)
             # A NaN or infinite value fails this comparison too, so a step that overflows is halved like any other.
-            if evaluation.value <= now.value + SUFFICIENT_DECREASE * trial * slope:
+            if evaluation.value <= progress.value + SUFFICIENT_DECREASE * trial * slope:
                 # One halving means that the length fits: keep it. Otherwise try twice the accepted length next time:
                 # after no halving because longer steps may work too, after several so that the length can recover.
                 return point, evaluation, trial if evaluations == 2 else 2 * trial
             if evaluations <= MAX_HALVINGS:
                 trial /= 2
         # The shortest trial is still accepted if it does not raise the objective.
-        if evaluation.value <= now.value:
+        if evaluation.value <= progress.value:
             return point, evaluation, 2 * trial
-        return now.point, None, 2 * trial
+        return progress.point, None, 2 * trial
 
-    def _next_direction(self, now: Progress, point: Point, gradient: Point) -> Point:
+    def _next_direction(self, progress: Progress, point: Point, gradient: Point) -> Point:
         manifold = self.manifold
         # The old gradient and direction lie in the tangent space of the old point. Differences and inner products are
         # defined within one tangent space only, so both are transported to the new point first.
-        transported_gradient = manifold.transport(now.point, point, now.gradient)
-        transported_direction = manifold.transport(now.point, point, now.direction)
+        transported_gradient = manifold.transport(progress.point, point, progress.gradient)
+        transported_direction = manifold.transport(progress.point, point, progress.direction)
         change = tuple(new - old for new, old in zip(gradient, transported_gradient, strict=True))
         denominator = float(manifold.inner(point, change, transported_direction))
         beta = 0.0

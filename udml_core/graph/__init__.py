@@ -1,4 +1,4 @@
-"""Neighbor graphs and what they tell: clusters, linear neighborhoods, propagated affinities."""
+"""Neighbor graphs: clusters, linear neighborhoods and propagated affinities."""
 
 from typing import TYPE_CHECKING, Any
 
