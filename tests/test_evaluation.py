@@ -1,4 +1,4 @@
-"""Every metric beside a loop written from FORMULAS.md, with ties, duplicates and classes of one."""
+"""Every measure, compared with literal loops, including ties, duplicates and classes of one image."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from udml_core.evaluation import (
 
 Case = tuple[Array, Array]
 
-checked = settings(max_examples=60, deadline=None, derandomize=True)
+with_examples = settings(max_examples=60, deadline=None, derandomize=True)
 
 
 @st.composite
 def tied_embeddings(draw: st.DrawFn) -> Case:
-    """A few points of a small integer grid, so that duplicates, equal distances and classes of one are usual."""
+    """Draw a few points on a small integer grid, so that duplicates, ties and classes of one point are frequent."""
     count, dimension = draw(st.integers(2, 12)), draw(st.integers(1, 3))
     rows = st.lists(st.integers(-2, 2), min_size=dimension, max_size=dimension)
     embeddings = draw(st.lists(rows, min_size=count, max_size=count))
@@ -60,20 +60,20 @@ labelings = st.integers(1, 12).flatmap(lambda count: st.tuples(
 def generic(count: int = 90, dimension: int = 6, classes: int = 8, seed: int = 0) -> Case:
     generator = np.random.default_rng(seed)
     labels = generator.integers(0, classes, count)
-    labels[0] = classes  # a class of one
+    labels[0] = classes  # a class with one point
     return (generator.normal(size=(count, dimension)) + labels[:, None] % 3).astype(np.float32), labels
 
 
 def order(embeddings: Array, query: int) -> list[int]:
-    """All others by distance, equals by index."""
+    """Return all other points by distance, with ties by index."""
     exact = [[float(value) for value in row] for row in embeddings]
     others = [j for j in range(len(exact)) if j != query]
     return sorted(others, key=lambda j: (sum((a - b) ** 2 for a, b in zip(exact[query], exact[j], strict=True)), j))
 
 
 def literal_recall(embeddings: Array, labels: Array, k: int) -> float:
-    found = sum(any(labels[j] == labels[i] for j in order(embeddings, i)[:k]) for i in range(len(labels)))
-    return found / len(labels)
+    hits = sum(any(labels[j] == labels[i] for j in order(embeddings, i)[:k]) for i in range(len(labels)))
+    return hits / len(labels)
 
 
 def literal_map(embeddings: Array, labels: Array) -> tuple[float, int]:
@@ -88,8 +88,8 @@ def literal_map(embeddings: Array, labels: Array) -> tuple[float, int]:
 
 def literal_pairs(clusters: Array, labels: Array) -> dict[str, float]:
     pairs = [(clusters[i] == clusters[j], labels[i] == labels[j]) for i, j in combinations(range(len(labels)), 2)]
-    both, together, same = (sum(map(test, pairs)) for test in (all, lambda pair: pair[0], lambda pair: pair[1]))
-    precision, recall = both / together if together else 0.0, both / same if same else 0.0
+    correct, predicted, true = (sum(map(test, pairs)) for test in (all, lambda pair: pair[0], lambda pair: pair[1]))
+    precision, recall = correct / predicted if predicted else 0.0, correct / true if true else 0.0
     return {"precision": precision, "recall": recall,
             "f": 2 * precision * recall / (precision + recall) if precision + recall else 0.0}
 
@@ -99,26 +99,26 @@ def literal_purity(clusters: Array, labels: Array) -> float:
     return float(sum(majorities) / len(labels))
 
 
-@checked
+@with_examples
 @given(case=tied_embeddings())
-def test_rankings_go_by_distance_then_index_and_never_hold_the_query(case: Case) -> None:
+def test_rankings_are_by_distance_then_index_without_the_query(case: Case) -> None:
     embeddings, _ = case
     (queries, neighbors), = rankings(embeddings, len(embeddings) - 1)
     assert queries.tolist() == list(range(len(embeddings)))
     assert neighbors.tolist() == [order(embeddings, i) for i in range(len(embeddings))]
 
 
-@checked
+@with_examples
 @given(case=tied_embeddings())
-def test_retrieval_of_ties_is_the_literal_one(case: Case) -> None:
-    found = recall_at_k(*case, ks=(1, 2, 4, 30))
-    assert found == pytest.approx({k: literal_recall(*case, k) for k in (1, 2, 4, 30)}, abs=1e-12)
+def test_recall_and_map_equal_literal_loops_with_ties(case: Case) -> None:
+    recall = recall_at_k(*case, ks=(1, 2, 4, 30))
+    assert recall == pytest.approx({k: literal_recall(*case, k) for k in (1, 2, 4, 30)}, abs=1e-12)
     assert map_at_r(*case) == pytest.approx(literal_map(*case), abs=1e-12, nan_ok=True)
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("unit", [False, True])
-def test_retrieval_of_generic_points_is_the_literal_one(seed: int, unit: bool) -> None:
+def test_recall_and_map_equal_literal_loops_on_generic_points(seed: int, unit: bool) -> None:
     embeddings, labels = generic(seed=seed)
     if unit:
         embeddings /= np.linalg.norm(embeddings, axis=1, keepdims=True)
@@ -127,29 +127,30 @@ def test_retrieval_of_generic_points_is_the_literal_one(seed: int, unit: bool) -
     assert map_at_r(embeddings, labels) == pytest.approx(literal_map(embeddings, labels))
 
 
-def test_chunks_do_not_show(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_results_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch) -> None:
     embeddings, labels = generic()
-    whole = recall_at_k(embeddings, labels), map_at_r(embeddings, labels), trustworthiness(embeddings[::-1], embeddings)
+    in_one_chunk = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)
+    trust_in_one_chunk = trustworthiness(embeddings[::-1], embeddings)
     monkeypatch.setattr(evaluation, "CHUNK_ENTRIES", 7 * len(labels))
     assert len(list(rankings(embeddings, 3))) == 13
-    again = recall_at_k(embeddings, labels), map_at_r(embeddings, labels), trustworthiness(embeddings[::-1], embeddings)
-    assert whole[:2] == again[:2]
-    np.testing.assert_array_equal(whole[2], again[2])
+    in_chunks = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)
+    trust_in_chunks = trustworthiness(embeddings[::-1], embeddings)
+    assert in_one_chunk == in_chunks
+    np.testing.assert_array_equal(trust_in_one_chunk, trust_in_chunks)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 @pytest.mark.parametrize("offset", [0.0, 1e3])
 def test_retrieval_does_not_depend_on_scale_and_origin(scale: float, offset: float) -> None:
-    """In float64; a large common offset takes digits from the distances, which must not become ties by index."""
+    """A large common offset costs digits of the distances; they must not become ties."""
     embeddings, labels = generic(seed=5)
     moved = (embeddings.astype(np.float64) + offset) * scale
     assert recall_at_k(moved, labels) == recall_at_k(embeddings, labels)
     assert map_at_r(moved, labels) == pytest.approx(map_at_r(embeddings, labels))
 
 
-def test_a_collapsed_embedding_is_still_ranked_by_distance() -> None:
-    """Float32 tells apart unit vectors that are 1e-5 from each other, so the metrics must too: a collapse keeps its
-    order, and is not to be mistaken for an order by index."""
+def test_a_collapsed_embedding_is_ranked_by_distance() -> None:
+    """Unit vectors at distances of 1e-5 differ in float32, so the ranking must not treat them as ties."""
     embeddings, labels = generic(seed=6)
     collapsed = np.ones((len(labels), 1), dtype=np.float64) + 1e-5 * embeddings
     collapsed = collapsed.astype(np.float32)
@@ -168,23 +169,26 @@ def test_two_points(labels: list[int], recall: float, score: float, left_out: in
 
 
 def test_map_at_r_by_hand() -> None:
-    """A line a a b a: for the first, hits at ranks 1 and 3 of R = 2: (1/1)/2; for the last, rank 2: (1/2)/2."""
+    """Four points on a line have the classes a a b a, so R = 2 for class a.
+
+    The first point has a hit at rank 1, with AP (1/1)/2, the last one at rank 2, with AP (1/2)/2.
+    """
     score, left_out = map_at_r(np.array([[0.0], [1], [2.5], [4]]), np.array([0, 0, 1, 0]))
     assert (score, left_out) == (pytest.approx((0.5 + 0.5 + 0.25) / 3), 1)
 
 
-@checked
+@with_examples
 @given(case=labelings)
-def test_cluster_measures_are_the_literal_ones(case: Case) -> None:
+def test_cluster_measures_equal_literal_loops(case: Case) -> None:
     clusters, labels = case
     assert nmi(clusters, labels) == pytest.approx(normalized_mutual_info_score(labels, clusters), abs=1e-12)
     assert pairwise_f(clusters, labels) == pytest.approx(literal_pairs(clusters, labels), abs=1e-12)
     assert label_purity(clusters, labels) == pytest.approx(literal_purity(clusters, labels), abs=1e-12)
 
 
-@checked
+@with_examples
 @given(case=labelings)
-def test_cluster_measures_do_not_see_names(case: Case) -> None:
+def test_cluster_measures_do_not_depend_on_cluster_names(case: Case) -> None:
     clusters, labels = case
     renamed = 7 - 3 * clusters
     assert nmi(renamed, labels) == pytest.approx(nmi(clusters, labels), abs=1e-12)
@@ -192,35 +196,35 @@ def test_cluster_measures_do_not_see_names(case: Case) -> None:
     assert label_purity(renamed, labels) == label_purity(clusters, labels)
 
 
-def test_nmi_averages_the_entropies_arithmetically() -> None:
-    """All apart against two halves: I = H(labels) = log 2, H(clusters) = log 4."""
+def test_nmi_uses_the_arithmetic_mean_of_the_entropies() -> None:
+    """Four singletons and two classes of two points: I = H(labels) = log 2, H(clusters) = log 4."""
     assert nmi(np.arange(4), np.array([0, 0, 1, 1])) == pytest.approx(math.log(2) / ((math.log(4) + math.log(2)) / 2))
 
 
 @pytest.mark.parametrize("k", [1, 5, 12])
-def test_trustworthiness_averages_to_scikit_learns(k: int) -> None:
+def test_mean_trustworthiness_equals_scikit_learn(k: int) -> None:
     space, _ = generic(count=80, dimension=10)
     embedding = space[:, :2] + 0.1 * np.random.default_rng(1).normal(size=(80, 2)).astype(np.float32)
-    for here, there in [(space, embedding), (embedding, space)]:
-        points = trustworthiness(here, there, k)
-        assert points.shape == (80,)
-        assert points.mean() == pytest.approx(sklearn_trustworthiness(here, there, n_neighbors=k), abs=1e-6)
+    for first, second in [(space, embedding), (embedding, space)]:
+        trust = trustworthiness(first, second, k)
+        assert trust.shape == (80,)
+        assert trust.mean() == pytest.approx(sklearn_trustworthiness(first, second, n_neighbors=k), abs=1e-6)
     np.testing.assert_array_equal(trustworthiness(space, 2 * space, k), np.ones(80))
 
 
 def literal_trustworthiness(space: Array, embedding: Array, k: int) -> list[float]:
     count = len(space)
-    found = []
+    values = []
     for i in range(count):
         ranks = {j: rank for rank, j in enumerate(order(space, i), start=1)}
         penalty = sum(max(0, ranks[j] - k) for j in order(embedding, i)[:k])
-        found.append(1 - 2 * penalty / (k * (2 * count - 3 * k - 1)))
-    return found
+        values.append(1 - 2 * penalty / (k * (2 * count - 3 * k - 1)))
+    return values
 
 
-@checked
+@with_examples
 @given(tied_embeddings(), st.integers(0, 2**31), st.integers(1, 5))
-def test_distortion_is_the_literal_one_by_point_also_with_ties(case: Case, seed: int, k: int) -> None:
+def test_distortion_equals_a_literal_loop_with_ties(case: Case, seed: int, k: int) -> None:
     space = case[0]
     embedding = np.random.default_rng(seed).integers(-2, 3, (len(space), 2)).astype(np.float32)
     if k >= len(space) / 2:
@@ -232,8 +236,8 @@ def test_distortion_is_the_literal_one_by_point_also_with_ties(case: Case, seed:
     np.testing.assert_array_equal(continuity, trustworthiness(embedding, space, k))
 
 
-def test_distortion_of_real_digits_averages_to_scikit_learns() -> None:
-    """Through random projections, as whole-number pixels have ties, which scikit-learn leaves to chance."""
+def test_mean_distortion_on_digits_equals_scikit_learn() -> None:
+    """Random projections remove the ties of integer pixels, which scikit-learn does not resolve reliably."""
     random = np.random.default_rng(0)
     space = (load_digits().data @ random.normal(size=(64, 32))).astype(np.float32)
     embedding = space @ random.normal(size=(32, 2)).astype(np.float32)
@@ -252,7 +256,7 @@ def test_distortion_of_real_digits_averages_to_scikit_learns() -> None:
     (np.ones((20, 3)), 1.0),
     (np.array([[3.0, 0], [-3, 0], [0, 1], [0, -1]]), math.exp(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))),
 ], ids=["line", "isotropic", "off center", "point", "two to one"])
-def test_effective_ranks_that_are_known(embeddings: Array, expected: float) -> None:
+def test_known_effective_ranks(embeddings: Array, expected: float) -> None:
     assert effective_rank(embeddings) == pytest.approx(expected, rel=1e-4)
 
 
@@ -265,15 +269,15 @@ def test_neighbor_stability_is_the_mean_overlap() -> None:
     assert neighbor_stability(before, -3 * before, 5) == 1.0
 
 
-def test_kmeans_finds_groups_and_is_repeatable() -> None:
+def test_kmeans_finds_separated_groups_and_is_repeatable() -> None:
     embeddings, labels = generic(classes=3)
-    apart = embeddings + 50 * (labels[:, None] == np.arange(6))
-    clusters = kmeans_clusters(apart, 4)
+    separated = embeddings + 50 * (labels[:, None] == np.arange(6))
+    clusters = kmeans_clusters(separated, 4)
     assert nmi(clusters, labels) == pytest.approx(1)
-    np.testing.assert_array_equal(clusters, kmeans_clusters(apart, 4))
+    np.testing.assert_array_equal(clusters, kmeans_clusters(separated, 4))
 
 
-def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
+def test_evaluate_returns_all_measures_in_percent() -> None:
     embeddings, labels = generic()
     space = np.hstack([embeddings, np.random.default_rng(3).normal(size=(90, 4))])
     shares: list[float] = []
@@ -300,7 +304,7 @@ def test_evaluate_gives_percent_of_what_the_metrics_give() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 24, 25, 26])
-def test_few_images_are_judged_by_as_many_neighbors_as_there_are(count: int) -> None:
+def test_distortion_of_few_images_uses_fewer_neighbors(count: int) -> None:
     space = generic()[0][:count]
     result = evaluate(space[:, :2], None, space)
     assert ("trustworthiness" in result) == ("continuity" in result) == (count > 2)
@@ -316,70 +320,70 @@ def test_few_images_are_judged_by_as_many_neighbors_as_there_are(count: int) -> 
     (lambda: recall_at_k(np.ones((1, 2)), np.zeros(1)), "at least 2 embeddings, got 1"),
     (lambda: map_at_r(np.ones((0, 2)), np.zeros(0)), "at least 2 embeddings, got 0"),
     (lambda: recall_at_k(np.ones((3, 2)), np.zeros(3), ks=(1, 0)), r"needs k ≥ 1, got \(1, 0\)"),
-    (lambda: pairwise_f(np.zeros(3), np.zeros(4)), r"equally long lists, got \(3,\) and \(4,\)"),
-    (lambda: label_purity(np.zeros(0), np.zeros(0)), "equally long lists"),
+    (lambda: pairwise_f(np.zeros(3), np.zeros(4)), r"lists of equal length, got \(3,\) and \(4,\)"),
+    (lambda: label_purity(np.zeros(0), np.zeros(0)), "lists of equal length"),
     (lambda: trustworthiness(np.ones((10, 2)), np.ones((10, 2)), 5), "got k=5 for n=10"),
     (lambda: trustworthiness(np.ones((10, 2)), np.ones((10, 2)), 0), "got k=0 for n=10"),
 ])
-def test_wrong_input_is_named(call: Any, message: str) -> None:
+def test_invalid_input_raises_an_error_with_the_value(call: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
 
 
-def test_the_purity_of_neighborhoods_is_a_loop_over_their_sets() -> None:
+def test_neighborhood_purity_equals_a_literal_loop() -> None:
     random = np.random.default_rng(0)
     labels = random.integers(0, 4, 50)
     neighbors = np.stack([random.permutation(np.delete(np.arange(50), row))[:7] for row in range(50)])
     members = random.random((50, 7)) < 0.5
     sets = [labels[[row, *neighbors[row][members[row]]]] for row in range(50)]
-    expected = np.mean([np.bincount(one).max() / len(one) for one in sets])
+    expected = np.mean([np.bincount(members).max() / len(members) for members in sets])
     purity, size = neighborhood_purity(neighbors, members, labels)
     assert purity == pytest.approx(expected)
-    assert size == pytest.approx(np.mean([len(one) for one in sets]))
+    assert size == pytest.approx(np.mean([len(members) for members in sets]))
     assert neighborhood_purity(neighbors, np.zeros_like(members), labels) == (1.0, 1.0)
 
 
-def test_the_correlation_of_a_similarity_is_scipy_s_over_all_pairs() -> None:
+def test_similarity_correlation_equals_scipy_over_all_pairs() -> None:
     random = np.random.default_rng(1)
     labels = random.integers(0, 3, 40)
     similarities = random.random((40, 40))
     similarities = similarities + similarities.T
     pairs = [(row, column) for row in range(40) for column in range(row)]
-    expected = pearsonr([similarities[one] for one in pairs], [float(labels[i] == labels[j]) for i, j in pairs])
+    expected = pearsonr([similarities[pair] for pair in pairs], [float(labels[i] == labels[j]) for i, j in pairs])
     assert similarity_correlation(similarities, labels) == pytest.approx(expected.statistic)
     assert similarity_correlation(labels[:, None] == labels, labels) == pytest.approx(1)
 
 
-def literal_precision(embeddings: Array, carried: Array, k: int) -> float:
-    """mprec@k as NML's paper says it, class by class and query by query."""
+def literal_precision(embeddings: Array, has_class: Array, k: int) -> float:
+    """Compute mprec@k as in NML's paper, class by class and query by query."""
     squared = ((embeddings[:, None] - embeddings[None]) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
     means = []
-    for label in range(carried.shape[1]):
-        queries = np.flatnonzero(carried[:, label])
+    for label in range(has_class.shape[1]):
+        queries = np.flatnonzero(has_class[:, label])
         if len(queries):
-            shares = [carried[np.argsort(squared[query], kind="stable")[:k], label].mean() for query in queries]
+            shares = [has_class[np.argsort(squared[query], kind="stable")[:k], label].mean() for query in queries]
             means.append(np.mean(shares))
     return float(np.mean(means))
 
 
-@pytest.mark.parametrize("several", [False, True], ids=["one class each", "several classes"])
-def test_mean_precision_is_over_the_queries_of_a_class_then_over_classes(several: bool) -> None:
+@pytest.mark.parametrize("several", [False, True], ids=["one class per image", "several classes"])
+def test_mean_precision_averages_over_queries_then_over_classes(several: bool) -> None:
     random = np.random.default_rng(3)
     embeddings = random.normal(size=(70, 4))
     labels = np.repeat([2, 5, 11], [50, 15, 5])
-    carried = labels[:, None] == np.array([2, 5, 7, 11])
+    has_class = labels[:, None] == np.array([2, 5, 7, 11])
     if several:
-        carried = carried | (random.random(carried.shape) < 0.2)
-        carried[:3] = False  # images of no class are found, and never ask
-        carried[:, 2] = False
-    found = mean_precision_at_k(embeddings, carried if several else labels, (1, 10, 50, 69))
-    assert found == pytest.approx({k: literal_precision(embeddings, carried, k) for k in (1, 10, 50, 69)})
+        has_class = has_class | (random.random(has_class.shape) < 0.2)
+        has_class[:3] = False  # images without a class are in the gallery but are no queries
+        has_class[:, 2] = False
+    precision = mean_precision_at_k(embeddings, has_class if several else labels, (1, 10, 50, 69))
+    assert precision == pytest.approx({k: literal_precision(embeddings, has_class, k) for k in (1, 10, 50, 69)})
     assert mean_precision_at_k(embeddings, labels, (100,))[100] == pytest.approx(
         mean_precision_at_k(embeddings, labels, (69,))[69])
 
 
-def test_mean_precision_refuses_what_it_cannot_mean() -> None:
+def test_mean_precision_is_nan_without_classes_and_rejects_invalid_input() -> None:
     embeddings = np.zeros((4, 2))
     assert math.isnan(mean_precision_at_k(embeddings, np.zeros((4, 3), dtype=bool))[10])
     with pytest.raises(ValueError, match="k ≥ 1"):
@@ -389,18 +393,18 @@ def test_mean_precision_refuses_what_it_cannot_mean() -> None:
 
 
 def knn_by_loops(train: Array, labels: Array, test: Array, truth: Array, k: int, temperature: float) -> float:
-    right = 0
+    correct = 0
     for row, true in zip(test, truth, strict=True):
         cosine = [float(row @ other / (np.linalg.norm(row) * np.linalg.norm(other))) for other in train]
-        near = sorted(range(len(train)), key=lambda index: (-round(cosine[index] / 1e-6), index))[:k]
-        scores = {name: sum(math.exp(cosine[index] / temperature) for index in near if labels[index] == name)
+        neighbors = sorted(range(len(train)), key=lambda index: (-round(cosine[index] / 1e-6), index))[:k]
+        scores = {name: sum(math.exp(cosine[index] / temperature) for index in neighbors if labels[index] == name)
                   for name in sorted(set(labels.tolist()))}
-        right += max(scores, key=lambda name: scores[name]) == true
-    return right / len(test)
+        correct += max(scores, key=lambda name: scores[name]) == true
+    return correct / len(test)
 
 
 @pytest.mark.parametrize(("k", "temperature"), [(1, 0.1), (7, 0.1), (7, 5.0), (200, 0.1)])
-def test_weighted_knn_is_the_vote_as_it_is_written_also_in_chunks(
+def test_weighted_knn_equals_a_literal_vote_with_any_chunk_size(
         k: int, temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     points, labels = generic(150, 4, 5)
     points = points + 0.5 * labels[:, None]
@@ -411,7 +415,7 @@ def test_weighted_knn_is_the_vote_as_it_is_written_also_in_chunks(
     assert knn_accuracy(*seen, k, temperature) == expected
 
 
-def test_of_copies_the_first_votes_and_temperatures_near_0_ask_the_nearest_alone() -> None:
+def test_ties_go_to_the_lowest_index_and_at_low_temperature_the_nearest_decides() -> None:
     train, labels = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), np.array([7, 3, 3])
     assert knn_accuracy(train, labels, train[:1], np.array([7]), k=1) == 1
     assert knn_accuracy(train, labels, np.array([[0.5, 1.0]]), np.array([3]), temperature=1e-6) == 1
@@ -419,7 +423,7 @@ def test_of_copies_the_first_votes_and_temperatures_near_0_ask_the_nearest_alone
         knn_accuracy(train, labels, train, labels, k=0)
 
 
-def test_the_linear_probe_finds_what_is_linear_at_any_scale_and_nothing_in_noise() -> None:
+def test_the_linear_probe_finds_linear_classes_at_any_scale_and_none_in_noise() -> None:
     generator = np.random.default_rng(0)
     points = generator.normal(size=(600, 5)) * [1e-4, 1, 1, 1, 1e3]
     labels = (points[:, 0] > 0).astype(int) + 3
@@ -428,9 +432,9 @@ def test_the_linear_probe_finds_what_is_linear_at_any_scale_and_nothing_in_noise
     assert 0.35 < linear_accuracy(points[:400], noise[:400], points[400:], noise[400:]) < 0.65
 
 
-def test_a_linear_probe_of_one_class_or_of_classes_of_one_says_nothing_but_its_figure(
+def test_a_linear_probe_of_tiny_classes_gives_no_warning(
         recwarn: pytest.WarningsRecorder) -> None:
     points = np.random.default_rng(0).normal(size=(12, 3)).astype(np.float32)
     assert linear_accuracy(points, np.zeros(12, int), points, np.arange(12) % 3) == pytest.approx(1 / 3)
     assert 0 <= linear_accuracy(points, np.arange(12), points, np.arange(12)) <= 1
-    assert not [str(one.message) for one in recwarn]
+    assert not [str(warning.message) for warning in recwarn]

@@ -1,53 +1,56 @@
-"""Every metric of the project, the same for all methods. All are fractions unless said otherwise.
+"""The evaluation measures, the same for all methods. Values are fractions unless stated otherwise.
 
-Nearest means Euclidean; for unit embeddings that is the cosine order. Equal distances go to the lowest index, so a
-metric of duplicates is defined and every machine gives the same.
+Neighbors are nearest by Euclidean distance, which for unit embeddings is the order by cosine. Ties go to the lowest
+index, so the measures are defined for duplicates and equal on every machine.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
-from sklearn.cluster import KMeans
-from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import normalized_mutual_info_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from torch import Tensor
 from torch.nn.functional import normalize
 
 from udml_core.arrays import Array
 
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+# Functions import scikit-learn and SciPy at first use, because both slow the start of the command line.
+
 CHUNK_ENTRIES = 1_500_000
+"""Number of distances computed at once, few enough to stay in the processor's cache."""
 QUANTUM = 1e-9
+"""Resolution of squared distances, as a share of the largest squared norm. It is coarser than rounding errors."""
 DISTORTION_NEIGHBORS = 12
 KMEANS_SEED = 0
 KMEANS_RESTARTS = 3
 COSINE_QUANTUM = 1e-6
+"""Resolution of cosines."""
 PROBE_STEPS = 200
 DEPTHS = range(1, 51)
-"""K of the curve of mprec@K."""
+"""The values of K in the curve of mprec@K."""
 
 
 class _Distances:
-    """Which points are near to which: distance and index in one integer key, so that ties cannot go astray.
+    """Distances of points as integer keys that contain both the distance and the index.
 
-    Squared distances are computed in float64 around the mean and rounded to 1e-9 of the largest squared norm there,
-    which is above rounding noise.
+    Squared distances are rounded to a multiple of `QUANTUM`, which removes rounding errors. Ties are then exact, and
+    the index in the key decides them.
     """
 
     def __init__(self, embeddings: Array) -> None:
         points = torch.as_tensor(np.asarray(embeddings, dtype=np.float64))
-        self._points = points - points.mean(0)  # distances stay, and a common offset takes no digits from them
+        self._points = points - points.mean(0)  # a common offset would cost digits without changing distances
         self._norms = self._points.square().sum(1)
         self._quantum = max(float(self._norms.max()), 1e-300) * QUANTUM
 
     def keys(self, rows: Tensor) -> Tensor:
-        """(q, n) int64 of some points (q,): smaller is nearer, no two are equal, a point itself is last."""
+        """Return the keys from points (q,) to all points, (q, n) int64: distinct, by distance, the own key largest."""
         indices = torch.arange(len(self._points))
         squared = torch.addmm(self._norms[rows, None] + self._norms, self._points[rows], self._points.T, alpha=-2)
         keys = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(indices)).add_(indices)
@@ -56,58 +59,65 @@ class _Distances:
 
 
 def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
-    """Each point's k nearest others, in chunks of (queries (q,), neighbors (q, k)).
+    """Yield each point's k nearest other points, in chunks of queries (q,) and neighbors (q, k).
 
     Args:
         embeddings: (n, d).
-        k: how many; at most n − 1.
+        k: Number of neighbors, at most n − 1.
     """
     distances = _Distances(embeddings)
     for rows in _chunks(len(embeddings)):
-        chosen = torch.topk(distances.keys(rows), k, dim=1, largest=False, sorted=True).indices
-        yield rows.numpy(), chosen.numpy()
+        neighbors = torch.topk(distances.keys(rows), k, dim=1, largest=False, sorted=True).indices
+        yield rows.numpy(), neighbors.numpy()
 
 
 def _chunks(count: int) -> tuple[Tensor, ...]:
-    """Points (q,) whose distances to all are looked at together: so few that they stay in the processor's cache."""
+    """Split the row numbers into chunks (q,) whose distances to all points are computed together."""
     return torch.arange(count).split(max(1, CHUNK_ENTRIES // count))
 
 
 def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 8)) -> dict[int, float]:
-    """Recall@k: the share of all points with at least one other of their class among their k nearest others.
+    """Compute Recall@k: the share of points with a point of their class among their k nearest other points.
 
-    A class of one is a miss at every k; where k exceeds the others there are, all of them count.
+    A point whose class has no other point is a miss at every k. If k exceeds n − 1, all other points count.
 
     Args:
         embeddings: (n, d), n ≥ 2.
         labels: (n,) int.
-        ks: the cut-offs, each at least 1.
+        ks: The cut-offs, each at least 1.
 
     Returns:
         {k: fraction}.
+
+    Raises:
+        ValueError: A cut-off is below 1, or the labels do not match the embeddings.
     """
-    labels = _checked(embeddings, labels)
+    labels = _check_labels(embeddings, labels)
     if any(k < 1 for k in ks):
-        raise ValueError(f"recall@k needs k ≥ 1, got {tuple(ks)}")
+        raise ValueError(f"Recall@k needs k ≥ 1, got {tuple(ks)}.")
     deepest = min(max(ks), len(labels) - 1)
     first_hit = np.full(len(labels), np.iinfo(np.int64).max)
     for queries, neighbors in rankings(embeddings, deepest):
         hits = labels[neighbors] == labels[queries, None]
-        found = hits.any(axis=1)
-        first_hit[queries[found]] = hits[found].argmax(axis=1)
+        has_hit = hits.any(axis=1)
+        first_hit[queries[has_hit]] = hits[has_hit].argmax(axis=1)
     return {k: float((first_hit < k).mean()) for k in ks}
 
 
 def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
-    """Mean average precision at R: (1/R_i) Σ_{r ≤ R_i} precision@r · hit(r), R_i = the others of the point's class.
+    """Compute MAP@R: (1/R_i) Σ_{r ≤ R_i} precision@r · hit(r), where R_i counts the other points of the class.
+
+    Args:
+        embeddings: (n, d), n ≥ 2.
+        labels: (n,) int.
 
     Returns:
-        The mean over the points with R_i > 0, and how many points were left out because R_i = 0. NaN if all were.
+        The mean over the points with R_i > 0 (NaN if there are none), and the number of points with R_i = 0.
 
     References:
         K. Musgrave, S. Belongie, S.-N. Lim, "A Metric Learning Reality Check", ECCV 2020.
     """
-    labels = _checked(embeddings, labels)
+    labels = _check_labels(embeddings, labels)
     _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     others = sizes[inverse] - 1
     deepest = int(others.max())
@@ -124,34 +134,36 @@ def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
 
 
 def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (10,)) -> dict[int, float]:
-    """mprec@k: the mean over classes of the mean, over the queries that carry the class, of the share of the k nearest
-    others that carry it too (NML). An image of several classes is a query of each.
+    """Compute mprec@k (NML): the precision among the k nearest other points, averaged per class, then over classes.
 
-    Where k exceeds the others there are, all of them count.
+    A point with several classes is a query for each of them. If k exceeds n − 1, all other points count.
 
     Args:
         embeddings: (n, d), n ≥ 2.
-        labels: (n,) int, or (n, c) bool where images carry several classes or none.
-        ks: the cut-offs, each at least 1.
+        labels: (n,) int, or (n, c) bool if images have several classes or none.
+        ks: The cut-offs, each at least 1.
 
     Returns:
-        {k: fraction}; NaN where no image carries a class.
+        {k: fraction}; NaN if no image has a class.
+
+    Raises:
+        ValueError: A cut-off is below 1, or the labels do not match the embeddings.
     """
     labels = np.asarray(labels)
-    carried = labels.astype(bool) if labels.ndim == 2 else None
-    names = _checked(embeddings, labels if carried is None else np.zeros(len(labels)))
+    has_class = labels.astype(bool) if labels.ndim == 2 else None
+    names = _check_labels(embeddings, labels if has_class is None else np.zeros(len(labels)))
     if any(k < 1 for k in ks):
-        raise ValueError(f"mprec@k needs k ≥ 1, got {tuple(ks)}")
-    places = np.unique(names, return_inverse=True)[1]
-    classes = carried.shape[1] if carried is not None else int(places.max()) + 1
+        raise ValueError(f"mprec@k needs k ≥ 1, got {tuple(ks)}.")
+    numbers = np.unique(names, return_inverse=True)[1]
+    classes = has_class.shape[1] if has_class is not None else int(numbers.max()) + 1
     deepest = min(max(ks), len(labels) - 1)
     sums, counts = np.zeros((classes, deepest)), np.zeros(classes)
     for queries, neighbors in rankings(embeddings, deepest):
-        if carried is None:
-            own, hits = places[queries], places[neighbors] == places[queries, None]
+        if has_class is None:
+            own, hits = numbers[queries], numbers[neighbors] == numbers[queries, None]
         else:
-            asked, own = np.nonzero(carried[queries])
-            hits = carried[neighbors[asked], own[:, None]]
+            rows, own = np.nonzero(has_class[queries])
+            hits = has_class[neighbors[rows], own[:, None]]
         np.add.at(sums, own, np.cumsum(hits, axis=1))
         counts += np.bincount(own, minlength=classes)
     if not counts.any():
@@ -162,100 +174,136 @@ def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1
 
 def knn_accuracy(train: Array, train_labels: Array, test: Array, test_labels: Array, k: int = 200,
                  temperature: float = 0.1) -> float:
-    """The share of test points whose class has the largest Σ e^{s/τ} over the k training points of largest cosine s.
+    """Compute the accuracy of a weighted k-nearest-neighbor classifier.
 
-    Equal cosines, to 1e-6, go to the lowest index, equal sums to the lowest class. Where k exceeds the training points,
-    all of them vote.
+    The predicted class has the largest Σ e^{s/τ} over the k training points of largest cosine s. Cosines are rounded to
+    1e-6. Ties between points go to the lowest index, ties between classes to the lowest class.
 
     Args:
-        train: (n, d). train_labels: (n,). test: (m, d). test_labels: (m,).
+        train: (n, d).
+        train_labels: (n,).
+        test: (m, d).
+        test_labels: (m,).
+        k: Number of voting training points; all if k exceeds n.
+        temperature: τ.
 
     References:
         Z. Wu et al., "Unsupervised Feature Learning via Non-Parametric Instance Discrimination", CVPR 2018.
     """
     if k < 1 or temperature <= 0:
-        raise ValueError(f"weighted kNN needs k ≥ 1 and a temperature above 0, got {k} and {temperature}")
+        raise ValueError(f"Weighted kNN needs k ≥ 1 and a temperature above 0, got {k} and {temperature}.")
     names, votes = np.unique(train_labels, return_inverse=True)
-    base, queries = (normalize(torch.as_tensor(np.asarray(one, dtype=np.float32)), dim=1) for one in (train, test))
+    base, queries = (normalize(torch.as_tensor(np.asarray(part, dtype=np.float32)), dim=1) for part in (train, test))
     classes, indices = torch.from_numpy(votes), torch.arange(len(base))
-    right = 0
+    correct = 0
     for rows in torch.arange(len(queries)).split(max(1, CHUNK_ENTRIES // len(base))):
         cosine = queries[rows] @ base.T
         keys = (cosine / COSINE_QUANTUM).round_().to(torch.int64).mul_(-len(base)).add_(indices)
-        near = torch.topk(keys, min(k, len(base)), dim=1, largest=False).indices
-        weights = torch.exp((cosine.gather(1, near) - cosine.amax(1, keepdim=True)).double() / temperature)
-        scores = weights.new_zeros(len(rows), len(names)).scatter_add_(1, classes[near], weights)
-        right += int((names[scores.numpy().argmax(axis=1)] == np.asarray(test_labels)[rows.numpy()]).sum())
-    return right / len(queries)
+        neighbors = torch.topk(keys, min(k, len(base)), dim=1, largest=False).indices
+        # Subtracting the largest cosine scales all scores of a row by one factor and prevents an overflow at a small τ.
+        weights = torch.exp((cosine.gather(1, neighbors) - cosine.amax(1, keepdim=True)).double() / temperature)
+        scores = weights.new_zeros(len(rows), len(names)).scatter_add_(1, classes[neighbors], weights)
+        correct += int((names[scores.numpy().argmax(axis=1)] == np.asarray(test_labels)[rows.numpy()]).sum())
+    return correct / len(queries)
 
 
 def linear_accuracy(train: Array, train_labels: Array, test: Array, test_labels: Array) -> float:
-    """The share of test points that a linear probe gets right: logistic regression (C = 1) on the training points, each
-    column at mean 0 and deviation 1 there. Where they are of one class, all test points are taken for it."""
+    """Compute the accuracy of a linear probe on test points.
+
+    The probe is logistic regression (C = 1) on the training points, standardized per column. With a single training
+    class, it predicts this class for every test point.
+
+    Args:
+        train: (n, d).
+        train_labels: (n,).
+        test: (m, d).
+        test_labels: (m,).
+    """
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
     if len(np.unique(train_labels)) == 1:
         return float(np.mean(test_labels == train_labels[0]))
     probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=PROBE_STEPS))
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # at 200 steps the figure has settled; classes may be small
+        # The accuracy has settled after 200 steps even without full convergence, and small classes are allowed.
+        warnings.simplefilter("ignore", UserWarning)
         probe.fit(np.asarray(train, dtype=np.float32), train_labels)
     return float(probe.score(np.asarray(test, dtype=np.float32), test_labels))
 
 
 def kmeans_clusters(embeddings: Array, count: int) -> Array:
-    """Labels (n,) of k-means with k = `count`, k-means++ seeded with 0, the best of 3 restarts."""
+    """Return the k-means clusters of points, (n,) int, with k = `count`: k-means++, seed 0, best of 3 restarts."""
+    from sklearn.cluster import KMeans
+
     points = np.ascontiguousarray(embeddings, dtype=np.float32)
     return KMeans(count, random_state=KMEANS_SEED, n_init=KMEANS_RESTARTS).fit_predict(points)
 
 
 def nmi(clusters: Array, labels: Array) -> float:
-    """Normalized mutual information I / ((H(clusters) + H(labels))/2) of two labelings (n,)."""
+    """Compute the normalized mutual information I / ((H(clusters) + H(labels))/2) of two labelings (n,)."""
+    from sklearn.metrics import normalized_mutual_info_score
+
     return float(normalized_mutual_info_score(labels, clusters, average_method="arithmetic"))
 
 
 def pairwise_f(clusters: Array, labels: Array) -> dict[str, float]:
-    """Precision, recall and their harmonic mean f over pairs: a pair is positive where both share a cluster, and true
-    where both share a label. An empty denominator gives 0."""
+    """Compute precision, recall and their harmonic mean f over pairs of points.
+
+    A pair is predicted if both points share a cluster, and true if they share a label. An empty denominator gives 0.
+    """
     table = _contingency(clusters, labels)
-    together, same = _pairs(table.sum(axis=1)), _pairs(table.sum(axis=0))
-    both = _pairs(table.data)
-    precision = both / together if together else 0.0
-    recall = both / same if same else 0.0
-    f = 2 * precision * recall / (precision + recall) if both else 0.0
+    predicted, true = _count_pairs(table.sum(axis=1)), _count_pairs(table.sum(axis=0))
+    correct = _count_pairs(table.data)
+    precision = correct / predicted if predicted else 0.0
+    recall = correct / true if true else 0.0
+    f = 2 * precision * recall / (precision + recall) if correct else 0.0
     return {"precision": precision, "recall": recall, "f": f}
 
 
 def label_purity(clusters: Array, labels: Array) -> float:
-    """Σ_c max_y n_cy / n: the share of points that carry their cluster's majority label."""
+    """Compute the share of points that have their cluster's majority label, Σ_c max_y n_cy / n."""
     return float(_contingency(clusters, labels).max(axis=1).sum() / len(np.asarray(labels)))
 
 
 def neighborhood_purity(neighbors: Array, members: Array, labels: Array) -> tuple[float, float]:
-    """The mean share of each point and its members that carry their majority label, and the mean size of these sets
-    (PLM table 2). Small sets look pure: say the size beside it.
+    """Compute the mean purity and the mean size of neighborhoods (PLM table 2).
+
+    A neighborhood is a point with its members; its purity is the share of its majority label. Small neighborhoods are
+    purer by chance, so report both numbers.
 
     Args:
-        neighbors: (n, k) rows. members: (n, k) bool, which of them belong. labels: (n,).
+        neighbors: (n, k) int, row numbers of the candidates.
+        members: (n, k) bool, which candidates belong to the neighborhood.
+        labels: (n,).
     """
     labels = np.asarray(labels)
-    inside = np.column_stack([np.ones(len(labels), dtype=bool), members])
-    found = labels[np.column_stack([np.arange(len(labels)), neighbors])]
-    alike = (found[:, :, None] == found[:, None, :]) & inside[:, None, :]
-    majority = np.where(inside, alike.sum(axis=2), 0).max(axis=1)
-    sizes = inside.sum(axis=1)
+    belongs = np.column_stack([np.ones(len(labels), dtype=bool), members])
+    own_and_neighbors = labels[np.column_stack([np.arange(len(labels)), neighbors])]
+    equal = (own_and_neighbors[:, :, None] == own_and_neighbors[:, None, :]) & belongs[:, None, :]
+    majority = np.where(belongs, equal.sum(axis=2), 0).max(axis=1)
+    sizes = belongs.sum(axis=1)
     return float((majority / sizes).mean()), float(sizes.mean())
 
 
 def similarity_correlation(similarities: Array, labels: Array) -> float:
-    """Pearson's correlation, over all pairs i < j, of a symmetric similarity (n, n) and whether labels are equal."""
+    """Compute Pearson's correlation between a symmetric similarity (n, n) and label equality, over all pairs i < j."""
     labels = np.asarray(labels)
     pairs = np.triu_indices(len(labels), 1)
     return float(np.corrcoef(np.asarray(similarities)[pairs], labels[pairs[0]] == labels[pairs[1]])[0, 1])
 
 
 def trustworthiness(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS) -> Array:
-    """Per point (n,), how little its k nearest in `embedding` were far in `space`; the mean is scikit-learn's.
+    """Compute the trustworthiness of each point, (n,): whether its neighbors in the embedding are neighbors in space.
 
-    1 − 2n/(nk(2n−3k−1)) · n Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k), by point.
+    The value is 1 − 2/(k(2n−3k−1)) · Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k). Its
+    mean over the points equals scikit-learn's `trustworthiness`.
+
+    Args:
+        space: (n, D), the original vectors.
+        embedding: (n, d).
+        k: Number of neighbors.
 
     Raises:
         ValueError: k is not below n/2.
@@ -265,39 +313,52 @@ def trustworthiness(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBOR
 
 def distortion(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS,
                report: Callable[[float], None] = lambda _: None) -> tuple[Array, Array]:
-    """Trustworthiness and continuity per point, (n,) each. Continuity is trustworthiness with the two exchanged.
+    """Compute trustworthiness and continuity of each point, (n,) each.
+
+    Continuity is trustworthiness with space and embedding exchanged: whether neighbors in the space are neighbors in
+    the embedding.
+
+    Args:
+        space: (n, D), the original vectors.
+        embedding: (n, d).
+        k: Number of neighbors.
+        report: Called with the finished share.
 
     Raises:
         ValueError: k is not below n/2.
     """
     count = len(space)
     if not 1 <= k < count / 2:
-        raise ValueError(f"trustworthiness needs 1 ≤ k < n/2, got k={k} for n={count}")
-    before, after = _Distances(space), _Distances(embedding)
+        raise ValueError(f"Trustworthiness needs 1 ≤ k < n/2, got k={k} for n={count}.")
+    in_space, in_embedding = _Distances(space), _Distances(embedding)
     excess = np.zeros((2, count))
     for rows in _chunks(count):
-        there, here = before.keys(rows), after.keys(rows)
-        excess[0, rows] = _excess(there, here, k)
-        excess[1, rows] = _excess(here, there, k)
+        space_keys, embedding_keys = in_space.keys(rows), in_embedding.keys(rows)
+        excess[0, rows] = _rank_excess(space_keys, embedding_keys, k)
+        excess[1, rows] = _rank_excess(embedding_keys, space_keys, k)
         report((int(rows[-1]) + 1) / count)
     trust, continuity = 1.0 - excess * 2.0 / (k * (2.0 * count - 3.0 * k - 1.0))
     return trust, continuity
 
 
 def distortion_neighbors(count: int) -> int:
-    """How many neighbors distortion looks at among `count` points: 12, or as many as it allows."""
+    """Return the number of neighbors for distortion among `count` points: 12, or fewer if n is below 25."""
     return min(DISTORTION_NEIGHBORS, (count - 1) // 2)
 
 
-def _excess(keys: Tensor, others: Tensor, k: int) -> Tensor:
-    """By row, Σ max(0, rank − k) in `keys` (q, n) over the k that are nearest by `others` (q, n)."""
-    near = keys.gather(1, torch.topk(others, k, dim=1, largest=False).indices)
-    ranks = torch.stack([(keys <= one[:, None]).sum(1) for one in near.T])
+def _rank_excess(keys: Tensor, other_keys: Tensor, k: int) -> Tensor:
+    """Sum max(0, rank by `keys` − k) per row over the k nearest points by `other_keys`, (q,) from keys (q, n)."""
+    neighbor_keys = keys.gather(1, torch.topk(other_keys, k, dim=1, largest=False).indices)
+    # Counting smaller keys k times costs O(kn) per row, less than sorting the whole row for all ranks.
+    ranks = torch.stack([(keys <= column[:, None]).sum(1) for column in neighbor_keys.T])
     return (ranks - k).clamp_min(0).sum(0)
 
 
 def effective_rank(embeddings: Array) -> float:
-    """exp(−Σ p log p), p the singular values of the centered embedding over their sum: 1 is a line, d is a ball."""
+    """Compute the effective rank exp(−Σ p log p), between 1 (a line) and d (equal variance in all directions).
+
+    p are the singular values of the centered embedding (n, d), divided by their sum.
+    """
     points = np.asarray(embeddings, dtype=np.float64)
     centered = points - points.mean(axis=0)
     values = np.sqrt(np.maximum(np.linalg.eigvalsh(centered.T @ centered), 0.0))
@@ -309,7 +370,7 @@ def effective_rank(embeddings: Array) -> float:
 
 
 def neighbor_stability(before: Array, after: Array, k: int = 10) -> float:
-    """The mean share of each point's k nearest that are the same in two embeddings of the same points."""
+    """Compute the mean share of each point's k nearest neighbors that two embeddings have in common."""
     pairs = zip(rankings(before, k), rankings(after, k), strict=True)
     shared = [(old[:, :, None] == new[:, None, :]).any(axis=2).mean(axis=1) for (_, old), (_, new) in pairs]
     return float(np.concatenate(shared).mean())
@@ -317,18 +378,18 @@ def neighbor_stability(before: Array, after: Array, k: int = 10) -> float:
 
 def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Callable[[float], None] = lambda _: None,
              sample: int = 2_000) -> dict[str, float]:
-    """Every measure of one embedding, in percent but for counts and the effective rank.
+    """Compute every measure of an embedding, in percent except for counts and the effective rank.
 
-    With labels: recall@k, mprec@1 to mprec@50, MAP@R, NMI, F, precision, recall and purity of k-means at the true
-    class count. Always the label-free ones: effective rank, and trustworthiness and continuity against `space`, on at
-    most `sample` evenly spread images; of their 12 nearest, or of fewer where there are no 25 images. Two have no
-    neighborhoods.
+    With labels: recall@k, mprec@1 to mprec@50, MAP@R, and NMI, F, precision, recall and purity of k-means at the true
+    number of classes. Always: the effective rank, and trustworthiness and continuity against `space` (not for fewer
+    than 3 images).
 
     Args:
         embeddings: (n, d).
-        labels: (n,) or None.
-        space: (n, D), what the embedding was made from.
-        report: called with the share that is done.
+        labels: (n,), or None.
+        space: (n, D), the vectors that the embedding was computed from.
+        report: Called with the finished share.
+        sample: Maximum number of evenly spaced images for trustworthiness and continuity.
     """
     result: dict[str, float] = {"images": float(len(embeddings)), "dimension": float(embeddings.shape[1])}
     if labels is not None:
@@ -352,30 +413,33 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
 
 
 def headline_measures(row: Mapping[str, float]) -> dict[str, float]:
-    """Measures for reading: of the curve of mprec@K only K = 10."""
+    """Return the measures without the curve of mprec@K, of which only K = 10 is kept."""
     return {name: value for name, value in row.items() if name == "mprec@10" or not name.startswith("mprec@")}
 
 
-def _checked(embeddings: Array, labels: Array) -> Array:
+def _check_labels(embeddings: Array, labels: Array) -> Array:
     labels = np.asarray(labels)
     if labels.shape != (len(embeddings),):
-        raise ValueError(f"labels must have one entry for each of the {len(embeddings)} embeddings, "
-                         f"got shape {labels.shape}")
+        raise ValueError(f"Labels must have one entry for each of the {len(embeddings)} embeddings, "
+                         f"got shape {labels.shape}.")
     if len(labels) < 2:
-        raise ValueError(f"retrieval among the others needs at least 2 embeddings, got {len(labels)}")
+        raise ValueError(f"Retrieval needs at least 2 embeddings, got {len(labels)}.")
     return labels
 
 
 def _contingency(clusters: Array, labels: Array) -> csr_array:
+    """Count the points of each cluster and label, (clusters, labels)."""
+    from scipy.sparse import csr_array
+
     clusters, labels = np.asarray(clusters), np.asarray(labels)
     if clusters.shape != labels.shape or clusters.ndim != 1 or not len(clusters):
-        raise ValueError(f"clusters and labels must be two equally long lists, got {clusters.shape} and {labels.shape}")
+        raise ValueError(f"Clusters and labels must be lists of equal length, got {clusters.shape} and {labels.shape}.")
     rows, columns = (np.unique(values, return_inverse=True)[1] for values in (clusters, labels))
     table = csr_array((np.ones(len(rows), dtype=np.int64), (rows, columns)))
     table.sum_duplicates()
     return table
 
 
-def _pairs(sizes: Array) -> float:
+def _count_pairs(sizes: Array) -> float:
     sizes = np.asarray(sizes, dtype=np.float64)
     return float((sizes * (sizes - 1) / 2).sum())

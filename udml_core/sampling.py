@@ -1,6 +1,6 @@
-"""Triplets, pairs and batches from labels, pseudo-labels and affinities.
+"""Triplets, pairs and batches drawn from labels, pseudo-labels and affinities.
 
-Every draw derives from a generator that the caller seeds.
+Every random draw uses a generator that the caller seeds.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ from torch import Tensor
 
 
 def generator(seed: int, epoch: int) -> torch.Generator:
-    """The random stream of one epoch, so that a resumed run draws what an uninterrupted one would have drawn."""
+    """Return the random generator of one epoch, so that a resumed run draws the same as an uninterrupted run."""
     return torch.Generator().manual_seed((seed * 1_000_003 + epoch) & 0x7FFF_FFFF_FFFF_FFFF)
 
 
 def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.Generator) -> Tensor:
-    """Triplets whose anchor and positive share a cluster and whose negative does not, (t, 3) int64.
+    """Draw triplets with anchor and positive from one cluster and the negative from another, (t, 3) int64.
 
-    Every point of a cluster of two or more is the anchor `per_anchor` times, with uniform positives and negatives;
-    points alone in their cluster serve as negatives only. Above `most` triplets a uniform sample of them remains.
+    Every point of a cluster with at least two points is an anchor `per_anchor` times, with uniformly drawn positives
+    and negatives. Singletons are negatives only.
 
     Args:
-        labels: (n,) int64, 0 … c−1.
+        labels: (n,) int64, the clusters 0 … c−1.
+        per_anchor: Number of triplets of each anchor.
+        most: Maximum number of triplets. If there would be more, `most` anchors are drawn uniformly.
+        random: The generator.
 
     Returns:
-        An empty (0, 3) tensor where no cluster has two points, or only one cluster exists.
+        The triplets; none if no cluster has two points, or if there is only one cluster.
     """
-    members, starts, sizes = _groups(labels)
+    members, starts, sizes = _group_by_cluster(labels)
     anchors = torch.nonzero(sizes[labels] > 1).squeeze(1)
     if len(sizes) < 2 or not len(anchors):
         return torch.zeros(0, 3, dtype=torch.int64)
@@ -43,17 +46,18 @@ def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.G
 
 
 def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Pairs of points that share a label, and as many that do not: (p, 2) int64 and whether they are the same (p,).
-
-    At most `most`, and no more of a kind than there are different pairs of the same; drawn with replacement.
+    """Draw pairs with equal labels, and equally many pairs with different labels, with replacement.
 
     Args:
         labels: (n,) int64, not negative.
+        most: Maximum number of pairs. There are also at most twice as many as distinct pairs with equal labels.
+        random: The generator.
 
     Returns:
-        Empty tensors where no label has two points, or there is only one label.
+        The pairs (p, 2) int64, and whether the labels are equal (p,) bool. Both are empty if no label has two points,
+        or if there is only one label.
     """
-    members, starts, sizes = _groups(labels)
+    members, starts, sizes = _group_by_cluster(labels)
     anchors = torch.nonzero(sizes[labels] > 1).squeeze(1)
     half = min(most // 2, int((sizes * (sizes - 1) // 2).sum()))
     if int((sizes > 0).sum()) < 2 or not half:
@@ -66,25 +70,32 @@ def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Ten
 
 
 def balanced_draw(same: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """`count` positions in a list of pairs, drawn with replacement, (count,) int64: of each kind half, in random order.
+    """Draw positions in a list of pairs with replacement, half similar and half dissimilar, (count,) int64.
 
     Args:
-        same: (p,) bool, of both kinds at least one.
+        same: (p,) bool, whether each pair is similar; at least one must be similar and one dissimilar.
+        count: Number of positions, which come in random order.
+        random: The generator.
     """
-    kinds = [torch.nonzero(same == kind).squeeze(1) for kind in (True, False)]
+    pools = [torch.nonzero(same == similar).squeeze(1) for similar in (True, False)]
     halves = (count // 2, count - count // 2)
-    drawn = torch.cat([kind[torch.randint(len(kind), (half,), generator=random)]
-                       for kind, half in zip(kinds, halves, strict=True)])
+    drawn = torch.cat([pool[torch.randint(len(pool), (half,), generator=random)]
+                       for pool, half in zip(pools, halves, strict=True)])
     return drawn[torch.randperm(count, generator=random)]
 
 
 def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:
-    """Batches of size/2 anchors, each followed by a partner of its cluster, (size,) int64: even rows are anchors.
+    """Yield batches of anchors, each followed by a partner from its cluster, (size,) int64.
 
-    One pass takes every point of a cluster of two or more as an anchor once, in random order; what does not fill a
-    batch is left for another epoch's order, unless it is all there is.
+    Even positions are anchors. One pass visits the points of clusters with at least two points in random order. The
+    remainder that does not fill a batch is skipped, unless it is the only batch.
+
+    Args:
+        labels: (n,) int64, the clusters 0 … c−1.
+        size: Number of points in a batch.
+        random: The generator.
     """
-    members, starts, sizes = _groups(labels)
+    members, starts, sizes = _group_by_cluster(labels)
     anchors = torch.nonzero(sizes[labels] > 1).squeeze(1)
     order = anchors[torch.randperm(len(anchors), generator=random)]
     half = min(size // 2, len(order))
@@ -96,12 +107,14 @@ def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator
 
 
 def neighbor_batches(neighbors: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:
-    """Batches of random seeds, each followed by its nearest, (size,) int64 (PLM section 3.1.1).
+    """Yield batches of random seed points, each followed by its nearest neighbors, (size,) int64 (PLM section 3.1.1).
 
-    One pass draws about n/size batches; every point is a seed at most once, and may come in several batches.
+    One pass has about n/size batches. Every point is a seed at most once, but may occur in several batches.
 
     Args:
-        neighbors: (n, g − 1) int64, the nearest of each point, itself excluded.
+        neighbors: (n, g − 1) int64, the nearest neighbors of each point, without the point itself.
+        size: Number of points in a batch.
+        random: The generator.
     """
     count, others = neighbors.shape
     seeds = max(1, size // (others + 1))
@@ -112,11 +125,15 @@ def neighbor_batches(neighbors: Tensor, size: int, random: torch.Generator) -> I
 
 
 def affinity_triplets(neighbors: Tensor, affinities: Tensor, anchors: Tensor) -> Tensor:
-    """Triplets of each anchor with its neighbors, sorted by falling affinity: the j-th of the upper half is the
-    positive, the j-th of the lower half the negative (SSDML), (a·k/2, 3) int64. Of an odd k the last is left out.
+    """Build triplets of each anchor with its neighbors in the order of affinity (SSDML), (a·⌊k/2⌋, 3) int64.
+
+    The neighbors are sorted by decreasing affinity. The j-th neighbor of the first half is the positive, the j-th of
+    the second half the negative. If k is odd, the last neighbor is not used.
 
     Args:
-        neighbors, affinities: (a, k). anchors: (a,).
+        neighbors: (a, k) int64.
+        affinities: (a, k).
+        anchors: (a,) int64.
     """
     half = neighbors.shape[1] // 2
     ordered = neighbors.gather(1, affinities.argsort(dim=1, descending=True, stable=True))
@@ -125,61 +142,72 @@ def affinity_triplets(neighbors: Tensor, affinities: Tensor, anchors: Tensor) ->
 
 
 def weighted_edges(neighbors: Tensor, weights: Tensor, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """One neighbor of every point, drawn by its weight, (n,) int64, and what it counts, (n,): the point's total weight
-    over the points' mean. The mean of what the drawn edges have, times what they count, is thus expected to be the
-    weighted mean over all edges. A point without weight counts as 0.
+    """Draw one neighbor of every point with probability proportional to its weight.
 
     Args:
-        neighbors: (n, k) int64. weights: (n, k), at least 0.
+        neighbors: (n, k) int64.
+        weights: (n, k), at least 0.
+        random: The generator.
+
+    Returns:
+        The neighbors (n,) int64, and the importance of each draw (n,): the point's total weight divided by the mean
+        total weight. The mean of a quantity over the drawn edges, weighted by importance, is then an unbiased estimate
+        of its weighted mean over all edges.
     """
-    chosen = torch.multinomial(weights.clamp_min(1e-12), 1, generator=random)
+    drawn = torch.multinomial(weights.clamp_min(1e-12), 1, generator=random)
     totals = weights.sum(1)
-    return neighbors.gather(1, chosen).squeeze(1), totals / totals.mean().clamp_min(1e-12)
+    return neighbors.gather(1, drawn).squeeze(1), totals / totals.mean().clamp_min(1e-12)
 
 
 def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
-    """One triplet for each row of a batch of pairs (see `pair_batches`), positions within the batch, (t, 3) int64.
+    """Draw one triplet for each row of a batch of pairs (see `pair_batches`), (t, 3) int64 positions in the batch.
 
-    The positive is the row's partner. The negative is drawn among the semi-hard ones,
-    δ²(a,p) < δ²(a,n) < δ²(a,p) + margin, and among all of other clusters where there is none.
+    The positive is the row's partner. The negative is drawn from the semi-hard negatives,
+    δ²(a,p) < δ²(a,n) < δ²(a,p) + margin, or from all rows of other clusters if no negative is semi-hard.
 
     Args:
-        embeddings: (b, l). labels: (b,) their clusters.
+        embeddings: (b, l).
+        labels: (b,) int64, the clusters.
+        margin: Width of the semi-hard range.
+        random: The generator.
 
     Returns:
-        Fewer than b rows where a row has no other cluster in the batch.
+        The triplets; rows without another cluster in the batch have none.
     """
     rows = torch.arange(len(labels))
-    partner = rows ^ 1
+    partner = rows ^ 1  # positions 2i and 2i + 1 are partners
     squared = torch.cdist(embeddings, embeddings).square()
-    allowed = labels[:, None] != labels
-    own = squared[rows, partner][:, None]
-    semi_hard = allowed & (squared > own) & (squared < own + margin)
-    pool = torch.where(semi_hard.any(1, keepdim=True), semi_hard, allowed)
-    kept = torch.nonzero(pool.any(1)).squeeze(1)
+    different = labels[:, None] != labels
+    to_partner = squared[rows, partner][:, None]
+    semi_hard = different & (squared > to_partner) & (squared < to_partner + margin)
+    pool = torch.where(semi_hard.any(1, keepdim=True), semi_hard, different)
+    anchors = torch.nonzero(pool.any(1)).squeeze(1)
+    # The largest of independent random scores is a uniform draw from each row's pool.
     scores = torch.rand(pool.shape, generator=random).masked_fill(~pool, -1.0)
-    return torch.stack([kept, partner[kept], scores[kept].argmax(1)], dim=1)
+    return torch.stack([anchors, partner[anchors], scores[anchors].argmax(1)], dim=1)
 
 
-def _groups(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Points ordered by cluster, where each cluster starts in that order, and its size."""
+def _group_by_cluster(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the points ordered by cluster, the position of each cluster's first point in that order, and the sizes."""
     sizes = torch.bincount(labels)
     return torch.argsort(labels, stable=True), sizes.cumsum(0) - sizes, sizes
 
 
 def _partner(anchor: Tensor, labels: Tensor, members: Tensor, starts: Tensor, sizes: Tensor,
              random: torch.Generator) -> Tensor:
-    """A uniform other member of each anchor's cluster."""
-    place = torch.empty_like(members)
-    place[members] = torch.arange(len(members))
-    group = labels[anchor]
-    others = sizes[group] - 1
+    """Draw another member of each anchor's cluster uniformly."""
+    position = torch.empty_like(members)
+    position[members] = torch.arange(len(members))
+    cluster = labels[anchor]
+    others = sizes[cluster] - 1
+    # A step of 1 to size − 1 around the cluster's block never returns to the anchor, so nothing must be redrawn.
     step = 1 + (torch.rand(len(anchor), generator=random, dtype=torch.float64) * others).long()
-    return members[starts[group] + (place[anchor] - starts[group] + step) % sizes[group]]
+    return members[starts[cluster] + (position[anchor] - starts[cluster] + step) % sizes[cluster]]
 
 
-def _outsider(group: Tensor, members: Tensor, starts: Tensor, sizes: Tensor, random: torch.Generator) -> Tensor:
-    """A uniform point outside each cluster: positions are counted past the cluster's block."""
-    outside = len(members) - sizes[group]
-    position = (torch.rand(len(group), generator=random, dtype=torch.float64) * outside).long()
-    return members[torch.where(position >= starts[group], position + sizes[group], position)]
+def _outsider(cluster: Tensor, members: Tensor, starts: Tensor, sizes: Tensor, random: torch.Generator) -> Tensor:
+    """Draw a point outside each cluster uniformly."""
+    outside = len(members) - sizes[cluster]
+    position = (torch.rand(len(cluster), generator=random, dtype=torch.float64) * outside).long()
+    # The outside points are the ordered points without the cluster's block: later positions skip the block.
+    return members[torch.where(position >= starts[cluster], position + sizes[cluster], position)]

@@ -1,4 +1,4 @@
-"""Conjugate gradient beside pymanopt 2.2.1's: Hestenes–Stiefel with its default adaptive line search."""
+"""Conjugate gradient, compared with pymanopt 2.2.1: Hestenes–Stiefel with its default adaptive line search."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ import torch
 from torch import Tensor
 
 from udml_core.geometry import ConjugateGradient, Euclidean, Evaluation, Grassmann, Manifold, Point, Product
-from udml_core.geometry.conjugate_gradient import MOST_HALVINGS, Objective, Progress
+from udml_core.geometry.conjugate_gradient import MAX_HALVINGS, Objective, Progress
 from udml_core.losses.angular import WeightedAngular
 
 ITERATIONS = 16
 
 
 @dataclass
-class Given(Evaluation):
-    """A value that is known and a gradient that can be asked for."""
+class KnownEvaluation(Evaluation):
+    """A known value with a function that computes the gradient."""
 
     value: float
-    slope: Callable[[], Point]
+    compute_gradient: Callable[[], Point]
 
     def gradient(self) -> Point:
-        return self.slope()
+        return self.compute_gradient()
 
 
 @dataclass
 class Rayleigh(Objective):
-    """−½ tr(XᵀAX), least on the span of the leading eigenvectors of the symmetric A (d, d)."""
+    """−½ tr(XᵀAX), smallest on the span of the leading eigenvectors of the symmetric matrix A (d, d)."""
 
     matrix: Tensor
     evaluations: int = 0
 
-    def __call__(self, point: Point) -> Given:
+    def __call__(self, point: Point) -> KnownEvaluation:
         self.evaluations += 1
         product = self.matrix @ point[0]
-        return Given(-0.5 * float((point[0] * product).sum()), lambda: (-product,))
+        return KnownEvaluation(-0.5 * float((point[0] * product).sum()), lambda: (-product,))
 
 
 @dataclass
 class Problem:
-    """The same problem for both: manifolds, objective and start."""
+    """The same problem for this project and for pymanopt: manifolds, objective and start."""
 
     manifold: Manifold
     theirs: pymanopt.manifolds.manifold.Manifold
@@ -62,7 +62,7 @@ def dominant_subspace() -> Problem:
 
 
 def probabilistic_angular() -> Problem:
-    """RPML's J on R^{d×l} × Grassmann(l, d), bilinear weight, unit points in four groups."""
+    """Build RPML's J on R^{d×l} × Grassmann(l, d) with the bilinear weight, for unit points in four groups."""
     generator = torch.Generator().manual_seed(1)
     groups = torch.arange(80) % 4
     points = torch.randn(80, 20, generator=generator, dtype=torch.float64)
@@ -83,7 +83,7 @@ every_problem = pytest.mark.parametrize("problem", [make() for make in PROBLEMS]
 
 
 def ours(problem: Problem, iterations: int, start: Progress | None = None) -> list[Progress]:
-    """The start and every iterate."""
+    """Return the start and every iterate of this project."""
     solver = ConjugateGradient(problem.manifold)
     path = [start or solver.start(problem.objective, problem.start)]
     for _ in range(iterations):
@@ -92,7 +92,7 @@ def ours(problem: Problem, iterations: int, start: Progress | None = None) -> li
 
 
 def theirs(problem: Problem, iterations: int) -> tuple[list[Point], list[float]]:
-    """The start and every iterate of pymanopt, with their values."""
+    """Return the start and every iterate of pymanopt, with their values."""
     @pymanopt.function.numpy(problem.theirs)
     def cost(*point: np.ndarray) -> float:
         return problem.objective(tuple(map(torch.from_numpy, point))).value
@@ -111,7 +111,7 @@ def theirs(problem: Problem, iterations: int) -> tuple[list[Point], list[float]]
 
 
 @every_problem
-def test_iterates_are_pymanopts(problem: Problem) -> None:
+def test_iterates_equal_those_of_pymanopt(problem: Problem) -> None:
     path = ours(problem, ITERATIONS)
     points, values = theirs(problem, ITERATIONS)
     assert len(values) == len(path)
@@ -136,7 +136,7 @@ def test_resuming_is_bit_equal(problem: Problem, interrupted_after: int) -> None
 
 
 @every_problem
-def test_values_never_rise_and_points_stay_feasible(problem: Problem) -> None:
+def test_values_never_rise_and_points_stay_on_the_manifold(problem: Problem) -> None:
     path = ours(problem, 40)
     values = [now.value for now in path]
     assert all(later <= earlier for earlier, later in pairwise(values))
@@ -148,7 +148,7 @@ def test_values_never_rise_and_points_stay_feasible(problem: Problem) -> None:
             now.point, problem.objective(now.point).gradient()))
 
 
-def test_dominant_subspace_is_reached() -> None:
+def test_the_dominant_subspace_is_found() -> None:
     problem = dominant_subspace()
     last = ours(problem, 150)[-1]
     values, vectors = torch.linalg.eigh(problem.objective.matrix)
@@ -157,71 +157,72 @@ def test_dominant_subspace_is_reached() -> None:
     torch.testing.assert_close(frame @ frame.mT, leading @ leading.mT, rtol=0, atol=1e-5)
 
 
-def test_a_stationary_start_stays() -> None:
-    """Eigenvectors span a stationary point of the Rayleigh quotient, here with a gradient of exact zeros."""
+def test_a_stationary_start_does_not_move() -> None:
+    """Eigenvectors span a stationary point of the Rayleigh quotient; here the gradient is exactly zero."""
     problem = replace(dominant_subspace(), start=(torch.eye(30, 4, dtype=torch.float64),),
                       objective=Rayleigh(torch.diag(torch.arange(30, 0, -1, dtype=torch.float64))))
     path = ours(problem, 3)
     assert all(torch.equal(now.point[0], problem.start[0]) and now.value == path[0].value for now in path)
 
 
-def test_a_vanishing_gradient_whose_square_underflows_stays() -> None:
-    """Float32 entries below 1e-23 are not zero, but their squares are."""
+def test_a_gradient_whose_square_underflows_does_not_move_the_point() -> None:
+    """Float32 entries below 1e-23 are positive, but their squares are zero."""
     problem = dominant_subspace()
-    faint = Rayleigh(torch.diag(torch.linspace(1, 2, 30)) * 1e-30)
+    tiny = Rayleigh(torch.diag(torch.linspace(1, 2, 30)) * 1e-30)
     start = tuple(part.float() for part in problem.start)
     solver = ConjugateGradient(problem.manifold)
-    now = solver.start(faint, start)
+    now = solver.start(tiny, start)
     assert bool(now.gradient[0].any())
-    assert torch.equal(solver.step(faint, now).point[0], start[0])
+    assert torch.equal(solver.step(tiny, now).point[0], start[0])
 
 
-def test_where_no_step_descends_the_point_stays_and_the_direction_is_reset() -> None:
-    """A gradient of the wrong sign makes every trial rise: one evaluation for each halving, and one before."""
+def test_if_no_step_descends_the_point_stays_and_the_direction_is_reset() -> None:
+    """A gradient of the wrong sign makes every trial rise, which costs one evaluation plus one per halving."""
     problem = dominant_subspace()
 
-    class Wrong(Rayleigh):
-        def __call__(self, point: Point) -> Given:
-            right = super().__call__(point)
-            return Given(right.value, lambda: tuple(-part for part in right.gradient()))
+    class WrongSign(Rayleigh):
+        def __call__(self, point: Point) -> KnownEvaluation:
+            correct = super().__call__(point)
+            return KnownEvaluation(correct.value, lambda: tuple(-part for part in correct.gradient()))
 
-    objective = Wrong(problem.objective.matrix)
+    objective = WrongSign(problem.objective.matrix)
     solver = ConjugateGradient(problem.manifold)
     before = solver.start(objective, problem.start)
     objective.evaluations = 0
     after = solver.step(objective, before)
-    assert objective.evaluations == MOST_HALVINGS + 1
+    assert objective.evaluations == MAX_HALVINGS + 1
     assert torch.equal(after.point[0], before.point[0])
     assert after.value == before.value
     assert torch.equal(after.direction[0], -before.gradient[0])
     assert 0 < after.step < 1 / float(problem.manifold.norm(before.point, before.direction))
 
 
-@pytest.mark.parametrize("rising", [float("nan"), float("inf")])
-def test_a_trial_that_overflows_is_refused(rising: float) -> None:
-    """A long first step that leaves the numbers is halved until it is back."""
+@pytest.mark.parametrize("overflow", [float("nan"), float("inf")])
+def test_a_trial_that_overflows_is_shortened(overflow: float) -> None:
+    """A first step with a NaN or infinite objective is halved until the objective is finite."""
     problem = dominant_subspace()
 
-    class Fenced(Rayleigh):
-        def __call__(self, point: Point) -> Given:
-            inside = super().__call__(point)
+    class FiniteNearStart(Rayleigh):
+        def __call__(self, point: Point) -> KnownEvaluation:
+            evaluation = super().__call__(point)
             far = float((point[0] - problem.start[0]).norm()) > 0.1
-            return replace(inside, value=rising) if far else inside
+            return replace(evaluation, value=overflow) if far else evaluation
 
     solver = ConjugateGradient(problem.manifold)
-    objective = Fenced(problem.objective.matrix)
+    objective = FiniteNearStart(problem.objective.matrix)
     before = solver.start(objective, problem.start)
     after = solver.step(objective, before)
     assert after.value < before.value
     assert bool(torch.isfinite(after.point[0]).all())
 
 
-def test_starting_again_keeps_the_remembered_step() -> None:
-    """Triplets are redrawn between epochs: the new start has the old step, a fresh gradient and no momentum."""
+def test_a_new_start_keeps_the_remembered_step() -> None:
+    """Triplets are redrawn between epochs. A new start keeps the step length and resets gradient and direction."""
     problem = probabilistic_angular()
     solver = ConjugateGradient(problem.manifold)
     now = ours(problem, 4)[-1]
-    again = solver.start(problem.objective, now.point, now.step)
-    assert again.step == now.step > 0
-    torch.testing.assert_close(again.gradient, now.gradient)
-    assert all(torch.equal(direction, -slope) for direction, slope in zip(again.direction, again.gradient, strict=True))
+    restarted = solver.start(problem.objective, now.point, now.step)
+    assert restarted.step == now.step > 0
+    torch.testing.assert_close(restarted.gradient, now.gradient)
+    assert all(torch.equal(direction, -gradient)
+               for direction, gradient in zip(restarted.direction, restarted.gradient, strict=True))

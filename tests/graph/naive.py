@@ -1,4 +1,4 @@
-"""Linear neighborhoods one point and one singular value decomposition at a time: PLM section 3.2 as a loop."""
+"""Slow reference implementations: linear neighborhoods (PLM section 3.2) as a loop, and dense propagation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from udml_core.arrays import Array
 
 @dataclass
 class Naive:
-    """neighbors (k,), members (k,) bool, worst (k,) and basis (d, m) of one point."""
+    """The linear neighborhood of one point.
+
+    Attributes:
+        neighbors: (k,) int, nearest first.
+        members: (k,) bool.
+        worst: (k,), the lowest quality in each candidate's test.
+        basis: (d, m).
+    """
 
     neighbors: Array
     members: Array
@@ -20,8 +27,16 @@ class Naive:
 
 
 def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: bool = False) -> list[Naive]:
-    """In the points' own precision. `full`: let NumPy complete every decomposition to (d, d), as it does unasked."""
-    found = []
+    """Fit every neighborhood in the precision of the points, with one singular value decomposition per test.
+
+    Args:
+        points: (n, d).
+        k: Number of candidates.
+        m: Dimension of the subspace.
+        threshold: T.
+        full: Let NumPy complete every decomposition to (d, d), which is NumPy's default.
+    """
+    neighborhoods = []
     for i in range(len(points)):
         distances = np.linalg.norm(points - points[i], axis=1)
         distances[i] = np.inf
@@ -34,23 +49,23 @@ def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: b
             basis = np.linalg.svd(offsets[tested], full_matrices=full)[2][:m].T
             qualities = []
             for s in tested:
-                whole = (offsets[s] ** 2).sum()
-                qualities.append(((basis.T @ offsets[s]) ** 2).sum() / whole if whole > 0 else 1.0)
+                squared = (offsets[s] ** 2).sum()
+                qualities.append(((basis.T @ offsets[s]) ** 2).sum() / squared if squared > 0 else 1.0)
             worst[j] = min(qualities)
             if worst[j] >= threshold:
                 chosen = tested
         basis = np.linalg.svd(offsets[chosen], full_matrices=full)[2][:m].T
-        found.append(Naive(neighbors, np.isin(np.arange(k), chosen), worst, basis))
-    return found
+        neighborhoods.append(Naive(neighbors, np.isin(np.arange(k), chosen), worst, basis))
+    return neighborhoods
 
 
 def propagated(neighbors: Array, labels: Array, gamma: float) -> Array:
-    """Semi-supervised affinities by the dense closed form: the symmetrized (1−γ)(I − γQ)⁻¹W0, (n, n)."""
+    """Compute semi-supervised affinities densely: the symmetrized (1−γ)(I − γQ)⁻¹W0, (n, n)."""
     count, k = neighbors.shape
     walk = np.zeros((count, count))
     walk[np.arange(count)[:, None], neighbors] = 1 / k
-    known = np.flatnonzero(labels >= 0)
-    start = np.eye(count)
-    start[np.ix_(known, known)] = np.where(labels[known][:, None] == labels[known], 1.0, -1.0)
-    spread = (1 - gamma) * np.linalg.solve(np.eye(count) - gamma * walk, start)
-    return (spread + spread.T) / 2
+    labeled = np.flatnonzero(labels >= 0)
+    initial = np.eye(count)
+    initial[np.ix_(labeled, labeled)] = np.where(labels[labeled][:, None] == labels[labeled], 1.0, -1.0)
+    directed = (1 - gamma) * np.linalg.solve(np.eye(count) - gamma * walk, initial)
+    return (directed + directed.T) / 2

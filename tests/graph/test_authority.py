@@ -1,4 +1,4 @@
-"""Authority ascent shift beside a slow, literal reading of FORMULAS (3)–(4) and METHODS §1, and its laws."""
+"""Authority ascent shift: a slow literal implementation of RPML eq. (3)–(4) as the reference, and its laws."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SETTINGS = [(0.0, 100.0), (0.4, 100.0), (0.65, 100.0), (0.65, 1e8), (0.8, 100.0)
 
 @dataclass
 class Reference:
-    """Dense and in float64: W, ω, P."""
+    """W, ω and P as dense float64 arrays."""
 
     affinity: Array
     authority: Array
@@ -44,7 +44,7 @@ class Reference:
         return Reference(affinity, degree / degree.sum(), affinity / degree[:, None])
 
     def clusters(self, epsilon: float, gamma: float, scale: float = 1.0) -> tuple[list[int], list[int]]:
-        """Parents, and the root at the end of each point's path."""
+        """Return the parents, and the root at the end of each point's path."""
         omega = self.authority
         parents = []
         for i, transition in enumerate(self.transition):
@@ -82,12 +82,12 @@ def digits_reference() -> Reference:
 
 
 def blobs(count: int = 60, seed: int = 0) -> Array:
-    """Two groups far apart, so that their graph falls into two components."""
+    """Return two groups of points far apart, so that their graph has two components."""
     generator = np.random.default_rng(seed)
     return (generator.normal(size=(count, 4)) + 100 * (np.arange(count) % 2)[:, None]).astype(np.float32)
 
 
-def test_authority_and_affinity_are_the_references() -> None:
+def test_authority_and_affinity_equal_the_reference() -> None:
     graph, reference = digits_graph(), digits_reference()
     np.testing.assert_allclose(graph.authority, reference.authority, rtol=1e-5)
     np.testing.assert_allclose(graph.affinity, reference.affinity[graph.rows, graph.columns], rtol=1e-5)
@@ -96,13 +96,13 @@ def test_authority_and_affinity_are_the_references() -> None:
 
 
 @pytest.mark.parametrize(("epsilon", "gamma"), SETTINGS)
-def test_clusters_are_the_references(epsilon: float, gamma: float) -> None:
-    """Parents, modes and labels, exactly: on the digits no two ascents are as near as float32 distances err."""
-    found = digits_graph().clusters(epsilon, gamma)
+def test_clusters_equal_the_reference(epsilon: float, gamma: float) -> None:
+    """Parents, modes and labels are exactly equal: no two ascents on the digits differ by less than float32 errors."""
+    clusters = digits_graph().clusters(epsilon, gamma)
     parents, roots = digits_reference().clusters(epsilon, gamma)
-    np.testing.assert_array_equal(found.parents, parents)
-    np.testing.assert_array_equal(found.modes[found.labels], roots)
-    np.testing.assert_array_equal(found.modes, np.unique(roots))
+    np.testing.assert_array_equal(clusters.parents, parents)
+    np.testing.assert_array_equal(clusters.modes[clusters.labels], roots)
+    np.testing.assert_array_equal(clusters.modes, np.unique(roots))
 
 
 @pytest.mark.parametrize("gamma", [0.1, 100.0])
@@ -124,71 +124,110 @@ def test_digits_give_the_recorded_clusters(epsilon: float, clusters: int, agreem
 
 @pytest.mark.parametrize("build", [digits_graph, lambda: AuthorityGraph.build(blobs(), 7)], ids=["digits", "blobs"])
 @pytest.mark.parametrize(("epsilon", "gamma"), SETTINGS)
-def test_paths_climb_to_fixed_points(build: Any, epsilon: float, gamma: float) -> None:
+def test_paths_climb_to_the_modes(build: Any, epsilon: float, gamma: float) -> None:
     graph = build()
-    found = graph.clusters(epsilon, gamma)
+    clusters = graph.clusters(epsilon, gamma)
     points = np.arange(len(graph.authority))
-    moving = found.parents != points
-    assert (graph.authority[found.parents] > graph.authority)[moving].all()
-    np.testing.assert_array_equal(found.modes, points[~moving])
-    np.testing.assert_array_equal(found.labels[found.parents], found.labels)
-    np.testing.assert_array_equal(found.labels[found.modes], np.arange(len(found.modes)))
+    has_parent = clusters.parents != points
+    assert (graph.authority[clusters.parents] > graph.authority)[has_parent].all()
+    np.testing.assert_array_equal(clusters.modes, points[~has_parent])
+    np.testing.assert_array_equal(clusters.labels[clusters.parents], clusters.labels)
+    np.testing.assert_array_equal(clusters.labels[clusters.modes], np.arange(len(clusters.modes)))
 
 
 def test_raising_epsilon_adds_modes_and_removes_none() -> None:
-    """The clusters themselves need not refine: a point whose parent is lost may climb into another tree."""
+    """The clusters are not nested: a point that loses its parent may climb into another tree."""
     modes = [set(digits_graph().clusters(epsilon).modes) for epsilon in np.linspace(0, 1, 21)]
     assert all(before <= after for before, after in pairwise(modes))
 
 
-def test_the_order_in_which_settings_are_asked_does_not_matter() -> None:
+def test_the_order_of_calls_does_not_matter() -> None:
     graph = AuthorityGraph.build(digits()[0], 50)
     for epsilon, gamma in [*SETTINGS, *reversed(SETTINGS)]:
         fresh = digits_graph().clusters(epsilon, gamma)
         np.testing.assert_array_equal(graph.clusters(epsilon, gamma).parents, fresh.parents)
 
 
+class InterruptedGraph(AuthorityGraph):
+    """A graph shared with another browser session, which asks for another γ after each access to the cache."""
+
+    other_gamma: float | None = None
+
+    def interrupt(self, name: str) -> None:
+        gamma = self.other_gamma
+        if name in ("_staircase", "relevancy") and gamma is not None:
+            self.other_gamma = None  # the other session's own accesses are not interrupted
+            self.clusters(0.4, gamma)
+            self.other_gamma = gamma
+
+    def __getattribute__(self, name: str) -> Any:
+        value = super().__getattribute__(name)
+        if name not in ("interrupt", "other_gamma"):
+            self.interrupt(name)
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.interrupt(name)
+
+
+@pytest.mark.parametrize("cached_gamma", [None, 0.1, 100.0])
+def test_sessions_that_share_a_graph_do_not_get_each_others_gamma(cached_gamma: float | None) -> None:
+    """One session uses γ = 0.1 and another γ = 100; the cache is empty or holds either γ at the start."""
+    points = digits()[0][:300]
+    expected = AuthorityGraph.build(points, 20, rescaled=True)
+    shared = InterruptedGraph(**vars(expected))
+    if cached_gamma is not None:
+        shared.clusters(0.5, cached_gamma)
+    for gamma, other_gamma in ((0.1, 100.0), (100.0, 0.1)):
+        shared.other_gamma = other_gamma
+        clusters = shared.clusters(0.5, gamma)
+        np.testing.assert_array_equal(clusters.parents, expected.clusters(0.5, gamma).parents)
+    assert not np.array_equal(expected.clusters(0.5, 0.1).parents, expected.clusters(0.5, 100.0).parents)
+
+
 @pytest.mark.parametrize(("points", "k"), [(blobs(), 7), (digits()[0], 50)], ids=["blobs", "digits"])
-def test_epsilon_zero_leaves_the_local_maxima_of_authority(points: Array, k: int) -> None:
+def test_at_epsilon_zero_the_modes_are_the_local_maxima_of_authority(points: Array, k: int) -> None:
     reference = Reference.of(points, k)
     linked = reference.affinity > 0
     highest = np.where(linked, reference.authority, -1).max(axis=1)
     peaks = np.flatnonzero(reference.authority >= highest)
     np.testing.assert_array_equal(AuthorityGraph.build(points, k).clusters(0.0).modes, peaks)
-    components, of = connected_components(linked)
-    assert set(of[peaks]) == set(range(components))
+    count, component = connected_components(linked)
+    assert set(component[peaks]) == set(range(count))
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 2.0])
-def test_epsilon_one_leaves_singletons(epsilon: float) -> None:
-    found = digits_graph().clusters(epsilon)
-    np.testing.assert_array_equal(found.labels, np.arange(len(found.labels)))
-    np.testing.assert_array_equal(found.parents, np.arange(len(found.labels)))
+def test_from_epsilon_one_every_cluster_is_a_singleton(epsilon: float) -> None:
+    clusters = digits_graph().clusters(epsilon)
+    np.testing.assert_array_equal(clusters.labels, np.arange(len(clusters.labels)))
+    np.testing.assert_array_equal(clusters.parents, np.arange(len(clusters.labels)))
 
 
-def test_components_never_merge() -> None:
+def test_clusters_stay_within_a_component() -> None:
     labels = AuthorityShift(n_neighbors=7, epsilon=0.0).fit_predict(blobs())
     assert set(labels[::2]).isdisjoint(labels[1::2])
 
 
-def test_duplicates_climb_to_the_same_place() -> None:
-    """Every point three times. Copies are equal in authority, so those of a mode do not climb to each other, but all
-    others lead to copies of one point."""
-    once = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
-    found = AuthorityGraph.build(np.repeat(once, 3, axis=0), 11).clusters(0.0)
-    places = (found.modes[found.labels] // 3).reshape(40, 3)
-    assert (places == places[:, :1]).all()
-    assert 1 < len(set(places[:, 0])) < 40
+def test_duplicates_climb_to_copies_of_one_point() -> None:
+    """Every point occurs three times. Copies have equal authority, so the copies of a mode do not climb to each other.
+    The copies of any other point lead to copies of the same mode.
+    """
+    distinct = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
+    clusters = AuthorityGraph.build(np.repeat(distinct, 3, axis=0), 11).clusters(0.0)
+    roots = (clusters.modes[clusters.labels] // 3).reshape(40, 3)
+    assert (roots == roots[:, :1]).all()
+    assert 1 < len(set(roots[:, 0])) < 40
 
 
-def test_all_points_alike_give_some_clustering() -> None:
+def test_identical_points_have_a_valid_clustering() -> None:
     shift = AuthorityShift(n_neighbors=4, epsilon=0.5).fit(np.ones((12, 3), dtype=np.float32))
     np.testing.assert_allclose(shift.graph_.authority.sum(), 1)
     np.testing.assert_array_equal(shift.labels_[shift.parents_], shift.labels_)
 
 
 def test_ties_go_to_the_lowest_index() -> None:
-    """A middle of low authority between two mirror images: both ascents are equal to the last bit."""
+    """A point of low authority lies between two mirror images; both ascents are equal to the last bit."""
     graph = AuthorityGraph(authority=np.array([0.2, 0.1, 0.2]), rows=np.array([1, 1]), columns=np.array([0, 2]),
                            affinity=np.array([0.7, 0.7]))
     np.testing.assert_array_equal(graph.clusters(0.5, gamma=0.0).parents, [0, 0, 2])
@@ -196,19 +235,19 @@ def test_ties_go_to_the_lowest_index() -> None:
 
 
 @pytest.mark.parametrize("count", [2, 50])
-def test_too_few_points_say_how_many_neighbors_there_can_be(count: int) -> None:
+def test_too_few_points_raise_an_error_with_the_possible_numbers_of_neighbors(count: int) -> None:
     with pytest.raises(ValueError, match=f"between 1 and {count - 1}, got 50"):
         AuthorityShift().fit(digits()[0][:count])
 
 
-def test_the_estimator_keeps_scikit_learns_contract() -> None:
+def test_the_estimator_follows_the_scikit_learn_contract() -> None:
     shift = AuthorityShift(n_neighbors=9, epsilon=0.3, gamma=7.0, rescaled=True)
     assert shift.get_params() == {"n_neighbors": 9, "epsilon": 0.3, "gamma": 7.0, "rescaled": True}
     copy = clone(shift).set_params(epsilon=0.4)
     assert copy.get_params() == {**shift.get_params(), "epsilon": 0.4}
     assert shift.fit(blobs()) is shift
-    again = shift.graph_.clusters(0.3, 7.0)
-    np.testing.assert_array_equal(shift.labels_, again.labels)
-    np.testing.assert_array_equal(shift.modes_, again.modes)
-    np.testing.assert_array_equal(shift.parents_, again.parents)
+    clusters = shift.graph_.clusters(0.3, 7.0)
+    np.testing.assert_array_equal(shift.labels_, clusters.labels)
+    np.testing.assert_array_equal(shift.modes_, clusters.modes)
+    np.testing.assert_array_equal(shift.parents_, clusters.parents)
     np.testing.assert_array_equal(clone(shift).fit_predict(blobs()), shift.labels_)

@@ -1,4 +1,4 @@
-"""Mutual nearest neighbors beside a loop over all pairs."""
+"""Mutual nearest neighbors, compared with a loop over all pairs."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from udml_core.graph import mutual_pairs
 
 @pytest.mark.parametrize(("count", "dimension", "k"), [(2, 3, 1), (30, 2, 1), (200, 5, 5), (60, 8, 59)])
 @pytest.mark.parametrize("seed", [0, 1])
-def test_mutual_pairs_are_the_brute_forces(count: int, dimension: int, k: int, seed: int) -> None:
+def test_mutual_pairs_equal_a_brute_force_search(count: int, dimension: int, k: int, seed: int) -> None:
     points = np.random.default_rng(seed).normal(size=(count, dimension)).astype(np.float32)
     distances = np.linalg.norm(points[:, None].astype(np.float64) - points[None], axis=2)
     np.fill_diagonal(distances, np.inf)
-    near = [set(np.argsort(row)[:k].tolist()) for row in distances]
-    expected = [(i, j) for i in range(count) for j in range(i + 1, count) if j in near[i] and i in near[j]]
-    found = mutual_pairs(points, k)
-    assert found.dtype == np.int64
-    assert [tuple(pair) for pair in found.tolist()] == expected
+    nearest = [set(np.argsort(row)[:k].tolist()) for row in distances]
+    expected = [(i, j) for i in range(count) for j in range(i + 1, count) if j in nearest[i] and i in nearest[j]]
+    pairs = mutual_pairs(points, k)
+    assert pairs.dtype == np.int64
+    assert [tuple(pair) for pair in pairs.tolist()] == expected
 
 
-def test_a_hub_is_not_mutual() -> None:
-    """Points on a line at 0, 1, 3, 7: each asks its left neighbor, and only the first two answer."""
+def test_a_hub_is_not_a_mutual_neighbor() -> None:
+    """Points lie at 0, 1, 3, 7. Each point's nearest neighbor is on its left; only the first two points are mutual."""
     assert mutual_pairs(np.array([[0.0], [1], [3], [7]], dtype=np.float32), 1).tolist() == [[0, 1]]
 
 
-def test_too_many_neighbors_are_refused() -> None:
+def test_too_many_neighbors_raise_an_error() -> None:
     with pytest.raises(ValueError, match="between 1 and 3, got 4"):
         mutual_pairs(np.eye(4, dtype=np.float32), 4)

@@ -1,4 +1,4 @@
-"""RPML's weighted angular loss: literal loops, autograd, and the collapse that eq. 10 invites."""
+"""RPML's weighted angular loss: literal loops, autograd, and the collapse that eq. 10 permits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ every_alpha = pytest.mark.parametrize("alpha", [5.0, 30.0, 45.0, 80.0])
 
 
 def problem(weight: Weight, seed: int = 0) -> tuple[Tensor, Tensor, Point]:
-    """Unit points with more rows than the triplets use, triplets that share points, and a generic (R or r, L)."""
+    """Return unit points, triplets that share points and leave some unused, and a generic (R or r, L)."""
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -50,7 +50,7 @@ def sigmoid(x: float) -> float:
 
 
 def literal(points: Tensor, triplets: Tensor, point: Point, alpha: float, weight: Weight) -> tuple[float, list[float]]:
-    """J and every w as eq. 7–12 and 25–27 print them, one triplet at a time."""
+    """Compute J and every w as printed in eq. 7–12 and 25–27, one triplet at a time."""
     parameter, projection = (part.numpy() for part in point)
     total, weights = 0.0, []
     for triplet in triplets.tolist():
@@ -61,9 +61,9 @@ def literal(points: Tensor, triplets: Tensor, point: Point, alpha: float, weight
         if weight == "concatenated":
             w = sigmoid(parameter @ np.concatenate([m, n]))
         else:
-            towards = sigmoid((a @ parameter) @ (p @ parameter))
-            away = 1 - sigmoid((m @ parameter) @ (n @ parameter))
-            w = (towards + away) / 2
+            similar = sigmoid((a @ parameter) @ (p @ parameter))
+            dissimilar = 1 - sigmoid((m @ parameter) @ (n @ parameter))
+            w = (similar + dissimilar) / 2
         f = w * math.log1p(math.exp(z))
         total -= math.log(sigmoid(-f))  # eq. 11: the probability that the triplet is satisfied
         weights.append(w)
@@ -73,8 +73,8 @@ def literal(points: Tensor, triplets: Tensor, point: Point, alpha: float, weight
 @every_weight
 @every_alpha
 @pytest.mark.parametrize("length", [1.0, 3.0])
-def test_value_and_weights_are_the_printed_ones(weight: Weight, alpha: float, length: float) -> None:
-    """Also beyond unit rows, where z reaches the range in which a softplus may have been cut short."""
+def test_value_and_weights_equal_the_printed_formulas(weight: Weight, alpha: float, length: float) -> None:
+    """Longer rows bring z into the range where torch's default softplus is linear."""
     points, triplets, point = problem(weight)
     points = length * points
     evaluation = WeightedAngular(points, triplets, alpha, weight)(point)
@@ -89,8 +89,8 @@ def test_value_and_weights_are_the_printed_ones(weight: Weight, alpha: float, le
 @every_alpha
 @pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("size", [0.1, 1.0, 3.0])
-def test_gradient_is_autograds(weight: Weight, alpha: float, seed: int, size: float) -> None:
-    """Not at sizes where a σ rounds to 1: there autograd's 1 − σ loses the digits that σ(s)σ(−s) keeps."""
+def test_the_gradient_equals_autograd(weight: Weight, alpha: float, seed: int, size: float) -> None:
+    """The sizes avoid σ ≈ 1, where autograd's 1 − σ loses digits that σ(s)σ(−s) keeps."""
     points, triplets, (parameter, projection) = problem(weight, seed)
     point = size * parameter, projection
     leaves = tuple(part.clone().requires_grad_() for part in point)
@@ -102,29 +102,29 @@ def test_gradient_is_autograds(weight: Weight, alpha: float, seed: int, size: fl
 
 @every_weight
 @pytest.mark.parametrize("seed", range(3))
-def test_turning_the_projection_changes_nothing(weight: Weight, seed: int) -> None:
-    """J(R, LB) = J(R, L) for orthogonal B, and LᵀG is symmetric, so that L's gradient has no vertical part."""
+def test_rotating_the_projection_changes_nothing(weight: Weight, seed: int) -> None:
+    """J(R, LB) = J(R, L) for orthogonal B, and LᵀG is symmetric, so the gradient in L has no vertical part."""
     points, triplets, (parameter, projection) = problem(weight, seed)
-    turn = torch.linalg.qr(torch.randn(WIDTH, WIDTH, dtype=torch.float64,
-                                       generator=torch.Generator().manual_seed(seed))).Q
+    rotation = torch.linalg.qr(torch.randn(WIDTH, WIDTH, dtype=torch.float64,
+                                           generator=torch.Generator().manual_seed(seed))).Q
     objective = WeightedAngular(points, triplets, 40.0, weight)
-    here, turned = objective((parameter, projection)), objective((parameter, projection @ turn))
-    assert turned.value == pytest.approx(here.value, rel=1e-13)
-    product = projection.mT @ here.gradient()[1]
+    original, rotated = objective((parameter, projection)), objective((parameter, projection @ rotation))
+    assert rotated.value == pytest.approx(original.value, rel=1e-13)
+    product = projection.mT @ original.gradient()[1]
     torch.testing.assert_close(product, product.mT, rtol=0, atol=1e-11)
 
 
 @every_weight
-def test_a_zero_parameter_weighs_every_triplet_one_half(weight: Weight) -> None:
+def test_a_zero_parameter_gives_every_triplet_the_weight_one_half(weight: Weight) -> None:
     points, triplets, (parameter, projection) = problem(weight)
     evaluation = WeightedAngular(points, triplets, 45.0, weight)((0 * parameter, projection))
     assert bool((evaluation.weight == 0.5).all())
     stationary = not bool(evaluation.gradient()[0].any())
-    assert stationary == (weight == "bilinear")  # why R starts at a Gaussian and not at 0
+    assert stationary == (weight == "bilinear")  # therefore R starts at a Gaussian and not at 0
 
 
 @every_weight
-def test_float32_agrees_and_stays_float32(weight: Weight) -> None:
+def test_float32_inputs_give_float32_gradients_close_to_float64(weight: Weight) -> None:
     points, triplets, point = problem(weight)
     exact = WeightedAngular(points, triplets, 45.0, weight)(point)
     single = WeightedAngular(points.float(), triplets, 45.0, weight)(tuple(part.float() for part in point))
@@ -139,23 +139,23 @@ vectors = st.lists(st.floats(-10, 10), min_size=3, max_size=3)
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(anchor=vectors, positive=vectors, negative=vectors, alpha=st.floats(1, 89))
-def test_the_shown_angle_exceeds_alpha_exactly_where_z_is_positive(
+def test_the_angle_exceeds_alpha_exactly_if_z_is_positive(
         anchor: list[float], positive: list[float], negative: list[float], alpha: float) -> None:
     rows = tuple(torch.tensor([row], dtype=torch.float64) for row in (anchor, positive, negative))
-    shown = float(angle(*rows))
-    assert 0 <= shown <= 90
-    if abs(shown - alpha) > 1e-6 and anchor != positive:
-        assert (float(angular_argument(*rows, alpha)) > 0) == (shown > alpha)
+    degrees = float(angle(*rows))
+    assert 0 <= degrees <= 90
+    if abs(degrees - alpha) > 1e-6 and anchor != positive:
+        assert (float(angular_argument(*rows, alpha)) > 0) == (degrees > alpha)
 
 
-def test_angles_that_are_known() -> None:
-    """The negative's distance to the middle against half the base: equal is 45°, and a zero height is 90°."""
+def test_known_angles() -> None:
+    """If the negative's distance from the midpoint is half the base, the angle is 45°; at distance 0 it is 90°."""
     anchor, positive = torch.tensor([[-1.0, 0]] * 4), torch.tensor([[1.0, 0]] * 4)
     negative = torch.tensor([[0, 1.0], [1.0, 0], [0, math.sqrt(3)], [0, 0]])
     torch.testing.assert_close(angle(anchor, positive, negative), torch.tensor([45.0, 45.0, 30.0, 90.0]))
 
 
-def test_supervised_losses_are_the_printed_hinges() -> None:
+def test_supervised_losses_equal_the_printed_formulas() -> None:
     generator = torch.Generator().manual_seed(3)
     rows = torch.randn(3, 50, 4, generator=generator, dtype=torch.float64)
     margin, alpha, triplet, angular = 1.5, 35.0, 0.0, 0.0
@@ -169,7 +169,7 @@ def test_supervised_losses_are_the_printed_hinges() -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[Tensor, Tensor]:
-    """Unit digits and 2,000 triplets drawn from their authority shift clusters, without any label."""
+    """Unit digits and 2,000 triplets from their authority ascent clusters, without labels."""
     points = load_digits().data.astype(np.float32)
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     clusters = AuthorityShift().fit_predict(points)
@@ -183,7 +183,7 @@ def digits() -> tuple[Tensor, Tensor]:
 
 
 def trained(digits: tuple[Tensor, Tensor], weight: Weight, seed: int, steps: int) -> tuple[float, float]:
-    """Mean weight and J/t after conjugate gradient from the documented starts: r = 0, R Gaussian/√d."""
+    """Return the mean weight and J/t after conjugate gradient from the documented starts: r = 0, R Gaussian/√d."""
     objective = WeightedAngular(*digits, 45.0, weight)
     bilinear = weight == "bilinear"
     space = Product(Euclidean(64, 16, scale=1 / 8) if bilinear else Euclidean(128, scale=0), Grassmann(64, 16))
@@ -196,10 +196,10 @@ def trained(digits: tuple[Tensor, Tensor], weight: Weight, seed: int, steps: int
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_concatenated_weight_collapses(digits: tuple[Tensor, Tensor], seed: int) -> None:
-    """r drives w → 0 and J → t·log 2 whatever L is: the degenerate optimum of eq. 10.
+    """The degenerate optimum of eq. 10: r drives w → 0 and J → t·log 2 for any L.
 
-    Measured on the digits, float32, l = 16, α = 45°, from w = .5: mean w 4e-4 after 10 steps, 1e-7 after 30, where J/t
-    is log 2 to 5e-9.
+    Measured on the digits in float32 with l = 16 and α = 45°, starting from w = .5: the mean w is 4e-4 after 10 steps
+    and 1e-7 after 30, where J/t equals log 2 to 5e-9.
     """
     weight, loss = trained(digits, "concatenated", seed, 30)
     assert weight < 1e-5
@@ -208,10 +208,10 @@ def test_the_concatenated_weight_collapses(digits: tuple[Tensor, Tensor], seed: 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_bilinear_weight_does_not_collapse(digits: tuple[Tensor, Tensor], seed: int) -> None:
-    """w⁺ and w⁻ ask R for opposite things, so their mean stays.
+    """w⁺ and w⁻ pull R in opposite directions, so their mean does not vanish.
 
-    Measured beside the collapse above, seeds 0 and 1: mean w .505 at the start, .50 after 10 steps, .486 after 30,
-    .45–.46 after 100, .41–.42 after 300: it sinks slowly, with J/t .732–.734 after 100, above log 2 = .693.
+    Measured in the same setting with seeds 0 and 1: the mean w is .505 at the start, .50 after 10 steps, .486 after 30,
+    .45–.46 after 100, and .41–.42 after 300. J/t is .732–.734 after 100 steps, above log 2 = .693.
     """
     weight, loss = trained(digits, "bilinear", seed, 100)
     assert weight > 0.4
@@ -219,7 +219,7 @@ def test_the_bilinear_weight_does_not_collapse(digits: tuple[Tensor, Tensor], se
 
 
 @pytest.mark.parametrize("scale", ["mean", "sum", "relative"])
-def test_the_smooth_loss_and_its_gradient_are_those_of_autograd(scale: Scale) -> None:
+def test_the_smooth_loss_and_its_gradient_equal_autograd(scale: Scale) -> None:
     random = torch.Generator().manual_seed(0)
     points = torch.nn.functional.normalize(torch.randn(12, 6, generator=random, dtype=torch.float64))
     triplets = torch.stack([torch.randperm(12, generator=random)[:3] for _ in range(20)])
@@ -234,8 +234,8 @@ def test_the_smooth_loss_and_its_gradient_are_those_of_autograd(scale: Scale) ->
 
 
 @pytest.mark.parametrize(("alpha", "grows"), [(25.0, False), (30.0, None), (40.0, True)])
-def test_triplets_that_say_nothing_want_to_grow_above_30_degrees(alpha: float, grows: bool | None) -> None:
-    """An equilateral triplet: the loss falls as it grows above 30°, rises below; the relative form never cares."""
+def test_uninformative_triplets_reward_growth_above_30_degrees_only(alpha: float, grows: bool | None) -> None:
+    """As an equilateral triplet grows, the loss falls for α > 30° and rises below. The relative loss is constant."""
     corners = torch.eye(3, dtype=torch.float64)
     small, large = (float(smooth_angular_loss(*(size * corners).split(1), torch.eye(3, dtype=torch.float64), alpha))
                     for size in (0.1, 0.2))

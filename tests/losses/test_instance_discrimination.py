@@ -1,4 +1,4 @@
-"""The instance losses beside loops written from the sums, and what stays finite."""
+"""Instance discrimination losses, compared with literal loops, and finite at extreme values."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def unit_rows(count: int, width: int = 6, seed: int = 0) -> Tensor:
     return rows / rows.norm(dim=1, keepdim=True)
 
 
-def both_by_loops(rows: Tensor, temperature: float, eta: float, alike: Tensor | None = None) -> float:
+def loss_by_loops(rows: Tensor, temperature: float, eta: float, similar: Tensor | None = None) -> float:
     count = len(rows)
     half, total = count // 2, 0.0
     for i in range(count):
         other = (i + half) % count
-        among = [k for k in range(count) if k not in (i, other) and not (alike is not None and alike[i, k])]
+        negatives = [k for k in range(count) if k not in (i, other) and not (similar is not None and similar[i, k])]
         exp = [math.exp(float(rows[i] @ rows[k]) / temperature) for k in range(count)]
-        bottom = exp[other] + eta * sum(exp[k] for k in among)
-        total += math.log(exp[other] / bottom) + eta * sum(math.log(1 - exp[k] / bottom) for k in among)
+        bottom = exp[other] + eta * sum(exp[k] for k in negatives)
+        total += math.log(exp[other] / bottom) + eta * sum(math.log(1 - exp[k] / bottom) for k in negatives)
     return -total / count
 
 
 def printed_by_loops(rows: Tensor, temperature: float, eta: float) -> float:
-    """Eq. 3–5 as they stand: the sum, not divided."""
+    """Compute eq. 3–5 as printed: a sum, without division."""
     half = len(rows) // 2
     first, second = rows[:half], rows[half:]
     total = 0.0
@@ -56,57 +56,59 @@ def printed_by_loops(rows: Tensor, temperature: float, eta: float) -> float:
 
 
 def isif_by_loops(rows: Tensor, temperature: float) -> float:
-    """ISIF as its paper has it: P(i|x_j) over all but j itself, minus the other view's own term."""
+    """Compute ISIF as in its paper: P(i|x_j) over all rows except j itself."""
     count = len(rows)
     half, total = count // 2, 0.0
     for j in range(count):
         exp = [math.exp(float(rows[j] @ rows[k]) / temperature) if k != j else 0.0 for k in range(count)]
-        chance = [one / sum(exp) for one in exp]
+        probability = [value / sum(exp) for value in exp]
         other = (j + half) % count
-        total -= math.log(chance[other])
-        total -= sum(math.log(1 - chance[k]) for k in range(count) if k not in (j, other))
+        total -= math.log(probability[other])
+        total -= sum(math.log(1 - probability[k]) for k in range(count) if k not in (j, other))
     return total / count
 
 
 @pytest.mark.parametrize("eta", [1.0, 10.0, 100.0])
 @pytest.mark.parametrize("temperature", [0.1, 0.5])
-def test_both_forms_are_the_sums_as_they_are_written(temperature: float, eta: float) -> None:
+def test_both_forms_equal_the_literal_sums(temperature: float, eta: float) -> None:
     rows = unit_rows(10)
-    assert float(instance_loss(rows, temperature, eta)) == pytest.approx(both_by_loops(rows, temperature, eta))
+    assert float(instance_loss(rows, temperature, eta)) == pytest.approx(loss_by_loops(rows, temperature, eta))
     printed = 5 * float(instance_loss(rows, temperature, eta, form="printed"))
     assert printed == pytest.approx(printed_by_loops(rows, temperature, eta))
 
 
-def test_isif_is_the_adaptable_softmax_of_instance_features_with_eta_1() -> None:
+def test_isif_is_the_adaptable_softmax_with_eta_one() -> None:
     rows = unit_rows(12, seed=3)
     assert float(instance_loss(rows, 0.1)) == pytest.approx(isif_by_loops(rows, 0.1))
 
 
-def test_rows_that_are_alike_are_no_negatives() -> None:
-    rows, alike = unit_rows(8), torch.zeros(8, 8, dtype=torch.bool)
-    alike[0, 1] = alike[1, 0] = alike[4, 5] = True
-    assert float(instance_loss(rows, 0.2, 10.0, alike=alike)) == pytest.approx(both_by_loops(rows, 0.2, 10.0, alike))
-    printed = [float(instance_loss(rows, 0.2, form="printed", alike=one)) for one in (None, alike, alike | alike.mT)]
+def test_similar_rows_are_no_negatives() -> None:
+    rows, similar = unit_rows(8), torch.zeros(8, 8, dtype=torch.bool)
+    similar[0, 1] = similar[1, 0] = similar[4, 5] = True
+    loss = float(instance_loss(rows, 0.2, 10.0, similar=similar))
+    assert loss == pytest.approx(loss_by_loops(rows, 0.2, 10.0, similar))
+    printed = [float(instance_loss(rows, 0.2, form="printed", similar=pairs))
+               for pairs in (None, similar, similar | similar.mT)]
     assert printed[0] == printed[1] != 0
 
 
-def test_detached_learns_only_through_the_row_that_is_compared() -> None:
+def test_detached_stops_the_gradient_to_the_compared_rows() -> None:
     rows = unit_rows(8).requires_grad_()
     fixed, other_view = rows.detach(), torch.arange(8).roll(4)
-    values, found = [], []
+    values, gradients = [], []
     for detached in (False, True):
         values.append(instance_loss(rows, 0.5, 10.0, detached=detached))
-        found.append(torch.autograd.grad(values[-1], rows)[0])
+        gradients.append(torch.autograd.grad(values[-1], rows)[0])
     backward = fixed @ rows.mT / 0.5
     loss = adaptable_softmax(backward, other_view, negatives(backward, other_view), 10.0)
     assert values[0].item() == values[1].item()
-    torch.testing.assert_close(found[0] - found[1], torch.autograd.grad(loss, rows)[0])
+    torch.testing.assert_close(gradients[0] - gradients[1], torch.autograd.grad(loss, rows)[0])
 
 
 @pytest.mark.parametrize("form", ["both", "printed"])
 @pytest.mark.parametrize("temperature", [1e-4, 1e-2, 1.0, 1e4])
 @pytest.mark.parametrize("eta", [1.0, 100.0])
-def test_values_and_gradients_are_finite_at_extreme_temperatures_with_a_zero_row_and_with_copies(
+def test_values_and_gradients_are_finite_at_extreme_temperatures_with_zero_and_equal_rows(
         form: Form, temperature: float, eta: float) -> None:
     instance = unit_rows(8).float()
     instance[3] = 0
@@ -118,33 +120,33 @@ def test_values_and_gradients_are_finite_at_extreme_temperatures_with_a_zero_row
     loss = instance_loss(latent(instance, weight), temperature, eta, form)
     loss.backward()
     assert loss.isfinite()
-    for one in (instance.grad, weight.grad):
-        assert one is not None
-        assert one.isfinite().all()
+    for gradient in (instance.grad, weight.grad):
+        assert gradient is not None
+        assert gradient.isfinite().all()
 
 
-def test_the_latent_layer_with_a_graph_of_itself_alone_is_a_linear_layer_and_a_zero_row_stays_zero() -> None:
+def test_the_latent_layer_equals_a_literal_loop_and_keeps_zero_rows() -> None:
     instance, weight = unit_rows(6), torch.randn(6, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     torch.testing.assert_close(latent(instance, weight, normalized_graph(torch.eye(6, dtype=torch.float64))),
                                latent(instance, weight))
     adjacency = torch.eye(6, dtype=torch.float64)
     adjacency[0, 1] = adjacency[1, 0] = adjacency[1, 2] = adjacency[2, 1] = 1
-    found = latent(instance, weight, normalized_graph(adjacency))
+    rows = latent(instance, weight, normalized_graph(adjacency))
     for i in range(6):
         mixed = sum(adjacency[i, j] / math.sqrt(adjacency[i].sum() * adjacency[j].sum()) * instance[j]
                     for j in range(6))
         row = (mixed @ weight).relu()
-        torch.testing.assert_close(found[i], row / row.norm().clamp_min(1e-6))
+        torch.testing.assert_close(rows[i], row / row.norm().clamp_min(1e-6))
     assert not latent(instance, -weight.abs() * 0).any()
 
 
-def test_reconstruction_structure_and_divergence_are_the_sums_as_they_are_written() -> None:
+def test_reconstruction_structure_and_divergence_equal_the_literal_sums() -> None:
     instance, other = unit_rows(6), 3 * unit_rows(6, seed=1)
     total = 0.0
     for i in range(6):
         for c in range(6):
-            away = abs(float(instance[i, c] - other[i, c]))
-            total += 0.5 * away**2 if away < 1 else away - 0.5
+            error = abs(float(instance[i, c] - other[i, c]))
+            total += 0.5 * error**2 if error < 1 else error - 0.5
     assert float(reconstruction_loss(instance, other)) == pytest.approx(total / 6)
     adjacency = torch.eye(6, dtype=torch.float64)
     assert float(structure_loss(other, adjacency)) == pytest.approx(float(structure_loss(other)))
@@ -158,16 +160,16 @@ def test_reconstruction_structure_and_divergence_are_the_sums_as_they_are_writte
     assert float(divergence(other, log_sigma)) == pytest.approx(-total / 12)
 
 
-def test_the_divergence_is_that_of_two_gaussians_and_never_negative() -> None:
+def test_the_divergence_equals_that_of_gaussians_and_is_zero_at_the_prior() -> None:
     rows, log_sigma = unit_rows(5), unit_rows(5, seed=4)
-    ours = torch.distributions.Normal(rows, log_sigma.exp())
-    standard = torch.distributions.Normal(torch.zeros_like(rows), torch.ones_like(rows))
-    expected = torch.distributions.kl_divergence(ours, standard).sum(1).mean()
+    posterior = torch.distributions.Normal(rows, log_sigma.exp())
+    prior = torch.distributions.Normal(torch.zeros_like(rows), torch.ones_like(rows))
+    expected = torch.distributions.kl_divergence(posterior, prior).sum(1).mean()
     torch.testing.assert_close(divergence(rows, log_sigma), expected)
     assert float(divergence(rows * 0, rows * 0)) == 0
 
 
-def test_the_bank_gives_the_exact_softmax() -> None:
+def test_the_softmax_loss_equals_a_literal_loop() -> None:
     bank, features, own = unit_rows(9), unit_rows(4, seed=5), torch.tensor([3, 0, 8, 3])
     total = 0.0
     for row, i in zip(features, own, strict=True):
@@ -176,7 +178,7 @@ def test_the_bank_gives_the_exact_softmax() -> None:
     assert float(softmax_loss(features, bank, own, 0.07)) == pytest.approx(total / 4)
 
 
-def test_nce_is_the_sum_as_it_is_written_with_the_normalizer_of_the_first_batch() -> None:
+def test_nce_equals_the_literal_sum_with_the_normalizer_of_the_first_batch() -> None:
     bank, features, own = unit_rows(9), unit_rows(4, seed=5), torch.tensor([3, 0, 8, 3])
     noise = torch.tensor([1, 1, 4, 8, 7])
     contrasts = contrast(features, bank, own, noise, 0.5)
@@ -186,17 +188,17 @@ def test_nce_is_the_sum_as_it_is_written_with_the_normalizer_of_the_first_batch(
     assert float(log_normalizer(contrasts, 9)) == pytest.approx(math.log(z))
     total = 0.0
     for row in exp:
-        h = [one / z / (one / z + 5 / 9) for one in row]
-        total -= math.log(h[0]) + sum(math.log(1 - one) for one in h[1:])
+        h = [value / z / (value / z + 5 / 9) for value in row]
+        total -= math.log(h[0]) + sum(math.log(1 - value) for value in h[1:])
     assert float(nce_loss(contrasts, torch.tensor(math.log(z)), 9)) == pytest.approx(total / 4)
 
 
-def test_with_every_entry_as_noise_and_the_exact_normalizer_p_is_the_exact_softmax() -> None:
-    """p of NCE, at Z = Σ_j e^{v_jᵀf/τ}, is the softmax's; the first batch's estimate over all entries is its mean."""
+def test_with_the_whole_bank_as_noise_p_is_the_exact_softmax() -> None:
+    """With Z = Σ_j e^{v_jᵀf/τ}, p of NCE is the softmax; the estimate over the whole bank gives exactly this Z."""
     bank, features = unit_rows(9), unit_rows(1, seed=5)
-    everything = contrast(features, bank, torch.tensor([2]), torch.arange(9), 0.3)[:, 1:]
+    contrasts = contrast(features, bank, torch.tensor([2]), torch.arange(9), 0.3)[:, 1:]
     exact = (features @ bank.mT / 0.3).softmax(1)
-    torch.testing.assert_close((everything - log_normalizer(everything, 9)).exp(), exact)
+    torch.testing.assert_close((contrasts - log_normalizer(contrasts, 9)).exp(), exact)
 
 
 @pytest.mark.parametrize("temperature", [1e-4, 1.0, 1e4])

@@ -1,4 +1,4 @@
-"""What holds for every layout."""
+"""Measures of layouts that several tests use."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ import numpy as np
 from udml_core.arrays import Array
 
 
-def median_move(one: Array, other: Array) -> float:
-    """The median way of a point from one layout to another, as a share of the layout's extent."""
-    return float(np.median(np.linalg.norm(one - other, axis=1)) / np.ptp(one, axis=0).max())
+def median_move(before: Array, after: Array) -> float:
+    """Return the median distance of a point between two layouts, as a share of the first layout's extent."""
+    return float(np.median(np.linalg.norm(before - after, axis=1)) / np.ptp(before, axis=0).max())

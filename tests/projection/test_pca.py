@@ -1,4 +1,4 @@
-"""The principal plane beside scikit-learn's, turned and not."""
+"""The principal plane, compared with scikit-learn, and its alignment with other layouts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from udml_core.projection.align import Motion
 from udml_core.projection.pca import Plane, pca_layout, place
 
 
-def test_the_plane_is_scikit_learns_up_to_signs(digits: Array) -> None:
-    mine, other = pca_layout(digits), PCA(2, svd_solver="full").fit_transform(digits.astype(np.float64))
-    np.testing.assert_allclose(np.abs(mine), np.abs(other), atol=1e-10)
+def test_the_plane_equals_scikit_learn_up_to_signs(digits: Array) -> None:
+    layout, expected = pca_layout(digits), PCA(2, svd_solver="full").fit_transform(digits.astype(np.float64))
+    np.testing.assert_allclose(np.abs(layout), np.abs(expected), atol=1e-10)
     axes = Plane.of(digits).axes
     assert (axes[np.abs(axes).argmax(axis=0), [0, 1]] > 0).all()
 
 
-def test_new_points_lie_where_the_plane_says_however_it_was_turned(digits: Array, moved: Array) -> None:
-    turned = Motion(np.array([[0.6, 0.8], [0.8, -0.6]]), np.array([3.0, -1.0]))(pca_layout(digits))
-    np.testing.assert_allclose(place(digits, turned, digits[:50]), turned[:50], atol=1e-9)
-    following = pca_layout(moved, before=turned)
+def test_new_points_are_placed_exactly_on_a_rotated_layout(digits: Array, moved: Array) -> None:
+    rotated = Motion(np.array([[0.6, 0.8], [0.8, -0.6]]), np.array([3.0, -1.0]))(pca_layout(digits))
+    np.testing.assert_allclose(place(digits, rotated, digits[:50]), rotated[:50], atol=1e-9)
+    following = pca_layout(moved, before=rotated)
     np.testing.assert_allclose(place(moved, following, moved[:50]), following[:50], atol=1e-9)
-    assert ((following - turned) ** 2).sum() <= ((pca_layout(moved) - turned) ** 2).sum()
+    assert ((following - rotated) ** 2).sum() <= ((pca_layout(moved) - rotated) ** 2).sum()
 
 
 @pytest.mark.parametrize("points", [np.zeros((12, 5), np.float32), np.arange(12.0)[:, None]])
-def test_what_does_not_spread_over_a_plane_still_has_a_layout(points: Array) -> None:
+def test_points_without_a_second_dimension_have_a_layout(points: Array) -> None:
     layout = pca_layout(points)
     assert layout.shape == (12, 2)
     np.testing.assert_allclose(layout[:, 1], 0, atol=1e-9)

@@ -1,4 +1,4 @@
-"""UMAP beside umap-learn's own class, and several frames beside each other."""
+"""UMAP, compared with umap-learn's own class, and aligned layouts of several frames."""
 
 from __future__ import annotations
 
@@ -21,36 +21,43 @@ def layout(digits: Array) -> Array:
     return umap.umap_layouts([digits])[0]
 
 
-def learned(points: Array, **given: Any) -> Any:
-    """umap-learn's own model of points."""
+@pytest.fixture(scope="module")
+def model(digits: Array) -> Any:
+    """umap-learn's own model of the digits.
+
+    It gets the exact neighbors and skips umap-learn's own search, which takes seconds to compile.
+    """
     from umap import UMAP
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return UMAP(random_state=0, n_jobs=1, **given).fit(points)
-
-
-def test_one_frame_is_umap_to_the_last_bit(digits: Array, layout: Array) -> None:
     squared, indices = nearest(digits, 14)
     own = np.arange(len(digits))[:, None]
     neighbors = np.hstack([own, indices]), np.hstack([0 * own, np.sqrt(squared)]).astype(np.float32)
-    np.testing.assert_array_equal(layout, learned(digits, precomputed_knn=neighbors).embedding_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = UMAP(random_state=0, n_jobs=1, precomputed_knn=neighbors).fit(digits)
+    # `transform` refuses a model without a search index, unless it may compute all distances itself.
+    del model._knn_search_index
+    model._small_data = True
+    return model
+
+
+def test_one_frame_equals_umap_to_the_last_bit(digits: Array, layout: Array, model: Any) -> None:
+    np.testing.assert_array_equal(layout, model.embedding_)
     assert trustworthiness(digits, layout).mean() > 0.95
 
 
-def test_new_points_are_placed_as_umaps_transform_places_them(digits: Array, moved: Array) -> None:
-    model = learned(digits)
+def test_new_points_are_placed_like_umap_transform(digits: Array, moved: Array, model: Any) -> None:
     placed = umap.place(digits, model.embedding_, 15, 0.1, 42, moved[:100])
     assert median_move(model.transform(moved[:100]), placed) < 0.01
 
 
-def test_images_of_the_set_are_placed_near_their_own_points(digits: Array, layout: Array) -> None:
+def test_known_images_are_placed_near_their_own_points(digits: Array, layout: Array) -> None:
     before = layout.copy()
     assert median_move(layout[:100], umap.place(digits, layout, 15, 0.1, 0, digits[:100])) < 0.02
     np.testing.assert_array_equal(layout, before)
 
 
-def test_frames_are_laid_out_together_repeatably_and_keep_their_orientation(digits: Array, moved: Array) -> None:
+def test_aligned_frames_are_repeatable_and_keep_their_orientation(digits: Array, moved: Array) -> None:
     shares: list[float] = []
     frames = umap.umap_layouts([digits, moved], min_dist=0.3, report=shares.append)
     np.testing.assert_array_equal(frames, umap.umap_layouts([digits, moved], min_dist=0.3))
@@ -60,12 +67,12 @@ def test_frames_are_laid_out_together_repeatably_and_keep_their_orientation(digi
     assert shares[-1] == 1.0
 
 
-def test_points_that_coincide_and_pieces_that_do_not_touch_are_laid_out(
+def test_identical_points_and_disconnected_graphs_have_a_layout(
         collapsed: Array, recwarn: pytest.WarningsRecorder) -> None:
     assert np.isfinite(umap.umap_layouts([collapsed], n_neighbors=5)[0]).all()
     assert not recwarn.list
 
 
-def test_too_many_neighbors_say_what_fits(digits: Array) -> None:
-    with pytest.raises(UserError, match=r"UMAP with 15 neighbors .* there are 15. .* at most 14"):
+def test_the_error_for_too_many_neighbors_names_the_largest_possible(digits: Array) -> None:
+    with pytest.raises(UserError, match=r"UMAP with 15 neighbors .* there are 15\. .* at most 14"):
         umap.umap_layouts([digits[:15]])

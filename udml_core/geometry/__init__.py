@@ -1,4 +1,4 @@
-"""Riemannian manifolds and conjugate gradient on them, in torch, on any device."""
+"""Riemannian manifolds and conjugate gradient, in torch on any device."""
 
 from udml_core.geometry.conjugate_gradient import ConjugateGradient, Evaluation
 from udml_core.geometry.euclidean import Euclidean

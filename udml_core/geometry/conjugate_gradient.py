@@ -1,4 +1,4 @@
-"""Riemannian conjugate gradient with an adaptive line search, after pymanopt 2.2.1, which is its test oracle."""
+"""Riemannian conjugate gradient with an adaptive line search, after pymanopt 2.2.1, which the tests compare with."""
 
 from __future__ import annotations
 
@@ -7,26 +7,37 @@ from dataclasses import dataclass, replace
 
 from udml_core.geometry.manifold import Manifold, Point
 
-MOST_HALVINGS = 10
+MAX_HALVINGS = 10
 SUFFICIENT_DECREASE = 0.5
+"""Share of the decrease predicted by the slope that a step must reach (Armijo's condition)."""
 
 
 class Evaluation(ABC):
-    """An objective at one point. `gradient` reuses what `value` computed, so a line search pays for values only."""
+    """An objective evaluated at one point.
+
+    The line search needs values only. The gradient is computed on request, from what `value` computed already.
+
+    Attributes:
+        value: The objective at the point.
+    """
 
     value: float
 
     @abstractmethod
     def gradient(self) -> Point:
-        """The Euclidean gradient at this point."""
+        """Compute the Euclidean gradient at this point."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Everything the next step depends on; a resumed optimization is exact only with all of it.
+    """Everything that the next step depends on. Resuming an optimization exactly takes all of it.
 
-    point, gradient, direction: tensors of the factors' shapes. step: the remembered step length, 0 before the first.
-    value: the objective at the point.
+    Attributes:
+        point: The current point, one tensor per factor of the manifold.
+        gradient: The Riemannian gradient at the point, in the same shapes.
+        direction: The search direction of the next step, in the same shapes.
+        step: The step length that the line search tries first; 0 before the first step.
+        value: The objective at the point.
     """
 
     point: Point
@@ -45,66 +56,86 @@ class Objective(ABC):
 
 
 class ConjugateGradient:
-    """Conjugate gradient of Hestenes–Stiefel type on a manifold, minimizing.
+    """Minimization by conjugate gradient of Hestenes–Stiefel type on a manifold.
 
-    β = max(0, ⟨g₊, g₊−Tg⟩ / ⟨g₊−Tg, Td⟩), d₊ = −g₊ + βTd with T the projection transport, and −g₊ again where that
-    does not descend. The objective may change between steps (redrawn triplets): `start` then begins anew from the same
-    point and keeps the remembered step.
+    With g₊ the gradient at the new point, d₊ the next direction and T the transport from the old to the new point:
+    β = max(0, ⟨g₊, g₊−Tg⟩ / ⟨g₊−Tg, Td⟩), d₊ = −g₊ + βTd. If d₊ is no descent direction, d₊ = −g₊.
+
+    The objective may change between steps, for example when triplets are redrawn. Then call `start` with the current
+    point and the remembered step length.
     """
 
     def __init__(self, manifold: Manifold) -> None:
         self.manifold = manifold
 
     def start(self, objective: Objective, point: Point, step: float = 0.0) -> Progress:
-        """Begin at a point with the steepest descent direction."""
+        """Begin at a point, with the direction of steepest descent."""
         evaluation = objective(point)
         gradient = self.manifold.gradient(point, evaluation.gradient())
         return Progress(point, gradient, _negative(gradient), step, evaluation.value)
 
-    def step(self, objective: Objective, now: Progress) -> Progress:
-        """One iteration: line search along the direction, then the next direction.
+    def step(self, objective: Objective, progress: Progress) -> Progress:
+        """Take one step: a line search along the direction, then the next direction.
 
-        Returns the same point, with the direction reset, when no step decreases the objective.
+        Returns:
+            The progress after the step. If no step length decreases the objective, the point stays the same and the
+            direction is reset to steepest descent.
         """
-        slope = float(self.manifold.inner(now.point, now.gradient, now.direction))
+        slope = float(self.manifold.inner(progress.point, progress.gradient, progress.direction))
         if not slope < 0:
-            now = replace(now, direction=_negative(now.gradient))
-            slope = float(self.manifold.inner(now.point, now.gradient, now.direction))
-            if not slope < 0:  # no gradient, or one whose square underflows
-                return now
-        point, evaluation, remembered = self._search(objective, now, slope)
+            # Rounding can turn the direction uphill, or make the slope NaN. Steepest descent always descends, unless
+            # the gradient is zero or so small that its square underflows: then the point is stationary.
+            progress = replace(progress, direction=_negative(progress.gradient))
+            slope = float(self.manifold.inner(progress.point, progress.gradient, progress.direction))
+            if not slope < 0:
+                return progress
+        point, evaluation, next_step = self._search(objective, progress, slope)
         if evaluation is None:
-            return replace(now, direction=_negative(now.gradient), step=remembered)
+            # The shorter remembered step and the reset direction give the next call a new chance.
+            return replace(progress, direction=_negative(progress.gradient), step=next_step)
         gradient = self.manifold.gradient(point, evaluation.gradient())
-        direction = self._next_direction(now, point, gradient)
-        return Progress(point, gradient, direction, remembered, evaluation.value)
+        direction = self._next_direction(progress, point, gradient)
+        return Progress(point, gradient, direction, next_step, evaluation.value)
 
-    def _search(self, objective: Objective, now: Progress,
+    def _search(self, objective: Objective, progress: Progress,
                 slope: float) -> tuple[Point, Evaluation | None, float]:
-        """Backtracking that starts from the last accepted length: usually one or two evaluations."""
-        length = float(self.manifold.norm(now.point, now.direction))
-        trial = now.step if now.step > 0 else 1.0 / length
-        for evaluations in range(1, MOST_HALVINGS + 2):
-            point = self.manifold.retract(now.point, tuple(trial * part for part in now.direction))
-            evaluation = objective(point)
-            if evaluation.value <= now.value + SUFFICIENT_DECREASE * trial * slope:
-                return point, evaluation, trial if evaluations == 2 else 2 * trial
-            if evaluations <= MOST_HALVINGS:
-                trial /= 2
-        if evaluation.value <= now.value:
-            return point, evaluation, 2 * trial
-        return now.point, None, 2 * trial
+        """Search for a step length with sufficient decrease, halving it from the remembered length.
 
-    def _next_direction(self, now: Progress, point: Point, gradient: Point) -> Point:
+        Returns:
+            The new point, its evaluation (None if no trial decreased the objective), and the length to try first next
+            time.
+        """
+        norm = float(self.manifold.norm(progress.point, progress.direction))
+        trial = progress.step if progress.step > 0 else 1.0 / norm  # the first trial moves by a distance of 1
+        for evaluations in range(1, MAX_HALVINGS + 2):
+            point = self.manifold.retract(progress.point, tuple(trial * part for part in progress.direction))
+            evaluation = objective(point)
+            # A NaN or infinite value fails this comparison too, so a step that overflows is halved like any other.
+            if evaluation.value <= progress.value + SUFFICIENT_DECREASE * trial * slope:
+                # One halving means that the length fits: keep it. Otherwise try twice the accepted length next time:
+                # after no halving because longer steps may work too, after several so that the length can recover.
+                return point, evaluation, trial if evaluations == 2 else 2 * trial
+            if evaluations <= MAX_HALVINGS:
+                trial /= 2
+        # The shortest trial is still accepted if it does not raise the objective.
+        if evaluation.value <= progress.value:
+            return point, evaluation, 2 * trial
+        return progress.point, None, 2 * trial
+
+    def _next_direction(self, progress: Progress, point: Point, gradient: Point) -> Point:
         manifold = self.manifold
-        carried_gradient = manifold.transport(now.point, point, now.gradient)
-        carried_direction = manifold.transport(now.point, point, now.direction)
-        change = tuple(new - old for new, old in zip(gradient, carried_gradient, strict=True))
-        denominator = float(manifold.inner(point, change, carried_direction))
+        # The old gradient and direction lie in the tangent space of the old point. Differences and inner products are
+        # defined within one tangent space only, so both are transported to the new point first.
+        transported_gradient = manifold.transport(progress.point, point, progress.gradient)
+        transported_direction = manifold.transport(progress.point, point, progress.direction)
+        change = tuple(new - old for new, old in zip(gradient, transported_gradient, strict=True))
+        denominator = float(manifold.inner(point, change, transported_direction))
         beta = 0.0
         if denominator != 0:
+            # A negative β would lead back along the old direction; max(0, ·) restarts with steepest descent instead.
             beta = max(0.0, float(manifold.inner(point, gradient, change)) / denominator)
-        direction = tuple(beta * old - new for new, old in zip(gradient, carried_direction, strict=True))
+        direction = tuple(beta * old - new for new, old in zip(gradient, transported_direction, strict=True))
+        # An inexact line search can make the combined direction point uphill. Restart in that case.
         descends = float(manifold.inner(point, gradient, direction)) < 0
         return direction if descends else _negative(gradient)
 

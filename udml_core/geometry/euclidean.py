@@ -1,4 +1,4 @@
-"""Flat space."""
+"""Euclidean space."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ class Euclidean(Manifold):
     """Tensors of one shape with the Frobenius inner product.
 
     Args:
-        shape: the tensors' shape.
-        scale: standard deviation of `random`'s entries.
+        shape: The shape of the tensors.
+        scale: Standard deviation of the entries that `random` draws.
     """
 
     def __init__(self, *shape: int, scale: float = 1.0) -> None:

@@ -1,4 +1,4 @@
-"""Subspaces."""
+"""Grassmann manifolds: sets of linear subspaces."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from udml_core.geometry.stiefel import Stiefel
 
 
 class Grassmann(Stiefel):
-    """G(l, d): the l-dimensional subspaces of R^d, each stored as an orthonormal basis (d, l) (RPML definition 2).
+    """G(l, d), the l-dimensional subspaces of R^d, each stored as an orthonormal basis L (d, l) (RPML definition 2).
 
-    A quotient of the Stiefel manifold: tangent vectors are horizontal lifts, LᵀU = 0, so that turning the basis
-    inside its subspace is no movement. Grassmann adds to Stiefel only that projection.
+    G(l, d) is a quotient of the Stiefel manifold. Tangent vectors are horizontal lifts, LᵀU = 0, so a rotation of the
+    basis inside its subspace is no movement. Only this projection differs from Stiefel.
     """
 
     def project(self, point: Point, vector: Point) -> Point:
-        """Z − LLᵀZ, the horizontal part (below RPML eq. 22)."""
+        """Return the horizontal part Z − LLᵀZ (below RPML eq. 22)."""
         frame, ambient = point[0], vector[0]
         return (ambient - frame @ (frame.mT @ ambient),)

@@ -1,4 +1,4 @@
-"""What an optimizer needs to know about a search space (Absil, Mahony, Sepulchre 2008, chapters 3–4)."""
+"""The manifold operations that an optimizer needs (Absil, Mahony, Sepulchre 2008, chapters 3–4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from torch import Tensor
 
 Point = tuple[Tensor, ...]
-"""A point or a tangent vector: one tensor for each factor of a product, so a plain manifold has one."""
+"""A point or a tangent vector: one tensor per factor of a product manifold, and a single tensor otherwise."""
 
 
 class Manifold(ABC):
@@ -15,28 +15,28 @@ class Manifold(ABC):
 
     @abstractmethod
     def inner(self, point: Point, first: Point, second: Point) -> Tensor:
-        """Inner product of two tangent vectors at a point, a scalar."""
+        """Return the inner product of two tangent vectors at a point, a scalar."""
 
     @abstractmethod
     def gradient(self, point: Point, euclidean: Point) -> Point:
-        """Riemannian gradient from the Euclidean one."""
+        """Convert the Euclidean gradient to the Riemannian gradient."""
 
     @abstractmethod
     def project(self, point: Point, vector: Point) -> Point:
-        """Orthogonal projection of an ambient vector onto the tangent space."""
+        """Project an ambient vector orthogonally onto the tangent space."""
 
     @abstractmethod
     def retract(self, point: Point, tangent: Point) -> Point:
-        """The point reached by leaving along a tangent vector."""
+        """Return the point reached by moving along a tangent vector."""
 
     @abstractmethod
     def random(self, seed: int) -> Point:
-        """A point drawn from the seed, on the CPU in float32."""
+        """Draw a point from the seed, on the CPU in float32."""
 
     def transport(self, point: Point, target: Point, tangent: Point) -> Point:
-        """Carry a tangent vector to another point, by projection there."""
+        """Transport a tangent vector to another point by projection onto the tangent space there."""
         return self.project(target, tangent)
 
     def norm(self, point: Point, tangent: Point) -> Tensor:
-        """Length of a tangent vector."""
+        """Return the length of a tangent vector."""
         return self.inner(point, tangent, tangent).clamp_min(0).sqrt()

@@ -9,7 +9,7 @@ from udml_core.geometry.manifold import Manifold, Point
 
 
 class Product(Manifold):
-    """M₁ × M₂ × …: every operation factor by factor, inner products summed (RPML eq. 13)."""
+    """M₁ × M₂ × …: operations apply to each factor, and inner products are summed (RPML eq. 13)."""
 
     def __init__(self, *factors: Manifold) -> None:
         self.factors = factors
@@ -30,4 +30,4 @@ class Product(Manifold):
         return tuple(factor.retract((p,), (t,))[0] for factor, p, t in zip(self.factors, point, tangent, strict=True))
 
     def random(self, seed: int) -> Point:
-        return tuple(factor.random(seed + position)[0] for position, factor in enumerate(self.factors))
+        return tuple(factor.random(seed + index)[0] for index, factor in enumerate(self.factors))

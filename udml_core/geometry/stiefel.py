@@ -1,4 +1,4 @@
-"""Orthonormal frames."""
+"""Stiefel manifolds: sets of orthonormal frames."""
 
 from __future__ import annotations
 
@@ -9,18 +9,22 @@ from udml_core.geometry.manifold import Manifold, Point
 
 
 def polar(matrix: Tensor) -> Tensor:
-    """The orthonormal factor UVᵀ of a matrix (d, l) = UΛVᵀ with d ≥ l (RPML eq. 24).
+    """Return the orthonormal factor UVᵀ of a matrix UΛVᵀ (d, l) with d ≥ l (RPML eq. 24).
 
-    Computed as A(AᵀA)^-½ from the small Gram matrix, in float64 because squaring halves the digits: for A = L+ξ with
-    ξ tangent at L the Gram's eigenvalues are at least 1, so the root is always defined.
+    It is computed as A(AᵀA)^-½ from the small Gram matrix. For A = L+ξ with ξ tangent at L the eigenvalues of the Gram
+    matrix are at least 1, so the inverse root is always defined.
     """
-    wide = matrix.double()
-    values, vectors = torch.linalg.eigh(wide.mT @ wide)
-    return (wide @ (vectors * values.rsqrt()) @ vectors.mT).to(matrix.dtype)
+    exact = matrix.double()  # A Gram matrix squares the condition number; float32 would leave half of its digits.
+    values, vectors = torch.linalg.eigh(exact.mT @ exact)
+    return (exact @ (vectors * values.rsqrt()) @ vectors.mT).to(matrix.dtype)
 
 
 class Stiefel(Manifold):
     """St(l, d) = {L (d, l) : LᵀL = I} with the metric tr(ξᵀζ) (RPML definition 1).
+
+    Args:
+        rows: d, the dimension of the ambient space.
+        columns: l, the number of orthonormal columns.
 
     Raises:
         ValueError: l is below 1 or above d.
@@ -28,7 +32,7 @@ class Stiefel(Manifold):
 
     def __init__(self, rows: int, columns: int) -> None:
         if not 1 <= columns <= rows:
-            raise ValueError(f"a frame needs 1 ≤ columns ≤ rows, got {columns} columns and {rows} rows")
+            raise ValueError(f"An orthonormal frame needs 1 ≤ columns ≤ rows, got {columns} columns and {rows} rows.")
         self.rows = rows
         self.columns = columns
 
@@ -39,7 +43,7 @@ class Stiefel(Manifold):
         return self.project(point, euclidean)
 
     def project(self, point: Point, vector: Point) -> Point:
-        """Z − L sym(LᵀZ) (Absil et al., example 3.6.2)."""
+        """Return Z − L sym(LᵀZ) (Absil et al., example 3.6.2)."""
         frame, ambient = point[0], vector[0]
         product = frame.mT @ ambient
         return (ambient - frame @ (product + product.mT) / 2,)
@@ -48,6 +52,6 @@ class Stiefel(Manifold):
         return (polar(point[0] + tangent[0]),)
 
     def random(self, seed: int) -> Point:
-        """The Q factor of a seeded Gaussian: RPML's "Initial (Random)"."""
+        """Return the Q factor of a seeded Gaussian matrix, RPML's "Initial (Random)"."""
         generator = torch.Generator().manual_seed(seed)
         return (torch.linalg.qr(torch.randn(self.rows, self.columns, generator=generator)).Q,)

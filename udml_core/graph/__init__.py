@@ -1,10 +1,24 @@
-"""Neighbor graphs and what is read off them."""
+"""Neighbor graphs: clusters, linear neighborhoods and propagated affinities."""
 
-from udml_core.graph.authority import AuthorityGraph, AuthorityShift
+from typing import TYPE_CHECKING, Any
+
+from udml_core.graph.authority import AuthorityGraph
 from udml_core.graph.linear_neighborhoods import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.graph.mutual_neighbors import mutual_pairs
 from udml_core.graph.propagation import Propagation, propagate, propagate_affinities
 from udml_core.graph.random_walk import walk_similarity
 
+if TYPE_CHECKING:
+    from udml_core.graph.authority_shift import AuthorityShift
+
 __all__ = ["AuthorityGraph", "AuthorityShift", "Propagation", "linear_neighborhoods", "linear_neighborhoods_at",
            "mutual_pairs", "propagate", "propagate_affinities", "walk_similarity"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the scikit-learn estimator at its first use: scikit-learn takes longer to load than the command line."""
+    if name == "AuthorityShift":
+        from udml_core.graph.authority_shift import AuthorityShift
+
+        return AuthorityShift
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,33 +1,51 @@
-"""Authority ascent shift: clusters as trees that climb a random walk's stationary distribution.
+"""Authority ascent shift: cluster trees that climb a random walk's stationary distribution.
 
-M. Cho, K. M. Lee, "Mode-seeking on graphs via random walks", CVPR 2012; equations are RPML's (3)–(4).
+M. Cho, K. M. Lee, "Mode-seeking on graphs via random walks", CVPR 2012. Equation numbers are RPML's (3)–(4).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import scipy.sparse
-from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
 
 from udml_core.arrays import Array
 from udml_core.explanations import Clusters
 from udml_core.neighbors import nearest
 
 
+@dataclass(frozen=True)
+class _Staircase:
+    """The edges that can be a row's best edge for some ε, at one γ.
+
+    Attributes:
+        gamma: The γ that ψ was computed for.
+        rows: (s,) int64, the lower end of each edge; a row's edges follow in the order of falling ascent.
+        columns: (s,) int64, the upper end of each edge.
+        psi: (s,), ψ of each edge; it rises along a row's edges.
+    """
+
+    gamma: float
+    rows: Array
+    columns: Array
+    psi: Array
+
+
 @dataclass
 class AuthorityGraph:
-    """The cached affinities of a kNN graph, from which clusters are re-formed for any ε and γ.
+    """The affinities of a kNN graph, from which clusters are formed again for any ε and γ.
 
-    Only edges that climb (ω_j > ω_i) can be followed. They are kept row by row, so the parent of a
-    point is the best of its edges with ψ > ε. An edge behind a better one of at least its own ψ is never chosen: what
-    is left without those is a short staircase per row, and moving ε costs a comparison for each of its steps.
+    Only an edge that climbs (ω_j > ω_i) can lead to a parent, so only these edges are stored, sorted by row. The
+    parent of a point is its edge of steepest ascent among the edges with ψ > ε. An edge is never chosen if a steeper
+    edge of its row has at least the same ψ. Removing these edges leaves a short staircase per row, and a new ε costs
+    one comparison per step of the staircase.
 
-    authority (n,): ω, the stationary distribution. rows, columns (e,) int64 and affinity (e,): the climbing edges.
-    rescaled: use n·ω in the exponent of ψ, which gives γ an effect (the papers' ω makes it inert).
+    Attributes:
+        authority: (n,), ω, the stationary distribution.
+        rows: (e,) int64, the lower end of each climbing edge.
+        columns: (e,) int64, the upper end of each climbing edge.
+        affinity: (e,), W of each climbing edge.
+        rescaled: Use n·ω in the exponent of ψ. This gives γ an effect; with the papers' ω it has almost none.
     """
 
     authority: Array
@@ -35,41 +53,54 @@ class AuthorityGraph:
     columns: Array
     affinity: Array
     rescaled: bool = False
-    _staircase: tuple[float, Array, Array, Array] | None = field(default=None, repr=False)
+    _staircase: _Staircase | None = field(default=None, repr=False)
 
     @staticmethod
     def build(points: Array, n_neighbors: int, rescaled: bool = False) -> AuthorityGraph:
-        """W_ij = exp(−d²/2σ²) over the kNN edges of either direction; σ is the median neighbor distance."""
+        """Build the graph of points (n, d).
+
+        W_ij = exp(−d²/2σ²) on the kNN edges of either direction. σ is the median neighbor distance.
+        """
+        import scipy.sparse  # at first use, because it slows the start of the command line
+
         squared, neighbors = nearest(points, n_neighbors)
         count = len(points)
         low, high, distance = _undirected_edges(neighbors, squared)
         spread = 2.0 * float(np.median(squared)) or 1.0
         affinity = np.exp(distance / -spread)
+        # A random walk on an undirected graph visits each node in proportion to its degree, so ω needs no iteration.
         degree = np.bincount(low, affinity, count) + np.bincount(high, affinity, count)
         authority = degree / degree.sum()
         gain = authority[high] - authority[low]
         climbing = gain != 0
         rows, columns = np.where(gain > 0, low, high)[climbing], np.where(gain > 0, high, low)[climbing]
+        # The conversion to CSR sorts the edge numbers by row, then column, and is faster than a lexicographic sort.
         order = scipy.sparse.csr_array((np.arange(len(rows)), (rows, columns)), shape=(count, count)).data
         return AuthorityGraph(authority, rows[order], columns[order], affinity[climbing][order], rescaled)
 
     def relevancy(self, gamma: float) -> Array:
-        """ψ (eq. 3) of each climbing edge: d_i P_ij exp(−γ(ω_j−ω_i)²) = W_ij exp(…), (e,)."""
+        """Return ψ (eq. 3) of each climbing edge, (e,): d_i P_ij exp(−γ(ω_j−ω_i)²) = W_ij exp(−γ(ω_j−ω_i)²)."""
         scale = len(self.authority) if self.rescaled else 1
         gain = scale * (self.authority[self.columns] - self.authority[self.rows])
         return self.affinity * np.exp(-gamma * gain**2)
 
     def clusters(self, epsilon: float = 0.65, gamma: float = 100.0) -> Clusters:
-        """The clusters at ε and γ: `labels` (n,), `modes` (c,), `parents` (n,), int64, numbered as their modes are.
+        """Form the clusters at ε and γ.
 
-        parent(i) = argmax over {j : ψ(i,j) > ε} of P_ij (ω_j − ω_i), lowest j on ties; i itself where none climbs
-        (eq. 4). Paths are followed by pointer jumping, in log n rounds.
+        parent(i) = argmax over {j : ψ(i,j) > ε} of P_ij (ω_j − ω_i), with the lowest j on ties. A point without such
+        an edge is its own parent (eq. 4).
+
+        Returns:
+            The clusters, numbered in the order of their modes: `labels` (n,), `modes` (c,), `parents` (n,), int64.
         """
-        rows, columns, psi = self._stairs(gamma)
+        staircase = self._staircase_at(gamma)
         count = len(self.authority)
         parents = np.arange(count)
-        relevant = np.flatnonzero(psi > epsilon)[::-1]
-        parents[rows[relevant]] = columns[relevant]  # written backwards, so that a row's first relevant edge remains
+        # Of several assignments to one index NumPy keeps the last. Written backwards, the steepest edge stays.
+        relevant = np.flatnonzero(staircase.psi > epsilon)[::-1]
+        parents[staircase.rows[relevant]] = staircase.columns[relevant]
+        # Pointer jumping: each round doubles the length of path that a pointer spans, so log n rounds reach the roots.
+        # Authority rises strictly along a path; there is no cycle and the loop ends.
         roots = parents
         while True:
             further = roots[roots]
@@ -80,38 +111,50 @@ class AuthorityGraph:
         labels = (np.cumsum(is_mode) - 1)[roots]
         return Clusters(labels=labels, modes=np.flatnonzero(is_mode), parents=parents)
 
-    def _stairs(self, gamma: float) -> tuple[Array, Array, Array]:
-        """Rows, columns and ψ of the edges that are first for some ε; kept for the γ last asked.
+    def _staircase_at(self, gamma: float) -> _Staircase:
+        """Return the staircase at γ, from the cache if the last call had the same γ.
 
-        Each round takes every row's best ascent and goes on with the row's edges of higher ψ: about as many rounds as
-        the logarithm of the degree, over ever fewer edges.
+        Browser sessions share one graph, and another session can replace the cache at any time. The cache is
+        therefore read once, and the caller gets the local object, whose γ and arrays belong together.
         """
-        if self._staircase is None or self._staircase[0] != gamma:
-            rows, columns, psi = self.rows, self.columns, self.relevancy(gamma)
-            ascent = self.affinity * (self.authority[columns] - self.authority[rows])
-            level = np.zeros(len(self.authority))
-            steps = []
-            while len(rows):
-                starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
-                best = np.repeat(np.maximum.reduceat(ascent, starts), np.diff(np.r_[starts, len(rows)]))
-                hits = np.flatnonzero(ascent == best)
-                hits = hits[np.r_[True, rows[hits][1:] != rows[hits][:-1]]]  # the lowest column of equals
-                steps.append((rows[hits], columns[hits], psi[hits]))
-                level[rows[hits]] = psi[hits]
-                higher = psi > level[rows]
-                rows, columns, psi, ascent = rows[higher], columns[higher], psi[higher], ascent[higher]
-            empty = np.zeros(0, np.int64)
-            first = [(empty, empty, np.zeros(0)), *steps]
-            all_rows, all_columns, all_psi = (np.concatenate(part) for part in zip(*first, strict=True))
-            self._staircase = (gamma, all_rows, all_columns, all_psi)
-        return self._staircase[1:]
+        staircase = self._staircase
+        if staircase is None or staircase.gamma != gamma:
+            staircase = self._build_staircase(gamma)
+            self._staircase = staircase
+        return staircase
+
+    def _build_staircase(self, gamma: float) -> _Staircase:
+        """Collect the edges that are the steepest relevant edge of their row for some ε.
+
+        Each round takes the steepest edge of every row and keeps only the row's edges of higher ψ. The number of
+        rounds grows with the logarithm of the degree, and each round has fewer edges.
+        """
+        rows, columns, psi = self.rows, self.columns, self.relevancy(gamma)
+        # P_ij = W_ij / d_i, and d_i is the same for all edges of a row, so W ranks a row's ascents as P does.
+        ascent = self.affinity * (self.authority[columns] - self.authority[rows])
+        highest_psi = np.zeros(len(self.authority))
+        empty = np.zeros(0, np.int64)
+        steps = [(empty, empty, np.zeros(0))]
+        while len(rows):
+            starts = np.flatnonzero(np.r_[True, rows[1:] != rows[:-1]])
+            steepest = np.repeat(np.maximum.reduceat(ascent, starts), np.diff(np.r_[starts, len(rows)]))
+            chosen = np.flatnonzero(ascent == steepest)
+            chosen = chosen[np.r_[True, rows[chosen][1:] != rows[chosen][:-1]]]  # the lowest column on ties
+            steps.append((rows[chosen], columns[chosen], psi[chosen]))
+            highest_psi[rows[chosen]] = psi[chosen]
+            # An edge of lower or equal ψ is relevant only when the steeper edge is relevant too: it never wins.
+            higher = psi > highest_psi[rows]
+            rows, columns, psi, ascent = rows[higher], columns[higher], psi[higher], ascent[higher]
+        all_rows, all_columns, all_psi = (np.concatenate(part) for part in zip(*steps, strict=True))
+        return _Staircase(gamma, all_rows, all_columns, all_psi)
 
 
 def _undirected_edges(neighbors: Array, squared: Array) -> tuple[Array, Array, Array]:
-    """Each edge of either direction once: lower end, higher end, squared distance (e,), by lower then higher end."""
+    """List each pair of neighbors once: lower end, higher end and squared distance, (e,) each, sorted by the ends."""
     count, k = neighbors.shape
     rows = np.repeat(np.arange(count), k)
     columns = neighbors.ravel()
+    # One integer key per pair, computed in place: at a million edges each further copy costs time and memory.
     key = np.minimum(rows, columns)
     key *= count
     key += np.maximum(rows, columns, out=rows)
@@ -119,44 +162,7 @@ def _undirected_edges(neighbors: Array, squared: Array) -> tuple[Array, Array, A
     key = np.take(key, order, out=rows)
     distance = squared.ravel()[order]
     starts = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]]))
-    closest = np.minimum.reduceat(distance, starts)  # max(W, Wᵀ); the two directions may differ in rounding
+    # The smaller distance gives max(W, Wᵀ). The distances of the two directions may differ in rounding.
+    closest = np.minimum.reduceat(distance, starts)
     low, high = np.divmod(key[starts], count)
     return low, high, closest.astype(np.float64)
-
-
-class AuthorityShift(ClusterMixin, BaseEstimator):
-    """Clustering by authority ascent on a kNN graph; the number of clusters is found, not given.
-
-    Args:
-        n_neighbors: k of the graph.
-        epsilon: ε, the least relevancy of an edge that may be followed. Lower merges, higher shatters.
-        gamma: γ, how much a steep rise in authority lowers relevancy.
-        rescaled: multiply ω by n inside ψ; without it γ hardly matters.
-
-    Attributes:
-        labels_ (n,), modes_ (c,), parents_ (n,): see `udml_core.explanations.Clusters`.
-        graph_: the cached `AuthorityGraph`; `graph_.clusters(epsilon, gamma)` re-forms the clusters.
-
-    References:
-        Cho and Lee, CVPR 2012; RPML eq. 3–4. Affinity, σ and symmetrization are open there: W = exp(−d²/2σ²), one σ,
-        the median neighbor distance, and max(W, Wᵀ), so ω is the degree's share exactly.
-    """
-
-    def __init__(self, n_neighbors: int = 50, epsilon: float = 0.65, gamma: float = 100.0,
-                 rescaled: bool = False) -> None:
-        self.n_neighbors = n_neighbors
-        self.epsilon = epsilon
-        self.gamma = gamma
-        self.rescaled = rescaled
-
-    def fit(self, X: Any, y: Any = None) -> AuthorityShift:
-        """Build the graph of the points X (n, d) and cluster it.
-
-        Raises:
-            ValueError: fewer than n_neighbors + 1 points.
-        """
-        points = validate_data(self, X, dtype=np.float32, ensure_min_samples=2)
-        self.graph_ = AuthorityGraph.build(points, self.n_neighbors, self.rescaled)
-        clusters = self.graph_.clusters(self.epsilon, self.gamma)
-        self.labels_, self.modes_, self.parents_ = clusters.labels, clusters.modes, clusters.parents
-        return self

@@ -1,4 +1,4 @@
-"""Pairs of points that are among each other's nearest."""
+"""Pairs of mutual nearest neighbors."""
 
 from __future__ import annotations
 
@@ -9,17 +9,22 @@ from udml_core.neighbors import nearest
 
 
 def mutual_pairs(points: Array, n_neighbors: int = 5) -> Array:
-    """All pairs i < j that are mutually among their `n_neighbors` nearest, (p, 2) int64, in ascending order.
+    """Return all pairs of points that are among each other's nearest neighbors.
 
     Args:
-        points: (n, d), n above `n_neighbors`.
+        points: (n, d), with n above `n_neighbors`.
+        n_neighbors: k, the number of nearest neighbors of each point.
+
+    Returns:
+        Pairs i < j in ascending order, (p, 2) int64.
     """
     _, neighbors = nearest(points, n_neighbors)
     count = len(points)
     rows = np.repeat(np.arange(count), n_neighbors)
     columns = neighbors.ravel()
-    forward = np.sort(rows * count + columns)
-    backward = columns * count + rows
-    mutual = backward[np.isin(backward, forward, assume_unique=True) & (columns < rows)]
+    # Encode each directed edge as one integer: an edge is mutual if its reverse is an edge too.
+    edges = np.sort(rows * count + columns)
+    reversed_edges = columns * count + rows
+    mutual = reversed_edges[np.isin(reversed_edges, edges, assume_unique=True) & (columns < rows)]
     mutual.sort()
     return np.stack([mutual // count, mutual % count], axis=1)

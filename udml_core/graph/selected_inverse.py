@@ -1,9 +1,9 @@
-"""Some entries of a sparse matrix's inverse, without the others.
+"""Selected inverse: entries of a sparse matrix's inverse on the matrix's own pattern, without the other entries.
 
-The matrix is factored by the multifrontal method (J. Liu, SIAM Review 1992) into blocks that share their rows, so that
-all arithmetic is on dense matrices. Going back down the same tree gives the inverse on the matrix's own pattern
-(K. Takahashi, J. Fagan, M. Chen 1973; A. Erisman, W. Tinney 1975): a block needs the inverse only at rows that its
-parent block holds.
+The multifrontal method (J. Liu, SIAM Review 1992) factors the matrix into blocks of columns with a common set of rows,
+so that all arithmetic is on dense matrices. Takahashi's recurrence (K. Takahashi, J. Fagan, M. Chen 1973; A. Erisman,
+W. Tinney 1975) then computes the inverse from the last block to the first. A block needs the inverse only at rows that
+its parent block contains, so the entries outside the pattern are never computed.
 """
 
 from __future__ import annotations
@@ -20,19 +20,27 @@ from scipy.sparse.linalg import spilu
 
 from udml_core.arrays import Array
 
-SHARED = 20_000
-"""From so many rows on, blocks are large enough for several threads to gain on them more than they lose on small ones
-(9,100 rows on two busy cores: 1.0 s with one thread, 1.7 to 4.9 s with two)."""
-ZEROS_ALLOWED = 0.2
-"""The share of a block's entries that may be zeros, for the sake of fewer and larger blocks."""
+MULTITHREADED_ROWS = 20_000
+"""Number of rows from which several threads pay off. Below it the blocks are small and threads cost more than they
+gain (9,100 rows on two busy cores: 1.0 s with one thread, 1.7 to 4.9 s with two)."""
+MAX_ZERO_SHARE = 0.2
+"""Largest share of a block's entries that may be explicit zeros in exchange for fewer and larger blocks."""
 
 
 @dataclass
 class _Block:
     """Columns that are eliminated together, and the rows below them, both in elimination order.
 
-    Once factored, with F the block's matrix in its part for (columns, rows): `inverse` F₁₁⁻¹, `above` F₁₁⁻¹F₁₂ and
-    `beside` F₂₁F₁₁⁻¹.
+    Let F be the block's frontal matrix, with part 1 for its columns and part 2 for its rows.
+
+    Attributes:
+        columns: The columns that the block eliminates.
+        rows: (r,) int, the later rows that the columns have entries in.
+        zeros: Number of explicit zeros that merging columns has added.
+        children: The blocks whose updates this block receives.
+        inverse: F₁₁⁻¹, once factored.
+        above: F₁₁⁻¹F₁₂, once factored.
+        beside: F₂₁F₁₁⁻¹, once factored.
     """
 
     columns: list[int]
@@ -49,33 +57,39 @@ class _Block:
 
 
 def selected_inverse(matrix: sparse.sparray, right: Array) -> tuple[sparse.csr_array, Array]:
-    """A⁻¹ at the entries where A or Aᵀ has one, and A⁻¹·right.
+    """Compute A⁻¹ at the entries where A or Aᵀ is stored, and A⁻¹·right.
 
-    There is no pivoting: A has to be strictly diagonally dominant by rows, as I − γQ is.
+    The elimination does not pivot, so A must be strictly diagonally dominant by rows, as I − γQ is.
 
     Args:
-        matrix: A (n, n). right: (n, c).
+        matrix: A, (n, n).
+        right: (n, c).
 
     Returns:
         The entries of A⁻¹ on the pattern of A + Aᵀ + I, and the solution (n, c).
     """
     order = _elimination_order(matrix)
     permuted = sparse.csr_array(matrix)[order][:, order].tocoo()
+    # The recurrence needs a symmetric pattern with a full diagonal: it then equals the pattern of the wanted entries.
     pattern = sparse.csr_array((np.ones(permuted.nnz), permuted.coords), permuted.shape)
     pattern = sparse.csr_array(pattern + pattern.T + sparse.eye_array(len(order)))
     pattern.sort_indices()
     blocks = _blocks(pattern)
     owner = _owners(blocks, len(order))
-    wanted = pattern.tocoo()
-    with _threads(1 if len(order) < SHARED else torch.get_num_threads()):
+    selected = pattern.tocoo()
+    with _threads(1 if len(order) < MULTITHREADED_ROWS else torch.get_num_threads()):
         solution = _factor(blocks, _Entries(permuted, owner, len(blocks)), right[order])
-        wanted.data = _invert(blocks, _Entries(wanted, owner, len(blocks)), len(wanted.data))
-    back = np.argsort(order)
-    return sparse.csr_array(wanted.tocsr()[back][:, back]), solution[back]
+        selected.data = _invert(blocks, _Entries(selected, owner, len(blocks)), len(selected.data))
+    original = np.argsort(order)
+    return sparse.csr_array(selected.tocsr()[original][:, original]), solution[original]
 
 
 def _elimination_order(matrix: sparse.sparray) -> Array:
-    """SuperLU's minimum degree ordering of A + Aᵀ. An incomplete factorization that drops everything tells it."""
+    """Return SuperLU's minimum degree ordering of A + Aᵀ, (n,).
+
+    SciPy has no function for the ordering alone. An incomplete factorization that drops every entry returns it at
+    almost no cost.
+    """
     options = {"SymmetricMode": True}
     dropped = spilu(sparse.csc_array(matrix), drop_tol=1.0, fill_factor=1, permc_spec="MMD_AT_PLUS_A",
                     diag_pivot_thresh=0, options=options)
@@ -83,21 +97,22 @@ def _elimination_order(matrix: sparse.sparray) -> Array:
 
 
 def _blocks(pattern: sparse.csr_array) -> list[_Block]:
-    """Columns with the same rows below them, children before parents."""
+    """Group columns with (almost) the same rows below them into blocks; children come before their parents."""
     waiting: defaultdict[int, list[_Block]] = defaultdict(list)
     finished: list[_Block] = []
-    nothing = np.zeros((0, 0))
+    empty = np.zeros((0, 0))
     for column in range(pattern.shape[0]):
         own = pattern.indices[pattern.indptr[column]:pattern.indptr[column + 1]]
         own = own[np.searchsorted(own, column, side="right"):]
+        # A child is a block whose first row is this column. Eliminating it fills this column at all its other rows.
         children = waiting.pop(column, [])
-        below = [child.rows[1:] for child in children]
-        alone = len(children) == 1 and _within(own, below[0])
-        rows = below[0] if alone else np.unique(np.concatenate([own, *below]))
-        block = _Block([column], rows, 0, children, nothing, nothing, nothing)
+        filled = [child.rows[1:] for child in children]
+        unchanged = len(children) == 1 and _is_subset(own, filled[0])  # the usual case, without a sort
+        rows = filled[0] if unchanged else np.unique(np.concatenate([own, *filled]))
+        block = _Block([column], rows, 0, children, empty, empty, empty)
         if children:
             largest = max(children, key=lambda child: len(child.rows))
-            block = _merged(block, largest) or block
+            block = _merge_into_child(block, largest) or block
         finished.extend(child for child in children if child is not block)
         if len(rows):
             waiting[int(rows[0])].append(block)
@@ -106,20 +121,20 @@ def _blocks(pattern: sparse.csr_array) -> list[_Block]:
     return finished
 
 
-def _within(some: Array, all_: Array) -> bool:
-    """Whether sorted `all_` holds each of `some`."""
-    if not len(some):
+def _is_subset(subset: Array, superset: Array) -> bool:
+    """Return whether the sorted `superset` contains every element of the sorted `subset`."""
+    if not len(subset):
         return True
-    if not len(all_) or some[-1] > all_[-1]:
+    if not len(superset) or subset[-1] > superset[-1]:
         return False
-    return bool((all_[np.searchsorted(all_, some)] == some).all())
+    return bool((superset[np.searchsorted(superset, subset)] == subset).all())
 
 
-def _merged(block: _Block, child: _Block) -> _Block | None:
-    """The child with the one column of its parent, unless that stores too many zeros."""
+def _merge_into_child(block: _Block, child: _Block) -> _Block | None:
+    """Return the child extended by its parent's single column, or None if that would store too many zeros."""
     zeros = child.zeros + len(child.columns) * (len(block.rows) + 1 - len(child.rows))
     width = len(child.columns) + 1
-    if zeros > ZEROS_ALLOWED * width * (width + len(block.rows)):
+    if zeros > MAX_ZERO_SHARE * width * (width + len(block.rows)):
         return None
     child.columns += block.columns
     child.rows, child.zeros = block.rows, zeros
@@ -128,7 +143,7 @@ def _merged(block: _Block, child: _Block) -> _Block | None:
 
 
 def _owners(blocks: list[_Block], count: int) -> Array:
-    """The block that eliminates each column (n,)."""
+    """Return the number of the block that eliminates each column, (n,)."""
     owner = np.empty(count, np.int64)
     for number, block in enumerate(blocks):
         owner[block.columns] = number
@@ -136,7 +151,7 @@ def _owners(blocks: list[_Block], count: int) -> Array:
 
 
 class _Entries:
-    """A matrix's entries by the block that eliminates the earlier of row and column."""
+    """A matrix's entries, grouped by the block that eliminates the earlier of row and column."""
 
     def __init__(self, matrix: sparse.coo_array, owner: Array, count: int) -> None:
         rows, columns = matrix.coords
@@ -146,70 +161,77 @@ class _Entries:
         self._rows, self._columns, self._values = rows, columns, matrix.data
 
     def of(self, block: int) -> tuple[Array, Array, Array, Array]:
-        """Rows, columns, values, and positions among all entries."""
+        """Return the rows, columns and values of a block's entries, and their positions among all entries."""
         chosen = self._order[self._starts[block]:self._starts[block + 1]]
         return self._rows[chosen], self._columns[chosen], self._values[chosen], chosen
 
 
 def _factor(blocks: list[_Block], entries: _Entries, right: Array) -> Array:
-    """Factor every block in place, and return A⁻¹·right."""
-    place = np.empty(len(right), np.int64)
+    """Factor every block in place and return A⁻¹·right."""
+    position = np.empty(len(right), np.int64)
     updates: dict[int, Array] = {}
     solution = right.astype(np.float64)
     for number, block in enumerate(blocks):
         width, indices = len(block.columns), block.indices
-        place[indices] = np.arange(len(indices))
+        position[indices] = np.arange(len(indices))
+        # The frontal matrix is the sum of the block's own entries and its children's updates.
         front = np.zeros((len(indices), len(indices)))
         rows, columns, values, _ = entries.of(number)
-        front[place[rows], place[columns]] = values
+        front[position[rows], position[columns]] = values
         for child in block.children:
-            _add_at(front, place[child.rows], updates.pop(id(child)))
+            _add_at(front, position[child.rows], updates.pop(id(child)))
         block.inverse = torch.linalg.inv(torch.from_numpy(front[:width, :width])).numpy()
         block.above = _product(block.inverse, front[:width, width:])
         block.beside = _product(front[width:, :width], block.inverse)
+        # The Schur complement F₂₂ − F₂₁F₁₁⁻¹F₁₂ is what remains of the front after the elimination.
         updates[id(block)] = front[width:, width:] - _product(front[width:, :width], block.above)
-        solution[block.rows] -= block.beside @ solution[block.columns]
-    for block in reversed(blocks):
+        solution[block.rows] -= block.beside @ solution[block.columns]  # forward substitution
+    for block in reversed(blocks):  # backward substitution
         solution[block.columns] = block.inverse @ solution[block.columns] - block.above @ solution[block.rows]
     return solution
 
 
-def _add_at(front: Array, places: Array, update: Array) -> None:
-    """front[places, places] += update, without a copy where the places follow each other."""
-    if len(places) and places[-1] - places[0] == len(places) - 1:
-        front[places[0]:places[-1] + 1, places[0]:places[-1] + 1] += update
+def _add_at(front: Array, positions: Array, update: Array) -> None:
+    """Add an update to the front at the given positions, through a view where the positions are consecutive."""
+    if len(positions) and positions[-1] - positions[0] == len(positions) - 1:
+        front[positions[0]:positions[-1] + 1, positions[0]:positions[-1] + 1] += update
     else:
-        front[places[:, None], places] += update
+        front[positions[:, None], positions] += update
 
 
 def _invert(blocks: list[_Block], entries: _Entries, count: int) -> Array:
-    """The inverse at all entries (count,), from the last block to the first; each block's factors are let go."""
-    place = np.empty(sum(len(block.columns) for block in blocks), np.int64)
+    """Return the inverse at all entries, (count,), from the last block to the first.
+
+    Let Z = A⁻¹, J the block's columns and R its rows. The parent has computed Z_RR already, and Takahashi's recurrence
+    gives the rest of the front: Z_RJ = −Z_RR F₂₁F₁₁⁻¹, Z_JR = −F₁₁⁻¹F₁₂ Z_RR, Z_JJ = F₁₁⁻¹ − F₁₁⁻¹F₁₂ Z_RJ.
+    """
+    position = np.empty(sum(len(block.columns) for block in blocks), np.int64)
     values = np.empty(count)
     corners: dict[int, Array] = {}
-    nothing = np.zeros((0, 0))
+    empty = np.zeros((0, 0))
     for number in range(len(blocks) - 1, -1, -1):
         block = blocks[number]
         width, indices = len(block.columns), block.indices
-        corner = corners.pop(id(block), nothing)
-        place[indices] = np.arange(len(indices))
-        whole = np.empty((len(indices), len(indices)))
-        whole[width:, width:] = corner
-        whole[width:, :width] = -_product(corner, block.beside)
-        whole[:width, width:] = -_product(block.above, corner)
-        whole[:width, :width] = block.inverse - _product(block.above, whole[width:, :width])
-        block.inverse = block.above = block.beside = nothing
+        corner = corners.pop(id(block), empty)
+        position[indices] = np.arange(len(indices))
+        front_inverse = np.empty((len(indices), len(indices)))
+        front_inverse[width:, width:] = corner
+        front_inverse[width:, :width] = -_product(corner, block.beside)
+        front_inverse[:width, width:] = -_product(block.above, corner)
+        front_inverse[:width, :width] = block.inverse - _product(block.above, front_inverse[width:, :width])
+        block.inverse = block.above = block.beside = empty  # frees memory, which is the limit for large graphs
         rows, columns, _, chosen = entries.of(number)
-        values[chosen] = whole[place[rows], place[columns]]
+        values[chosen] = front_inverse[position[rows], position[columns]]
+        # A child's rows are columns or rows of this block, so its Z_RR is a part of this block's front.
         for child in block.children:
-            places = place[child.rows]
-            corners[id(child)] = whole[places[:, None], places]
+            positions = position[child.rows]
+            corners[id(child)] = front_inverse[positions[:, None], positions]
     return values
 
 
 @contextmanager
 def _threads(count: int) -> Iterator[None]:
-    """Let torch use so many threads for a while."""
+    """Limit torch to `count` threads within the context."""
     before = torch.get_num_threads()
     torch.set_num_threads(count)
     try:
@@ -219,5 +241,5 @@ def _threads(count: int) -> Iterator[None]:
 
 
 def _product(left: Array, right: Array) -> Array:
-    """A matrix product by torch, which on two cores is faster with small matrices than NumPy's."""
+    """Multiply two matrices with torch, which is faster than NumPy for small matrices on two cores."""
     return (torch.from_numpy(left) @ torch.from_numpy(right)).numpy()

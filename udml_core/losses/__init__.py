@@ -1,1 +1,1 @@
-"""Losses as pure functions on tensors, one file a family."""
+"""Losses as pure functions of tensors, one file per family."""

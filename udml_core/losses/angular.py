@@ -1,8 +1,8 @@
-"""Triplet and angular losses, and the smooth forms of SSDML and RPML with closed-form gradients.
+"""Triplet and angular losses, and the smooth losses of SSDML and RPML with closed-form gradients.
 
-U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
-equation numbers are that paper's where no other is named. Rows are triplets: anchor, positive, negative (t, d) or
-projected (t, l).
+U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision".
+Equation numbers are from this paper unless another is named. Rows are triplets: `anchor`, `positive` and `negative` are
+(t, d), or (t, l) after projection.
 """
 
 from __future__ import annotations
@@ -22,27 +22,31 @@ from udml_core.geometry.conjugate_gradient import Objective
 Weight = Literal["bilinear", "concatenated"]
 Scale = Literal["mean", "sum", "relative"]
 TINY = 1e-12
+"""Lower bound of the unit of distances in the relative loss, against division by zero."""
 
 
 def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: float = 0.2) -> Tensor:
-    """Σ [δ²(a,p) − δ²(a,n) + τ]₊ (eq. 1) of embeddings (t, l)."""
+    """Compute Σ [δ²(a,p) − δ²(a,n) + τ]₊ (eq. 1) of embeddings (t, l), with margin τ."""
     return (_squared(anchor - positive) - _squared(anchor - negative) + margin).clamp_min(0).sum()
 
 
 def angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: float = 45.0) -> Tensor:
-    """Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ (eq. 2) of embeddings (t, l); α in degrees."""
+    """Compute Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ (eq. 2) of embeddings (t, l), with α in degrees."""
     return angular_argument(anchor, positive, negative, alpha).clamp_min(0).sum()
 
 
 def angular_argument(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: float) -> Tensor:
-    """z = δ²(a,p) − 4tan²α δ²(n,m), m = (a+p)/2 (eq. 8), (t,). The triplet violates its angle exactly when z > 0."""
+    """Compute z = δ²(a,p) − 4tan²α δ²(n,m) with m = (a+p)/2 (eq. 8), (t,).
+
+    A triplet violates the bound on its angle exactly when z > 0.
+    """
     return _squared(anchor - positive) - tightness(alpha) * _squared(negative - (anchor + positive) / 2)
 
 
 def angle(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """arctan(‖a−p‖ / 2‖n−m‖) in degrees, (t,): the angle at the negative of the symmetrized triangle.
+    """Compute the angle at the negative of the symmetrized triangle, arctan(‖a−p‖ / 2‖n−m‖) in degrees, (t,).
 
-    It exceeds α exactly when z > 0; the vertex angle a–n–p does not have that property.
+    It exceeds α exactly when z > 0. The vertex angle a–n–p does not have this property.
     """
     base = _squared(anchor - positive).sqrt()
     height = _squared(negative - (anchor + positive) / 2).sqrt()
@@ -50,27 +54,38 @@ def angle(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
 
 
 def tightness(alpha: float) -> float:
-    """κ = 4tan²α, α in degrees."""
+    """Return κ = 4tan²α, with α in degrees."""
     return 4.0 * math.tan(math.radians(alpha)) ** 2
 
 
 def bilinear_weight(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """w = (σ(aᵀp) + 1 − σ(mᵀn))/2 of rows already multiplied by R (eq. 25–27), (t,)."""
+    """Compute w = (σ(aᵀp) + 1 − σ(mᵀn))/2, (t,), of rows already multiplied by R (eq. 25–27)."""
     similar = (anchor * positive).sum(1)
     dissimilar = ((anchor + positive) / 2 * negative).sum(1)
     return (torch.sigmoid(similar) + torch.sigmoid(-dissimilar)) / 2
 
 
 def concatenated_weight(anchor: Tensor, positive: Tensor, negative: Tensor, parameter: Tensor) -> Tensor:
-    """w = σ(rᵀ[m; n]) with r (2d,) (eq. 10), (t,)."""
+    """Compute w = σ(rᵀ[m; n]), (t,), with r (2d,) (eq. 10)."""
     middle, far = parameter.chunk(2)
     return torch.sigmoid((anchor + positive) / 2 @ middle + negative @ far)
 
 
 def weighted_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, parameter: Tensor, projection: Tensor,
                           alpha: float, weight: Weight) -> Tensor:
-    """J = Σ softplus(w·softplus(z)) (eq. 7, 9, 12) by autograd: for the network's step, and as the test of the
-    closed form. `parameter` is R (d, l) for the bilinear weight and r (2d,) for the concatenated one."""
+    """Compute J = Σ softplus(w·softplus(z)) (eq. 7, 9, 12) with operations that autograd can differentiate.
+
+    The step on the network uses it, and the tests of the closed-form gradient.
+
+    Args:
+        anchor: (t, d).
+        positive: (t, d).
+        negative: (t, d).
+        parameter: R (d, l) for the bilinear weight, r (2d,) for the concatenated weight.
+        projection: L (d, l).
+        alpha: α in degrees.
+        weight: The form of w.
+    """
     z = angular_argument(anchor @ projection, positive @ projection, negative @ projection, alpha)
     if weight == "bilinear":
         w = bilinear_weight(anchor @ parameter, positive @ parameter, negative @ parameter)
@@ -80,16 +95,16 @@ def weighted_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, pa
 
 
 class _Triplets(Objective):
-    """Points and fixed triplets of them.
-
-    Points are projected once and triplets gather their rows, so a value costs O(n·d·l + t·l), a gradient the same
-    again, and no d×d matrix appears.
+    """Points and fixed triplets of these points.
 
     Args:
         points: X (n, d), unit rows.
-        triplets: (t, 3) int64, rows of anchor, positive, negative.
+        triplets: (t, 3) int64, row numbers of anchor, positive and negative.
         alpha: α in degrees.
     """
+
+    # Each point is projected once, and the triplets gather the projected rows. A value then costs O(n·d·l + t·l), a
+    # gradient the same, and no d×d matrix appears.
 
     def __init__(self, points: Tensor, triplets: Tensor, alpha: float) -> None:
         used, compact = torch.unique(triplets, return_inverse=True)
@@ -99,7 +114,7 @@ class _Triplets(Objective):
 
 
 class _Projected(Evaluation):
-    """Triplets' points multiplied by L, and the argument z (t,) of eq. 8."""
+    """The triplets' points multiplied by L, and the argument z (t,) of eq. 8."""
 
     def __init__(self, objective: _Triplets, projection: Tensor) -> None:
         self.objective = objective
@@ -110,13 +125,18 @@ class _Projected(Evaluation):
         self.argument = _squared(self.near) - objective.kappa * _squared(self.far)
 
     def distances(self) -> dict[str, Tensor]:
-        """What each triplet's argument is made of, (t,) each, under the names of `udml_core.explanations.Triplets`."""
+        """Return each triplet's argument and squared distances, (t,) each, named as in `explanations.Triplets`."""
         return {"argument": self.argument, "near": _squared(self.near), "far": _squared(self.far),
                 "side": _squared(self.far - self.near / 2)}
 
     def _projection_gradient(self, to_near: Tensor, to_far: Tensor) -> Tensor:
-        """2(A−P)ᵀdiag(u)(A−P)L + 2(N−M)ᵀdiag(v)(N−M)L, gathered on the points; u, v (t,) the derivatives of J with
-        respect to the two squared distances."""
+        """Compute 2(A−P)ᵀdiag(u)(A−P)L + 2(N−M)ᵀdiag(v)(N−M)L, (d, l).
+
+        Args:
+            to_near: u (t,), the derivative of J with respect to δ²(a,p).
+            to_far: v (t,), the derivative of J with respect to δ²(n,m).
+        """
+        # δ²(n,m) depends on n with factor 2, and through the midpoint m = (a+p)/2 on a and p with factor −1 each.
         near = 2 * to_near[:, None] * self.near
         far = to_far[:, None] * self.far
         return self._scatter(near - far, -near - far, 2 * far)
@@ -126,7 +146,7 @@ class _Projected(Evaluation):
         return values[objective.anchor], values[objective.positive], values[objective.negative]
 
     def _scatter(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Xᵀ times the rows' contributions (t, l) added up on their points (n, l): (d, l)."""
+        """Sum the triplets' contributions (t, l) per point and multiply by Xᵀ, (d, l)."""
         objective = self.objective
         sums = anchor.new_zeros(len(objective.points), anchor.shape[1])
         sums.index_add_(0, objective.anchor, anchor)
@@ -136,10 +156,13 @@ class _Projected(Evaluation):
 
 
 class SmoothAngular(_Triplets):
-    """J = Σ softplus(z), its mean, or its relative form, as a function of L (SSDML eq. 3); see `smooth_angular_loss`.
+    """J of SSDML eq. 3 as a function of L, for fixed triplets.
 
     Args:
-        points, triplets, alpha: as everywhere here. scale: which form.
+        points: X (n, d), unit rows.
+        triplets: (t, 3) int64, row numbers of anchor, positive and negative.
+        alpha: α in degrees.
+        scale: "sum", "mean" or "relative"; see `smooth_angular_loss`.
     """
 
     def __init__(self, points: Tensor, triplets: Tensor, alpha: float, scale: Scale = "mean") -> None:
@@ -151,7 +174,13 @@ class SmoothAngular(_Triplets):
 
 
 class SmoothAngularEvaluation(_Projected):
-    """J at L. unit: what distances are measured in, 1 but in the relative form. loss (t,): softplus(z/unit)."""
+    """J at L.
+
+    Attributes:
+        unit: The unit of squared distances: their mean u in the relative form, otherwise 1.
+        loss: (t,), softplus(z/unit).
+        value: J.
+    """
 
     objective: SmoothAngular
 
@@ -164,16 +193,17 @@ class SmoothAngularEvaluation(_Projected):
         self.value = self._share() * float(self.loss.sum(dtype=torch.float64))
 
     def measures(self) -> dict[str, Tensor]:
-        """What each triplet is to the loss, (t,) each, under the names of `udml_core.explanations.Triplets`."""
+        """Return each triplet's part in the loss, (t,) each, named as in `explanations.Triplets`."""
         unknown = torch.full_like(self.loss, torch.nan)
         return self.distances() | {"weight": torch.ones_like(self.loss), "similar": unknown, "dissimilar": unknown,
                                    "loss": self.loss}
 
     def gradient(self) -> Point:
-        """∇J with respect to L: RPML's eq. 22 with σ(z) in place of the weights, and the unit's own part."""
+        """Compute ∇J with respect to L: RPML's eq. 22 with σ(z) instead of the weights."""
         u = self._share() * torch.sigmoid(self.argument / self.unit) / self.unit
         growth = torch.zeros_like(u)
         if self.objective.scale == "relative":
+            # The unit depends on L as well. Its derivative is the same for every squared distance.
             growth += (u * self.argument).sum() / self.unit / len(u)
         return (self._projection_gradient(u - growth, -self.objective.kappa * u - growth),)
 
@@ -183,11 +213,19 @@ class SmoothAngularEvaluation(_Projected):
 
 def smooth_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, projection: Tensor, alpha: float,
                         scale: Scale = "mean") -> Tensor:
-    """J = Σ softplus(z) (SSDML eq. 3), or its mean, by autograd: for the network's step, and as the test of the closed
-    form.
+    """Compute the smooth angular loss (SSDML eq. 3) with operations that autograd can differentiate.
 
-    relative: the mean of softplus(z/u), u = mean(δ²(a,p) + δ²(n,m)). Unlike eq. 3 it does not change when all
-    embeddings grow alike, so that nothing is won by it.
+    The step on the network uses it, and the tests of the closed-form gradient.
+
+    Args:
+        anchor: (t, d).
+        positive: (t, d).
+        negative: (t, d).
+        projection: L (d, l).
+        alpha: α in degrees.
+        scale: "sum" gives Σ softplus(z) as printed, "mean" its mean. "relative" gives the mean of softplus(z/u) with
+            u = mean(δ²(a,p) + δ²(n,m)). Unlike the other two it does not change when all embeddings are scaled by one
+            factor, so growth alone cannot lower it.
     """
     anchor, positive, negative = anchor @ projection, positive @ projection, negative @ projection
     z = angular_argument(anchor, positive, negative, alpha)
@@ -202,7 +240,10 @@ class WeightedAngular(_Triplets):
     """J of eq. 12 on R^{d×l} × Grassmann (bilinear) or R^{2d} × Grassmann (concatenated), for fixed triplets.
 
     Args:
-        points, triplets, alpha: as everywhere here. weight: the form of w.
+        points: X (n, d), unit rows.
+        triplets: (t, 3) int64, row numbers of anchor, positive and negative.
+        alpha: α in degrees.
+        weight: The form of w.
     """
 
     def __init__(self, points: Tensor, triplets: Tensor, alpha: float, weight: Weight) -> None:
@@ -216,7 +257,12 @@ class WeightedAngular(_Triplets):
 class WeightedAngularEvaluation(_Projected):
     """J at (R or r, L).
 
-    argument z (t,), weight w (t,) and value J: the quantities of eq. 8, 10 or 25, and 12.
+    Attributes:
+        argument: z (t,) (eq. 8).
+        weight: w (t,) (eq. 10 or 25).
+        metric_loss: μ = softplus(z), (t,) (eq. 7).
+        weighted: f = w·μ, (t,) (eq. 9).
+        value: J (eq. 12).
     """
 
     objective: WeightedAngular
@@ -230,15 +276,15 @@ class WeightedAngularEvaluation(_Projected):
         self.value = float(_softplus(self.weighted).sum(dtype=torch.float64))
 
     def measures(self) -> dict[str, Tensor]:
-        """What each triplet is to the loss, (t,) each, under the names of `udml_core.explanations.Triplets`."""
+        """Return each triplet's part in the loss, (t,) each, named as in `explanations.Triplets`."""
         unknown = torch.full_like(self.weight, torch.nan)
-        parts = self.objective.weight == "bilinear"
+        is_bilinear = self.objective.weight == "bilinear"
         return self.distances() | {
-            "weight": self.weight, "similar": torch.sigmoid(self.similar) if parts else unknown,
-            "dissimilar": torch.sigmoid(-self.dissimilar) if parts else unknown, "loss": _softplus(self.weighted)}
+            "weight": self.weight, "similar": torch.sigmoid(self.similar) if is_bilinear else unknown,
+            "dissimilar": torch.sigmoid(-self.dissimilar) if is_bilinear else unknown, "loss": _softplus(self.weighted)}
 
     def gradient(self) -> Point:
-        """∇J with respect to the weight's parameter (eq. 21 or 28) and L (eq. 22)."""
+        """Compute ∇J with respect to the weight's parameter (eq. 21 or 28) and L (eq. 22)."""
         outer = torch.sigmoid(self.weighted)
         to_weight = outer * self.metric_loss
         if self.objective.weight == "bilinear":
@@ -256,11 +302,11 @@ class WeightedAngularEvaluation(_Projected):
         return (torch.sigmoid(self.similar) + torch.sigmoid(-self.dissimilar)) / 2
 
     def _bilinear_gradient(self, to_weight: Tensor) -> Tensor:
-        """½[Aᵀdiag(q⁺)PR + Pᵀdiag(q⁺)AR − Mᵀdiag(q⁻)NR − Nᵀdiag(q⁻)MR], q± = g∘h±∘μ (eq. 28)."""
+        """Compute ½[Aᵀdiag(q⁺)PR + Pᵀdiag(q⁺)AR − Mᵀdiag(q⁻)NR − Nᵀdiag(q⁻)MR], q± = g∘h±∘μ (eq. 28)."""
         anchor, positive, negative = self.bilinear_rows
         similar = (to_weight * _slope(self.similar) / 2)[:, None]
         dissimilar = (to_weight * _slope(self.dissimilar) / 2)[:, None]
-        shared = dissimilar / 2 * negative
+        shared = dissimilar / 2 * negative  # M is the mean of A and P, so its part is shared equally
         return self._scatter(similar * positive - shared, similar * anchor - shared,
                              -dissimilar * (anchor + positive) / 2)
 
@@ -272,7 +318,7 @@ class WeightedAngularEvaluation(_Projected):
         return torch.sigmoid(self.score)
 
     def _concatenated_gradient(self, to_weight: Tensor) -> Tensor:
-        """Cᵀ(g∘h∘μ), C = [M, N] (eq. 21)."""
+        """Compute Cᵀ(g∘h∘μ) with C = [M, N] (eq. 21)."""
         share = to_weight * _slope(self.score)
         objective = self.objective
         on_middle, on_far = (torch.zeros(len(objective.points), dtype=share.dtype, device=share.device)
@@ -282,13 +328,13 @@ class WeightedAngularEvaluation(_Projected):
         return torch.cat([on_middle @ objective.points, on_far @ objective.points])
 
 
-def triplets_used(triplets: Tensor, measured: Sequence[Mapping[str, Tensor]]) -> Triplets:
-    """Triplets (t, 3) with what the loss made of them: the evaluations' measures, in the triplets' order."""
-    return Triplets(*triplets.unbind(1), **{name: torch.cat([one[name] for one in measured]) for name in measured[0]})
+def triplets_used(triplets: Tensor, measures: Sequence[Mapping[str, Tensor]]) -> Triplets:
+    """Combine triplets (t, 3) with the measures of their evaluations, which follow the order of the triplets."""
+    return Triplets(*triplets.unbind(1), **{name: torch.cat([part[name] for part in measures]) for name in measures[0]})
 
 
 def _softplus(values: Tensor) -> Tensor:
-    """log(1+eˣ), exact in float64 too: torch's own switches to x already at 20."""
+    """Compute log(1+eˣ) to float64 precision; torch's default returns x itself from 20 on."""
     return functional.softplus(values, threshold=40.0)
 
 
@@ -297,5 +343,5 @@ def _squared(rows: Tensor) -> Tensor:
 
 
 def _slope(score: Tensor) -> Tensor:
-    """σ′ = σ(s)σ(−s)."""
+    """Return σ′ = σ(s)σ(−s), which keeps digits that σ(1 − σ) loses where σ rounds to 1."""
     return torch.sigmoid(score) * torch.sigmoid(-score)

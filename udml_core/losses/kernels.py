@@ -1,11 +1,12 @@
-"""Kernels k(l, x) whose derivative in l has a closed form, for embeddings [k(l_1, x), …, k(l_d, x)].
+"""Kernels k(l, x) with closed-form derivatives in l, for embeddings [k(l_1, x), …, k(l_d, x)].
 
-A loss of an embedding (n, d) reaches the rows l_t through Σ_i c_it ∇_l k(l_t, x_i) alone, where c is the loss's
-gradient in the embedding. So every kernel has two operations: `values` (n, d), and `pullback` (d, D) of such
-coefficients. No array of n × d × D entries is ever made: what is no product of matrices is summed by compiled loops on
-a CPU, or by blocks.
+Let c (n, d) be the gradient of a loss with respect to the embedding. By the chain rule its gradient with respect to
+the row l_t is Σ_i c_it ∇_l k(l_t, x_i). So every kernel has two operations: `values` (n, d) and `pullback` (d, D). No
+array of n × d × D entries is ever allocated: a kernel that is no matrix product is summed by compiled loops on a CPU,
+or block by block.
 
-G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval", for χ².
+The χ² kernel is from G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image
+Retrieval".
 """
 
 from __future__ import annotations
@@ -22,33 +23,38 @@ from torch import Tensor
 
 KernelName = Literal["chi2", "intersection", "hellinger", "rbf", "linear"]
 CACHED_ENTRIES, DEVICE_ENTRIES = 1 << 18, 1 << 24
-"""Entries of the largest temporary (b, d, D), on a CPU and on an accelerator."""
+"""Maximum number of entries of a temporary array (b, d, D), on a CPU and on an accelerator."""
 THREADED_TERMS = 1 << 21
-"""Sums of fewer terms are not worth a thread of their own."""
-LEAST_SHARE = 1e-3
-"""Of the mean feature: the least entry of l that Hellinger's derivative sees."""
-LEAST = 1e-30
-"""Below any entry that counts, and added to sums of two of them, so that 0/0 is 0."""
+"""Minimum number of terms per thread; below it a thread costs more than it saves."""
+HELLINGER_FLOOR = 1e-3
+"""Smallest entry of l in the derivative of the Hellinger kernel, as a share of the mean feature."""
+TINY = 1e-30
+"""Added to denominators x + l so that 0/0 is 0. It is far below any relevant entry."""
 
 
 class Kernel(ABC):
-    """k(l, x) of points x (n, D) and rows l (d, D). `positive`: defined for entries ≥ 0 only."""
+    """A kernel k(l, x) of points x (n, D) and rows l (d, D).
+
+    Attributes:
+        name: The name in configurations.
+        positive: Whether the kernel is defined for entries ≥ 0 only.
+    """
 
     name: ClassVar[KernelName]
     positive: ClassVar[bool] = True
 
     @abstractmethod
     def values(self, points: Tensor, rows: Tensor) -> Tensor:
-        """k(l_t, x_i), (n, d)."""
+        """Compute k(l_t, x_i), (n, d)."""
 
     @abstractmethod
     def pullback(self, points: Tensor, rows: Tensor, coefficients: Tensor) -> Tensor:
-        """Σ_i c_it ∇_l k(l_t, x_i), (d, D), of coefficients c (n, d)."""
+        """Compute Σ_i c_it ∇_l k(l_t, x_i), (d, D), for coefficients c (n, d)."""
 
 
 @dataclass(frozen=True)
 class Linear(Kernel):
-    """k = lᵀx: the embedding is the linear map Lx."""
+    """The linear kernel k = lᵀx, with which the embedding is the linear map Lx."""
 
     name: ClassVar[KernelName] = "linear"
     positive: ClassVar[bool] = False
@@ -62,7 +68,11 @@ class Linear(Kernel):
 
 @dataclass(frozen=True)
 class Hellinger(Kernel):
-    """k = Σ √(xl), ∇ = ½√(x/l); `floor` stands in for entries of l below it, where the derivative has no bound."""
+    """The Hellinger kernel k = Σ √(xl), ∇ = ½√(x/l).
+
+    Attributes:
+        floor: Lower bound of l in the derivative, which is unbounded near l = 0.
+    """
 
     name: ClassVar[KernelName] = "hellinger"
     floor: float = 1e-6
@@ -76,7 +86,11 @@ class Hellinger(Kernel):
 
 @dataclass(frozen=True)
 class Gaussian(Kernel):
-    """k = exp(−‖x−l‖²/2s²), ∇ = k(x−l)/s²."""
+    """The Gaussian kernel k = exp(−‖x−l‖²/2s²), ∇ = k(x−l)/s².
+
+    Attributes:
+        width: s.
+    """
 
     name: ClassVar[KernelName] = "rbf"
     positive: ClassVar[bool] = False
@@ -93,38 +107,44 @@ class Gaussian(Kernel):
 
 @dataclass(frozen=True)
 class ChiSquared(Kernel):
-    """k = Σ 2xl/(x+l), ∇ = 2x²/(x+l)², 0/0 = 0. For ℓ1-normalized x it is 1 at l = x; the shifted form
-    1 − ½Σ(x−l)²/(x+l) of the paper has the same distances and gradient.
+    """The χ² kernel k = Σ 2xl/(x+l), ∇ = 2x²/(x+l)², with 0/0 = 0.
 
-    No product of matrices gives it. On a CPU the sums are compiled loops that keep nothing.
+    For ℓ1-normalized x it is 1 at l = x. The paper's shifted form 1 − ½Σ(x−l)²/(x+l) has the same distances and
+    gradient. The kernel is not a matrix product. On a CPU, compiled loops sum it without temporary arrays.
     """
 
     name: ClassVar[KernelName] = "chi2"
 
     def values(self, points: Tensor, rows: Tensor) -> Tensor:
         if points.device.type != "cpu":
-            return _sum_terms(points, rows, lambda x: 2 * x * rows / (x + rows).clamp_min(LEAST))
-        found = points.new_empty(len(points), len(rows))
-        x, row, filled = (one.contiguous().numpy() for one in (points, rows, found))
+            return _sum_terms(points, rows, lambda x: 2 * x * rows / (x + rows).clamp_min(TINY))
+        result = points.new_empty(len(points), len(rows))
+        x, row_array, output = (tensor.contiguous().numpy() for tensor in (points, rows, result))
         loop = _chi_squared_loops()[0]
-        _threaded(len(x), row.size, lambda start, stop: loop(x[start:stop], row, filled[start:stop]))
-        return found
+        _run_threaded(len(x), row_array.size, lambda start, stop: loop(x[start:stop], row_array, output[start:stop]))
+        return result
 
     def pullback(self, points: Tensor, rows: Tensor, coefficients: Tensor) -> Tensor:
         if points.device.type != "cpu":
-            return _sum_slopes(points, rows, coefficients, lambda x: 2 * (x / (x + rows).clamp_min(LEAST)).square())
-        found = rows.new_zeros(rows.shape)
-        x, row, weights, filled = (one.contiguous().numpy() for one in (points, rows, coefficients, found))
+            return _sum_slopes(points, rows, coefficients, lambda x: 2 * (x / (x + rows).clamp_min(TINY)).square())
+        result = rows.new_zeros(rows.shape)
+        arrays = (tensor.contiguous().numpy() for tensor in (points, rows, coefficients, result))
+        x, row_array, weights, output = arrays
         loop = _chi_squared_loops()[1]
-        _threaded(len(row), x.size, lambda start, stop: loop(x, row[start:stop], weights[:, start:stop],
-                                                             filled[start:stop]))
-        return found
+        _run_threaded(len(row_array), x.size, lambda start, stop: loop(x, row_array[start:stop],
+                                                                       weights[:, start:stop], output[start:stop]))
+        return result
 
 
 @dataclass(frozen=True)
 class Intersection(Kernel):
-    """k = Σ −t·log(e^{−x/t} + e^{−l/t}), ∇ = σ((x−l)/t): Σ min(x, l) smoothed over the temperature t, and below it by
-    at most t·log 2 a feature."""
+    """The smoothed intersection kernel k = Σ −t·log(e^{−x/t} + e^{−l/t}), ∇ = σ((x−l)/t).
+
+    It approximates Σ min(x, l) from below, with an error of at most t·log 2 per feature.
+
+    Attributes:
+        temperature: t.
+    """
 
     name: ClassVar[KernelName] = "intersection"
     temperature: float = 1e-3
@@ -138,72 +158,73 @@ class Intersection(Kernel):
 
 
 def _sum_terms(points: Tensor, rows: Tensor, term: Callable[[Tensor], Tensor]) -> Tensor:
-    """Σ_c of terms (b, d, D) of a block of points (b, 1, D), for all blocks, (n, d)."""
-    return torch.cat([term(part[:, None]).sum(2) for part in points.split(_block(rows))])
+    """Sum `term` over the features, (n, d). It maps a block of points (b, 1, D) to terms (b, d, D)."""
+    return torch.cat([term(part[:, None]).sum(2) for part in points.split(_block_size(rows))])
 
 
 def _sum_slopes(points: Tensor, rows: Tensor, coefficients: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
-    """Σ_i c_it times slopes (b, d, D) of a block of points (b, 1, D), over all blocks, (d, D)."""
-    found = torch.zeros_like(rows)
-    for part, weights in zip(points.split(_block(rows)), coefficients.split(_block(rows)), strict=True):
-        found += (slope(part[:, None]) * weights[:, :, None]).sum(0)
-    return found
+    """Sum c_it times `slope` over the points, (d, D). It maps a block of points (b, 1, D) to slopes (b, d, D)."""
+    result = torch.zeros_like(rows)
+    for part, weights in zip(points.split(_block_size(rows)), coefficients.split(_block_size(rows)), strict=True):
+        result += (slope(part[:, None]) * weights[:, :, None]).sum(0)
+    return result
 
 
-def _block(rows: Tensor) -> int:
-    """Points of a block: on a CPU its temporary stays in the cache."""
+def _block_size(rows: Tensor) -> int:
+    """Return the number of points per block; on a CPU the temporary array then stays in the cache."""
     return max(1, (CACHED_ENTRIES if rows.device.type == "cpu" else DEVICE_ENTRIES) // rows.numel())
 
 
-def _threaded(count: int, each: int, work: Callable[[int, int], None]) -> None:
-    """Do work(start, stop) over 0 … count, in as many threads as PyTorch has where there is enough to do."""
-    parts = max(1, min(torch.get_num_threads(), count, count * each // THREADED_TERMS))
-    if parts == 1:
+def _run_threaded(count: int, terms_each: int, work: Callable[[int, int], None]) -> None:
+    """Call work(start, stop) on ranges that cover 0 … count, with at most PyTorch's number of threads."""
+    threads = max(1, min(torch.get_num_threads(), count, count * terms_each // THREADED_TERMS))
+    if threads == 1:
         work(0, count)
         return
-    edges = [count * part // parts for part in range(parts + 1)]
-    with ThreadPoolExecutor(parts) as pool:
-        list(pool.map(work, edges[:-1], edges[1:]))
+    bounds = [count * part // threads for part in range(threads + 1)]
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(work, bounds[:-1], bounds[1:]))
 
 
 @cache
 def _chi_squared_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    def value(points: Any, rows: Any, found: Any) -> None:
+    # A bare constant such as 2 or TINY would turn float32 sums into float64. Hence the casts and the x + x for 2x.
+    def value(points: Any, rows: Any, output: Any) -> None:
         for i in range(len(points)):
             for t in range(len(rows)):
-                total, least = points.dtype.type(0), points.dtype.type(LEAST)
+                total, tiny = points.dtype.type(0), points.dtype.type(TINY)
                 for c in range(points.shape[1]):
                     x, row = points[i, c], rows[t, c]
-                    total += x * row / (x + row + least)
-                found[i, t] = total + total
+                    total += x * row / (x + row + tiny)
+                output[i, t] = total + total
 
-    def pullback(points: Any, rows: Any, coefficients: Any, found: Any) -> None:
+    def pullback(points: Any, rows: Any, coefficients: Any, output: Any) -> None:
         for t in range(len(rows)):
             for i in range(len(points)):
-                least = points.dtype.type(LEAST)
+                tiny = points.dtype.type(TINY)
                 weight = coefficients[i, t] + coefficients[i, t]
                 for c in range(points.shape[1]):
-                    share = points[i, c] / (points[i, c] + rows[t, c] + least)
-                    found[t, c] += weight * share * share
+                    share = points[i, c] / (points[i, c] + rows[t, c] + tiny)
+                    output[t, c] += weight * share * share
 
     return _compiled(value), _compiled(pullback)
 
 
 def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Sums may be reordered, so that they are done in registers of many numbers; NaN and infinity stay what they are.
-    """
-    import numba  # takes half a second, and most commands need no loop
+    """Compile a loop whose sums may be reordered for vector instructions. NaN and infinity keep their meaning."""
+    import numba  # takes half a second to import, and most commands need no loop
 
     return numba.njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy")(loop)
 
 
 def kernel_of(name: KernelName, scale: float, features: int) -> Kernel:
-    """A kernel by its name, its scale told in units that suit ℓ1-normalized points of any width D.
+    """Build a kernel, with a scale that suits ℓ1-normalized points of any width D.
 
     Args:
-        scale: of the intersection's temperature, in units of the mean feature 1/D; of the width of the Gaussian, in
-            units of 1/√D. The others have none.
-        features: D.
+        name: The kernel's name.
+        scale: The temperature of the intersection in units of the mean feature 1/D, or the width of the Gaussian in
+            units of 1/√D. The other kernels have no scale.
+        features: D, the number of features.
     """
     match name:
         case "chi2":
@@ -211,7 +232,7 @@ def kernel_of(name: KernelName, scale: float, features: int) -> Kernel:
         case "intersection":
             return Intersection(scale / features)
         case "hellinger":
-            return Hellinger(LEAST_SHARE / features)
+            return Hellinger(HELLINGER_FLOOR / features)
         case "rbf":
             return Gaussian(scale * features**-0.5)
         case "linear":

@@ -1,7 +1,7 @@
-"""Metrics M from labeled pairs and a graph, in closed form or by projected gradient: what SSDML is compared with.
+"""Mahalanobis metrics M from labeled pairs and a graph, for the baselines of SSDML.
 
-S and D are the mean outer products (d, d) of the differences of similar and dissimilar labeled pairs, R that of a
-graph's weighted edges: R = X𝓛Xᵀ/Σw, so that all three have one scale however many images there are.
+S and D are the mean outer products (d, d) of the differences of similar and dissimilar labeled pairs. R is the weighted
+mean over the edges of a graph, R = X𝓛Xᵀ/Σw. As means, the scale of all three does not depend on the number of images.
 """
 
 from __future__ import annotations
@@ -14,42 +14,55 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 Report = Callable[[float], None]
-MOST_HALVINGS = 60
+MAX_HALVINGS = 60
 CHUNK = 16_384
+"""Number of pairs whose differences are in memory at once."""
 
 
 def untold(share: float) -> None:
-    """A `Report` to nobody."""
+    """Ignore the progress."""
 
 
 class Pairs(NamedTuple):
-    """Labeled pairs, (p, 2) int64 positions each."""
+    """Labeled pairs.
+
+    Attributes:
+        similar: (p, 2) int64, row numbers of points with the same label.
+        dissimilar: (q, 2) int64, row numbers of points with different labels.
+    """
 
     similar: Tensor
     dissimilar: Tensor
 
 
 class Bounds(NamedTuple):
-    """Of squared distances: similar pairs below `near`, dissimilar ones above `far`."""
+    """Bounds on squared distances.
+
+    Attributes:
+        near: Upper bound for similar pairs.
+        far: Lower bound for dissimilar pairs.
+    """
 
     near: float
     far: float
 
 
 def labeled_pairs(labels: Tensor) -> Pairs:
-    """All pairs i < j of labeled points; labels (n,), −1 where there is none."""
-    known = torch.nonzero(labels >= 0).squeeze(1)
-    one, other = torch.triu_indices(len(known), len(known), 1).unbind(0)
-    same = labels[known[one]] == labels[known[other]]
-    pairs = torch.stack([known[one], known[other]], dim=1)
+    """List all pairs i < j of labeled points, for labels (n,) with −1 for unlabeled points."""
+    labeled = torch.nonzero(labels >= 0).squeeze(1)
+    first, second = torch.triu_indices(len(labeled), len(labeled), 1).unbind(0)
+    same = labels[labeled[first]] == labels[labeled[second]]
+    pairs = torch.stack([labeled[first], labeled[second]], dim=1)
     return Pairs(pairs[same], pairs[~same])
 
 
 def scatter(points: Tensor, pairs: Tensor, weights: Tensor | None = None) -> Tensor:
-    """The weighted mean outer product of the pairs' differences, (d, d); 0 without pairs.
+    """Compute the weighted mean outer product of the pairs' differences, (d, d); 0 without pairs.
 
     Args:
-        points: (n, d). pairs: (p, 2). weights: (p,), at least 0; all 1 without.
+        points: (n, d).
+        pairs: (p, 2) int64.
+        weights: (p,), at least 0; None for equal weights.
     """
     shares = points.new_ones(len(pairs)) if weights is None else weights
     total = points.new_zeros(points.shape[1], points.shape[1])
@@ -61,17 +74,29 @@ def scatter(points: Tensor, pairs: Tensor, weights: Tensor | None = None) -> Ten
 
 def laplacian_metric(similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_similar: float = 1.0,
                      weight_dissimilar: float = 1.0, weight_edges: float = 1.0) -> tuple[Tensor, float]:
-    """LRML: min γs·tr(MS) − γd·tr(MD) + β·tr(MR) over M ⪰ 0, log|M| ≥ 0 (S. Hoi, W. Liu, S. Chang 2010; SSDML eq. 2).
+    """Compute LRML's metric: min γs·tr(MS) − γd·tr(MD) + β·tr(MR) over M ⪰ 0, log|M| ≥ 0.
 
-    With B = βR + γsS − γdD ≻ 0 it is M = |B|^{1/d}B⁻¹. Otherwise the objective has no lower bound: γd is halved until
-    B is positive definite, at last left out, and R gets a ridge where it is singular.
+    If B = βR + γsS − γdD is positive definite, the solution is M = |B|^{1/d}B⁻¹. Otherwise the objective has no lower
+    bound, and γd is halved until B is positive definite.
+
+    Args:
+        similar: S (d, d).
+        dissimilar: D (d, d).
+        edges: R (d, d).
+        weight_similar: γs.
+        weight_dissimilar: γd.
+        weight_edges: β.
 
     Returns:
         M (d, d), and the γd that was used.
+
+    References:
+        S. Hoi, W. Liu, S. Chang, 2010; SSDML eq. 2.
     """
+    # S and R can be singular when there are few points. The ridge makes B positive definite at least for γd = 0.
     base = _ridged(weight_edges * edges + weight_similar * similar)
-    for halvings in range(MOST_HALVINGS + 1):
-        used = weight_dissimilar / 2**halvings if halvings < MOST_HALVINGS else 0.0
+    for halvings in range(MAX_HALVINGS + 1):
+        used = weight_dissimilar / 2**halvings if halvings < MAX_HALVINGS else 0.0
         values, vectors = torch.linalg.eigh(base - used * dissimilar)
         if values[0] > 1e-9 * values[-1]:
             break
@@ -80,9 +105,15 @@ def laplacian_metric(similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_
 
 
 def close_metric(prior: Tensor, edges: Tensor, weight_edges: float = 1.0) -> Tensor:
-    """APLLR and APIT: min D_Burg(M, M0) + λ·tr(MR), which is M = (M0⁻¹ + λR)⁻¹ (U. Dutta, C. Sekhar 2018, inferred).
+    """Compute the metric of APLLR and APIT: min D_Burg(M, M0) + λ·tr(MR), with the solution M = (M0⁻¹ + λR)⁻¹.
 
-    Written M0^½(I + λM0^½RM0^½)⁻¹M0^½, so that M0 need not be invertible.
+    It is computed as M0^½(I + λM0^½RM0^½)⁻¹M0^½, so M0 may be singular. The objective is inferred from U. Dutta,
+    C. Sekhar, 2018.
+
+    Args:
+        prior: M0 (d, d).
+        edges: R (d, d).
+        weight_edges: λ.
     """
     root = matrix_root(prior)
     inner = torch.eye(len(prior), dtype=prior.dtype, device=prior.device) + weight_edges * root @ edges @ root
@@ -90,13 +121,13 @@ def close_metric(prior: Tensor, edges: Tensor, weight_edges: float = 1.0) -> Ten
 
 
 def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor, int]:
-    """KISSME's metric, the positive part of S⁻¹ − D⁻¹, plus a ridge (M. Köstinger et al., CVPR 2012).
+    """Compute KISSME's metric, the positive part of S⁻¹ − D⁻¹ plus a ridge (M. Köstinger et al., CVPR 2012).
 
-    With few labels S is singular, and its inverse is mostly that of the ridge that it then gets: SSDML's paper names
-    this as the reason why such a prior is poor.
+    With few labels S is singular, and its inverse is mostly the inverse of the added ridge. SSDML's paper names this
+    as the reason for a poor prior.
 
     Returns:
-        M0 (d, d), and the rank of S, which tells: below d the prior is made up in the other directions.
+        M0 (d, d), and the rank of S. If the rank is below d, the ridge determines the prior in the other directions.
     """
     ratio = torch.linalg.inv(_ridged(similar, 1e-3)) - torch.linalg.inv(_ridged(dissimilar, 1e-3))
     values, vectors = torch.linalg.eigh(_symmetric(ratio))
@@ -107,115 +138,140 @@ def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor,
 
 def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, slack: float = 1.0,
                                 cycles: int = 10, report: Report = untold) -> Tensor:
-    """ITML's metric: the closest to I by Burg's divergence whose pairs keep their bounds, up to slack γ (J. Davis et
-    al., ICML 2007, algorithm 1): cyclic projections onto one pair's constraint after the other.
+    """Compute ITML's metric: the closest to I in Burg's divergence whose pairs keep their bounds, up to slack.
+
+    The algorithm projects cyclically onto the constraint of one pair after another (J. Davis et al., ICML 2007,
+    algorithm 1).
 
     Args:
-        points: (n, d). report: is told the share of the cycles that are done.
+        points: (n, d).
+        pairs: The labeled pairs.
+        bounds: The bounds on their squared distances.
+        slack: γ; a larger value enforces the bounds more strictly.
+        cycles: Number of passes over all pairs.
+        report: Called with the share of finished cycles.
     """
     metric = torch.eye(points.shape[1], dtype=points.dtype, device=points.device)
-    everything = torch.cat([pairs.similar, pairs.dissimilar])
+    all_pairs = torch.cat([pairs.similar, pairs.dissimilar])
     signs = [1.0] * len(pairs.similar) + [-1.0] * len(pairs.dissimilar)
-    difference = points[everything[:, 0]] - points[everything[:, 1]]
+    difference = points[all_pairs[:, 0]] - points[all_pairs[:, 1]]
     limits = [bounds.near if sign > 0 else bounds.far for sign in signs]
     multipliers = [0.0] * len(signs)
     share = slack / (slack + 1)
-    for done in range(cycles):
-        report(done / cycles)
-        for one, sign in enumerate(signs):
-            image = metric @ difference[one]
-            distance = float(difference[one] @ image)
+    for cycle in range(cycles):
+        report(cycle / cycles)
+        for pair, sign in enumerate(signs):
+            image = metric @ difference[pair]
+            distance = float(difference[pair] @ image)
             if distance <= 1e-12:
                 continue
-            step = min(multipliers[one], sign * share * (1 / distance - 1 / limits[one]))
-            multipliers[one] -= step
+            # A multiplier must not become negative: min(·) undoes at most what earlier projections have added.
+            step = min(multipliers[pair], sign * share * (1 / distance - 1 / limits[pair]))
+            multipliers[pair] -= step
             metric.addr_(image, image, alpha=sign * step / (1 - sign * step * distance))
-            limits[one] = 1 / (1 / limits[one] + sign * step / slack)
+            limits[pair] = 1 / (1 / limits[pair] + sign * step / slack)
     return _symmetric(metric)
 
 
-def pair_entropy(distances: Tensor, kinds: Tensor, free: Tensor, threshold: float = 1.0, weight: float = 1.0) -> Tensor:
-    """SERAPH's objective, to minimize (SSDML eq. 1): −mean log p(y) − μ·mean Σ_y p log p, p(y) = 1/(1+exp(y(δ²−η))).
+def pair_entropy(distances: Tensor, signs: Tensor, unlabeled: Tensor, threshold: float = 1.0,
+                 weight: float = 1.0) -> Tensor:
+    """Compute SERAPH's objective for minimization, −mean log p(y) − μ·mean Σ_y p log p (SSDML eq. 1).
+
+    p(y) = 1/(1+exp(y(δ²−η))). The entropy term makes the metric decide about unlabeled pairs.
 
     Args:
-        distances: δ² (p,) of labeled pairs. kinds: y (p,), 1 similar, −1 dissimilar. free: δ² (q,) of unlabeled pairs.
-        threshold: η. weight: μ times the number of unlabeled over that of labeled pairs.
+        distances: δ² (p,) of labeled pairs.
+        signs: y (p,), 1 for similar and −1 for dissimilar pairs.
+        unlabeled: δ² (q,) of unlabeled pairs.
+        threshold: η.
+        weight: μ times the ratio of the numbers of unlabeled and labeled pairs.
     """
-    known = logsigmoid(kinds * (threshold - distances)).mean()
-    logit = threshold - free
-    unsure = (torch.sigmoid(logit) * logsigmoid(logit) + torch.sigmoid(-logit) * logsigmoid(-logit)).mean()
-    return -known - weight * unsure
+    likelihood = logsigmoid(signs * (threshold - distances)).mean()
+    logit = threshold - unlabeled
+    negative_entropy = (torch.sigmoid(logit) * logsigmoid(logit) + torch.sigmoid(-logit) * logsigmoid(-logit)).mean()
+    return -likelihood - weight * negative_entropy
 
 
 def squared_distances(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tensor]:
-    """δ² (p,) of pairs (p, 2) of points (n, d) under a metric (d, d) that is given again and again.
+    """Return a function that maps a metric (d, d) to δ², (p,), of fixed pairs (p, 2) of points (n, d).
 
-    Of few points with many pairs all products are formed, and those of the pairs looked up; otherwise it is the pairs'
-    differences that meet the metric. At n = 2,933, d = 1280 and 40,000 pairs the first is five times as fast.
+    The faster of two ways is chosen by the numbers of pairs and points.
     """
     count, width = points.shape
-    one, other = pairs.unbind(1)
+    first, second = pairs.unbind(1)
     if len(pairs) <= count + count**2 / width:
-        difference = points[one] - points[other]
+        difference = points[first] - points[second]
         return lambda metric: ((difference @ metric) * difference).sum(1)
 
-    def looked_up(metric: Tensor) -> Tensor:
+    # With few points and many pairs, multiplying all points by the metric is faster than all differences: five times
+    # at n = 2,933, d = 1280 and 40,000 pairs.
+    def from_products(metric: Tensor) -> Tensor:
         products = points @ metric @ points.mT
         norms = products.diagonal()
-        return norms[one] + norms[other] - products[one, other] - products[other, one]
+        return norms[first] + norms[second] - products[first, second] - products[second, first]
 
-    return looked_up
+    return from_products
 
 
-def entropy_metric(metric: Tensor, points: Tensor, labeled: Tensor, kinds: Tensor, free: Tensor,
+def entropy_metric(metric: Tensor, points: Tensor, labeled: Tensor, signs: Tensor, unlabeled: Tensor,
                    threshold: float = 1.0, weight: float = 1.0, trace: float = 0.0, steps: int = 50,
                    report: Report = untold) -> Tensor:
-    """SERAPH's M by projected gradient from a metric: minimize `pair_entropy` + λ·tr M over M ⪰ 0.
+    """Compute SERAPH's metric by projected gradient: minimize `pair_entropy` + λ·tr M over M ⪰ 0.
 
-    The step is halved until the objective falls. It is not convex: another start may end elsewhere.
+    The objective is not convex; the result depends on the start.
 
     Args:
-        metric: (d, d). points: (n, d). labeled, free: pairs (p, 2), (q, 2). trace: λ. report: is told the share of
-            the steps that are done.
+        metric: (d, d), the start.
+        points: (n, d).
+        labeled: (p, 2) int64, labeled pairs.
+        signs: y (p,), 1 for similar and −1 for dissimilar pairs.
+        unlabeled: (q, 2) int64, unlabeled pairs.
+        threshold: η.
+        weight: μ times the ratio of the numbers of unlabeled and labeled pairs.
+        trace: λ.
+        steps: Maximum number of steps.
+        report: Called with the share of finished steps.
     """
-    measured = squared_distances(points, torch.cat([labeled, free]))
+    distances = squared_distances(points, torch.cat([labeled, unlabeled]))
 
-    def objective(given: Tensor) -> Tensor:
-        one, other = measured(given).split([len(labeled), len(free)])
-        return pair_entropy(one, kinds, other, threshold, weight) + trace * given.trace()
+    def objective(candidate: Tensor) -> Tensor:
+        of_labeled, of_unlabeled = distances(candidate).split([len(labeled), len(unlabeled)])
+        return pair_entropy(of_labeled, signs, of_unlabeled, threshold, weight) + trace * candidate.trace()
 
     rate = 1.0
-    for done in range(steps):
-        report(done / steps)
-        given = metric.detach().requires_grad_()
+    for step in range(steps):
+        report(step / steps)
+        current = metric.detach().requires_grad_()
         with torch.enable_grad():
-            value = objective(given)
-            (gradient,) = torch.autograd.grad(value, given)
-        for _ in range(MOST_HALVINGS):
-            moved = positive_part(metric - rate * _symmetric(gradient))
-            if objective(moved) <= value - 0.25 / rate * (moved - metric).square().sum():
+            value = objective(current)
+            (gradient,) = torch.autograd.grad(value, current)
+        # Halve the rate until the decrease is sufficient. The decrease is measured by the distance after projection,
+        # because the gradient's own length says little where the projection cuts the step.
+        for _ in range(MAX_HALVINGS):
+            candidate = positive_part(metric - rate * _symmetric(gradient))
+            if objective(candidate) <= value - 0.25 / rate * (candidate - metric).square().sum():
                 break
             rate /= 2
         else:
             return metric
-        metric, rate = moved, 2 * rate
+        metric, rate = candidate, 2 * rate
     return metric
 
 
 def positive_part(matrix: Tensor) -> Tensor:
-    """The nearest positive semidefinite matrix."""
+    """Return the nearest positive semidefinite matrix."""
     values, vectors = torch.linalg.eigh(_symmetric(matrix))
     return (vectors * values.clamp_min(0)) @ vectors.mT
 
 
 def matrix_root(matrix: Tensor) -> Tensor:
-    """M^½ of a positive semidefinite matrix."""
+    """Return M^½ of a positive semidefinite matrix."""
     values, vectors = torch.linalg.eigh(_symmetric(matrix))
     return (vectors * values.clamp_min(0).sqrt()) @ vectors.mT
 
 
 def _ridged(matrix: Tensor, share: float = 1e-6) -> Tensor:
-    """The matrix with a share of its mean eigenvalue added to each."""
+    """Add a share of the mean eigenvalue to every eigenvalue."""
     level = (share * matrix.trace() / len(matrix)).clamp_min(1e-12)
     return matrix + level * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)
 

@@ -1,9 +1,10 @@
-"""The hinge loss of pairs that are the same or different, with its closed-form gradient.
+"""Hinge loss of similar and dissimilar pairs, with its closed-form gradient.
 
-G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval": with
-φ(x) = [k(l_1, x), …, k(l_d, x)] and d²(i, j) = ‖φ(x_i) − φ(x_j)‖², J = Σ max(0, m − y(b − d²)), y = 1 for the same
-and −1 for different. b is the squared distance that divides the two kinds, m how far from it both have to stay. With
-the linear kernel it is the paper's baseline ML, and with rows of a kernel matrix as points its KML.
+G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval". With
+φ(x) = [k(l_1, x), …, k(l_d, x)] and d²(i, j) = ‖φ(x_i) − φ(x_j)‖², J = Σ max(0, m − y(b − d²)), where y = 1 for similar
+and −1 for dissimilar pairs. The bias b is the squared distance that separates the two, and the margin m is the distance
+from b that both must keep. With the linear kernel this is the paper's baseline ML, and with the rows of a kernel matrix
+as points its baseline KML.
 """
 
 from __future__ import annotations
@@ -15,60 +16,69 @@ from torch import Tensor
 
 from udml_core.losses.kernels import Kernel
 
-IMAGES_AT_ONCE = 4096
+IMAGES_PER_BATCH = 4096
+"""Maximum number of images that are embedded at once, which limits memory."""
 
 
 @dataclass(frozen=True)
 class PairHinge:
-    """J as a mean over pairs. kernel: of the embedding. bias: b. margin: m."""
+    """J as a mean over pairs.
+
+    Attributes:
+        kernel: The kernel of the embedding.
+        bias: b.
+        margin: m.
+    """
 
     kernel: Kernel
     bias: float
     margin: float
 
     def argument(self, squared: Tensor, same: Tensor) -> Tensor:
-        """m − y(b − d²) of squared distances (p,): what is above 0 is the pair's loss."""
+        """Return m − y(b − d²) of squared distances, (p,); a positive value is the pair's loss."""
         return self.margin - _sign(same, squared) * (self.bias - squared)
 
     def loss(self, squared: Tensor, same: Tensor) -> Tensor:
-        """The mean of max(0, m − y(b − d²))."""
+        """Return the mean of max(0, m − y(b − d²))."""
         return self.argument(squared, same).clamp_min(0).mean()
 
     def squared(self, points: Tensor, rows: Tensor, pairs: Tensor) -> Tensor:
-        """d² of pairs (p, 2) of points (n, D), (p,)."""
-        images, places = pairs.unique(return_inverse=True)
-        return squared_distances(self._embedded(points, rows, images), places)
+        """Compute d² of pairs (p, 2) of points (n, D), (p,)."""
+        images, positions = pairs.unique(return_inverse=True)
+        return squared_distances(self._embed(points, rows, images), positions)
 
     def gradient(self, points: Tensor, rows: Tensor, pairs: Tensor, same: Tensor) -> tuple[Tensor, Tensor]:
-        """Arguments (p,) and the gradient (d, D) of the mean loss in the rows l.
+        """Compute the arguments (p,) and the gradient (d, D) of the mean loss with respect to the rows l.
 
-        ∂l_t = Σ 2yς(k_ti − k_tj)(∇k(l_t, x_i) − ∇k(l_t, x_j)) / p, ς = 1 where the argument is above 0. Each distinct
-        image is embedded once and pulled back once, with the sum of its pairs' 2yς(k_ti − k_tj)/p.
+        ∂l_t = Σ 2yς(k_ti − k_tj)(∇k(l_t, x_i) − ∇k(l_t, x_j)) / p, with ς = 1 if the argument is positive, else 0.
         """
-        images, places = pairs.unique(return_inverse=True)
-        embedding = self._embedded(points, rows, images)
-        first, second = places.unbind(1)
+        # An image occurs in many pairs. The coefficients 2yς(k_ti − k_tj)/p of its pairs are summed first, so that each
+        # distinct image is embedded and pulled back only once.
+        images, positions = pairs.unique(return_inverse=True)
+        embedding = self._embed(points, rows, images)
+        first, second = positions.unbind(1)
         difference = embedding[first] - embedding[second]
         argument = self.argument(difference.square().sum(1), same)
-        pull = (2 / len(pairs)) * (_sign(same, argument) * (argument > 0))[:, None] * difference
-        coefficients = torch.zeros_like(embedding).index_add_(0, first, pull).index_add_(0, second, pull, alpha=-1)
-        moved = coefficients.any(1)
-        found = torch.zeros_like(rows)
-        for part, weights in zip(images[moved].split(IMAGES_AT_ONCE), coefficients[moved].split(IMAGES_AT_ONCE),
+        per_pair = (2 / len(pairs)) * (_sign(same, argument) * (argument > 0))[:, None] * difference
+        coefficients = torch.zeros_like(embedding)
+        coefficients.index_add_(0, first, per_pair).index_add_(0, second, per_pair, alpha=-1)
+        active = coefficients.any(1)  # images whose pairs all keep the margin contribute nothing
+        gradient = torch.zeros_like(rows)
+        for part, weights in zip(images[active].split(IMAGES_PER_BATCH), coefficients[active].split(IMAGES_PER_BATCH),
                                  strict=True):
-            found += self.kernel.pullback(points[part], rows, weights)
-        return argument, found
+            gradient += self.kernel.pullback(points[part], rows, weights)
+        return argument, gradient
 
-    def _embedded(self, points: Tensor, rows: Tensor, images: Tensor) -> Tensor:
-        """φ of some of the points, (u, d)."""
-        return torch.cat([self.kernel.values(points[part], rows) for part in images.split(IMAGES_AT_ONCE)])
+    def _embed(self, points: Tensor, rows: Tensor, images: Tensor) -> Tensor:
+        """Return φ of the selected points, (u, d)."""
+        return torch.cat([self.kernel.values(points[part], rows) for part in images.split(IMAGES_PER_BATCH)])
 
 
 def squared_distances(embedding: Tensor, pairs: Tensor) -> Tensor:
-    """‖z_i − z_j‖² of pairs (p, 2) of rows of an embedding (n, l), (p,)."""
+    """Compute ‖z_i − z_j‖², (p,), for pairs (p, 2) of rows of an embedding (n, l)."""
     return (embedding[pairs[:, 0]] - embedding[pairs[:, 1]]).square().sum(1)
 
 
 def _sign(same: Tensor, like: Tensor) -> Tensor:
-    """y: 1 where the same, else −1."""
+    """Return y: 1 for similar pairs, −1 for dissimilar pairs."""
     return torch.where(same, 1.0, -1.0).to(like.dtype)

@@ -1,1 +1,1 @@
-"""Maps: embeddings laid out in the plane, and layouts snapped to grids of images."""
+"""Maps: two-dimensional layouts of embeddings, and layouts snapped to image grids."""

@@ -1,4 +1,4 @@
-"""Two layouts of the same points, turned so that they can be compared."""
+"""Alignment of two layouts of the same points by rotation, reflection and shift."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ from udml_core.arrays import Array
 
 @dataclass(frozen=True)
 class Motion:
-    """A rotation or reflection R (2, 2) and a shift (2,): x ↦ xR + shift. Nothing is scaled."""
+    """A rigid motion x ↦ xR + shift, without scaling.
+
+    Attributes:
+        rotation: R (2, 2), a rotation or reflection.
+        shift: (2,).
+    """
 
     rotation: Array
     shift: Array
@@ -21,18 +26,19 @@ class Motion:
 
 
 def procrustes(moving: Array, fixed: Array) -> Motion:
-    """The motion that brings one layout nearest to another: argmin Σ ‖motion(moving_i) − fixed_i‖².
+    """Return the motion that minimizes Σ ‖motion(moving_i) − fixed_i‖².
 
-    R = UVᵀ for UΣVᵀ = movingᵀ fixed, both centred.
+    R = UVᵀ with UΣVᵀ = movingᵀ fixed of the layouts after subtracting their means.
 
     Args:
-        moving, fixed: (n, 2), the same points in the same order.
+        moving: (n, 2).
+        fixed: (n, 2), the same points in the same order.
 
     References:
         P. Schönemann, "A generalized solution of the orthogonal Procrustes problem", Psychometrika 31, 1966.
     """
     moving, fixed = (np.asarray(layout, dtype=np.float64) for layout in (moving, fixed))
-    from_center, to_center = moving.mean(axis=0), fixed.mean(axis=0)
-    left, _, right = np.linalg.svd((moving - from_center).T @ (fixed - to_center))
+    moving_mean, fixed_mean = moving.mean(axis=0), fixed.mean(axis=0)
+    left, _, right = np.linalg.svd((moving - moving_mean).T @ (fixed - fixed_mean))
     rotation = left @ right
-    return Motion(rotation, to_center - from_center @ rotation)
+    return Motion(rotation, fixed_mean - moving_mean @ rotation)

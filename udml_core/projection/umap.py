@@ -1,10 +1,10 @@
-"""UMAP and aligned UMAP with exact neighbors, put together from umap-learn's own steps.
+"""UMAP and aligned UMAP with exact neighbors, composed of umap-learn's own functions.
 
 L. McInnes, J. Healy, J. Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension Reduction", 2018.
 
-`umap.UMAP` and `umap.AlignedUMAP` take the same steps. Called one by one they tell how far they are, ask for the exact
-neighbors, and do without what AlignedUMAP computes and throws away (a layout of each frame by itself); the aligned
-optimizer gets the a and b of `min_dist`, which AlignedUMAP forgets to pass on.
+`umap.UMAP` and `umap.AlignedUMAP` call the same functions. Calling them here has four advantages: progress is reported,
+the neighbors are exact, the separate layout of each frame, which AlignedUMAP computes and discards, is skipped, and the
+aligned optimizer gets a and b of `min_dist`, which AlignedUMAP does not pass on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from udml_core.neighbors import nearest
 from udml_core.projection.align import procrustes
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # it names packages that it would like and does not need
+    warnings.simplefilter("ignore")  # umap-learn warns about optional packages
     from umap.aligned_umap import build_neighborhood_similarities
     from umap.layouts import optimize_layout_aligned_euclidean, optimize_layout_euclidean
     from umap.spectral import spectral_layout
@@ -40,31 +40,39 @@ with warnings.catch_warnings():
 
 Report = Callable[[float], None]
 WINDOW = 3
-"""Frames before and after that a frame is drawn towards."""
+"""Number of frames before and after a frame that it is aligned with."""
 ALIGNED_EPOCHS, PLACING_EPOCHS = 200, 100
 NEGATIVES = 5
+"""Number of negative samples per edge, umap-learn's default."""
 EXTENT = 10.0
+"""Largest coordinate of a start, as in umap-learn."""
 
 
 def umap_layouts(frames: Sequence[Array], n_neighbors: int = 15, min_dist: float = 0.1, seed: int = 0,
                  report: Report = lambda _: None) -> list[Array]:
-    """Frames of the same points, each (n, d), laid out in the plane: one (n, 2) float32 for each.
+    """Compute the layout of each frame, (n, 2) float32.
 
-    One frame is UMAP; several are laid out together, each point drawn towards its places in the frames beside it.
+    One frame is laid out by UMAP. Several frames are laid out together by aligned UMAP, which keeps each point close to
+    its positions in adjacent frames.
 
     Args:
-        report: called with the share of the epochs that is done.
+        frames: (n, d) each, the same points in the same order.
+        n_neighbors: Number of neighbors of each point, including the point itself.
+        min_dist: Minimum distance of points in the layout.
+        seed: The random seed.
+        report: Called with the share of finished epochs.
 
     Raises:
-        UserError: there are too few points for so many neighbors.
+        UserError: There are too few points for the number of neighbors.
     """
     if n_neighbors >= len(frames[0]):
-        raise UserError(f"UMAP with {n_neighbors} neighbors needs more images than that, and there are "
+        raise UserError(f"UMAP with {n_neighbors} neighbors needs at least {n_neighbors + 1} images, and there are "
                         f"{len(frames[0])}. Lower the number of neighbors to at most {len(frames[0]) - 1}.")
     a, b = find_ab_params(1.0, min_dist)
-    progress = {"file": _Steps(report), "bar_format": "{n}/{total}", "mininterval": 0.3, "disable": False}
+    progress = {"file": _ProgressFile(report), "bar_format": "{n}/{total}", "mininterval": 0.3, "disable": False}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # on points in several pieces, which are then laid out one beside the other
+        # umap-learn warns about disconnected graphs. Their components are laid out next to each other.
+        warnings.simplefilter("ignore")
         graphs = [_graph(points, n_neighbors) for points in frames]
         random = np.random.RandomState(seed)
         if len(frames) > 1:
@@ -77,10 +85,10 @@ def umap_layouts(frames: Sequence[Array], n_neighbors: int = 15, min_dist: float
 
 
 def place(points: Array, layout: Array, n_neighbors: int, min_dist: float, seed: int, new: Array) -> Array:
-    """New points (q, d) on the layout (n, 2) of the points (n, d), which stay where they are.
+    """Place new points (q, d) on the layout (n, 2) of the points (n, d), which do not move.
 
-    The steps of `UMAP.transform`, which need the points and their layout and nothing else of the model: each new point
-    starts at the weighted mean of its neighbors' places, and the layout is optimized for the new points alone.
+    These are the steps of `UMAP.transform`, which need only the points and their layout. Each new point starts at the
+    weighted mean of its neighbors' positions, and only the new points are optimized.
     """
     squared, indices = nearest(points, n_neighbors, new)
     distances = np.sqrt(squared)
@@ -91,17 +99,18 @@ def place(points: Array, layout: Array, n_neighbors: int, min_dist: float, seed:
     graph.eliminate_zeros()
     fixed = np.array(layout, dtype=np.float32)
     start = init_graph_transform(graph.tocsr(), fixed)
+    # An edge is sampled in proportion to its weight. Edges that would not be sampled once are dropped.
     graph.data[graph.data < graph.data.max() / PLACING_EPOCHS] = 0.0
     graph.eliminate_zeros()
     a, b = find_ab_params(1.0, min_dist)
     return optimize_layout_euclidean(
         start, fixed, graph.row, graph.col, PLACING_EPOCHS, len(points),
-        make_epochs_per_sample(graph.data, PLACING_EPOCHS), a, b, _stream(np.random.RandomState(seed)),
+        make_epochs_per_sample(graph.data, PLACING_EPOCHS), a, b, _random_state(np.random.RandomState(seed)),
         initial_alpha=0.25, negative_sample_rate=NEGATIVES)
 
 
 def _graph(points: Array, n_neighbors: int) -> scipy.sparse.csr_matrix:
-    """The fuzzy simplicial set; a point counts as its own first neighbor, as umap-learn has it."""
+    """Build the fuzzy simplicial set. As in umap-learn, each point counts as its own first neighbor."""
     squared, indices = nearest(points, n_neighbors - 1)
     own = np.arange(len(points))[:, None]
     return fuzzy_simplicial_set(points, n_neighbors, None, "euclidean", knn_indices=np.hstack([own, indices]),
@@ -110,43 +119,45 @@ def _graph(points: Array, n_neighbors: int) -> scipy.sparse.csr_matrix:
 
 def _aligned(starts: list[Array], graphs: list[Any], a: float, b: float, random: np.random.RandomState,
              progress: dict[str, Any]) -> list[Array]:
-    """AlignedUMAP behind the graphs, where each point is itself in every frame."""
+    """Run the steps of AlignedUMAP after the graphs, with each point related to itself in the other frames."""
     layouts: list[Array] = []
     for start in starts:
         layout = start * (EXTENT / np.abs(start).max())
         layouts.append(procrustes(layout, layouts[-1])(layout) if layouts else layout)
-    places = numba.typed.List([np.ascontiguousarray(layout, dtype=np.float32) for layout in layouts])
+    positions = numba.typed.List([np.ascontiguousarray(layout, dtype=np.float32) for layout in layouts])
     count, size = len(graphs), len(starts[0])
     relations = np.full((count, 2 * WINDOW + 1, size), -1, dtype=np.int32)
     for frame in range(count):
         for other in range(max(0, frame - WINDOW), min(count, frame + WINDOW + 1)):
             if other != frame:
                 relations[frame, other - frame + WINDOW] = np.arange(size)
-    pairs = [graph.tocoo() for graph in graphs]
-    likeness = build_neighborhood_similarities(numba.typed.List([graph.indptr for graph in graphs]),
-                                               numba.typed.List([graph.indices for graph in graphs]), relations)
+    edges = [graph.tocoo() for graph in graphs]
+    # The weight of a relation is the overlap of the point's neighborhoods in the two frames.
+    weights = build_neighborhood_similarities(numba.typed.List([graph.indptr for graph in graphs]),
+                                              numba.typed.List([graph.indices for graph in graphs]), relations)
     return list(optimize_layout_aligned_euclidean(
-        places, places, numba.typed.List([pair.row for pair in pairs]), numba.typed.List([pair.col for pair in pairs]),
-        ALIGNED_EPOCHS, numba.typed.List([make_epochs_per_sample(pair.data, ALIGNED_EPOCHS) for pair in pairs]),
-        likeness, relations, _stream(random), a=a, b=b, lambda_=1e-2, negative_sample_rate=NEGATIVES, parallel=False,
-        move_other=True, tqdm_kwds=progress))
+        positions, positions, numba.typed.List([part.row for part in edges]),
+        numba.typed.List([part.col for part in edges]), ALIGNED_EPOCHS,
+        numba.typed.List([make_epochs_per_sample(part.data, ALIGNED_EPOCHS) for part in edges]), weights, relations,
+        _random_state(random), a=a, b=b, lambda_=1e-2, negative_sample_rate=NEGATIVES, parallel=False, move_other=True,
+        tqdm_kwds=progress))
 
 
-def _stream(random: np.random.RandomState) -> Array:
-    """The state of umap-learn's own generator of random numbers."""
+def _random_state(random: np.random.RandomState) -> Array:
+    """Draw the state of umap-learn's own random number generator, (3,) int64."""
     bounds = np.iinfo(np.int32)
     return random.randint(bounds.min + 1, bounds.max - 1, 3).astype(np.int64)
 
 
-class _Steps(io.StringIO):
-    """A text file for tqdm that passes on the share in ``12/200`` and keeps nothing."""
+class _ProgressFile(io.StringIO):
+    """A text file for tqdm that reports the share in a line such as ``12/200`` and stores nothing."""
 
     def __init__(self, report: Report) -> None:
         super().__init__()
         self._report = report
 
     def write(self, text: str) -> int:
-        done, _, total = text.strip().partition("/")
+        finished, _, total = text.strip().partition("/")
         if total:
-            self._report(int(done) / int(total))
+            self._report(int(finished) / int(total))
         return len(text)
