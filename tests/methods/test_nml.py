@@ -76,7 +76,7 @@ def test_single_pairs_are_the_papers_algorithm() -> None:
             step = 2 * y * difference[:, None] * 2 * (shares[0].square() - shares[1].square())
             rows = (rows - rate * step).clamp_min(0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udml_core.methods.nml.balanced_draw", lambda *given: balanced_draw(*given)[:100])
+        patch.setattr("udml_core.methods.shared.pairs.balanced_draw", lambda *given: balanced_draw(*given)[:100])
         ours = fitted(method).state["rows"]
     torch.testing.assert_close(ours.double(), rows, rtol=1e-3, atol=1e-6)
 

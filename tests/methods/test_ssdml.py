@@ -43,8 +43,8 @@ from udml_core.losses.mahalanobis import (
 from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
 from udml_core.methods.embedder import unit
 from udml_core.methods.shared.few_labels import pretrained
+from udml_core.methods.shared.pair_metric import heat_kernel
 from udml_core.methods.shared.training import SGDRates
-from udml_core.methods.ssdml_baselines import heat_kernel
 from udml_core.neighbors import nearest
 from udml_core.sampling import affinity_triplets
 

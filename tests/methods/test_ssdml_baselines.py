@@ -12,8 +12,8 @@ from torch import Tensor
 from tests.methods.test_ssdml import given
 from udml_core.losses.mahalanobis import Pairs, labeled_pairs
 from udml_core.methods import find_method
-from udml_core.methods import ssdml_baselines as semi
 from udml_core.methods.embedder import unit
+from udml_core.methods.shared import pair_metric as semi
 from udml_core.sampling import generator, weighted_edges
 
 DEEP: dict[str, Any] = {"trains": "encoder", "partition": 0, "partition_epochs": 2, "epochs": 2, "batch": 300}

@@ -103,8 +103,8 @@ class Method(Options, ABC):
 
     @property
     def trains_encoder(self) -> bool:
-        """Whether `fit` trains the encoder and therefore needs images."""
-        return False
+        """Whether `fit` trains the encoder and therefore needs images; by default as the field `trains` says."""
+        return getattr(self, "trains", "head") == "encoder"
 
     @property
     def learns_from_vectors(self) -> bool:
@@ -147,7 +147,7 @@ class Method(Options, ABC):
         return int(getattr(self, "epochs", 1))
 
     def graph_neighbors(self, images: int) -> int:
-        """The number of neighbors k in the graph that is kept with a finished run of `images` training images."""
+        """Return the number of neighbors k in the graph that is stored with a run of `images` training images."""
         return int(getattr(self, "n_neighbors", min(GRAPH_NEIGHBORS, images - 1)))
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
