@@ -124,15 +124,15 @@ def test_the_projection_stays_orthonormal_and_the_loss_falls(method: Method) -> 
 def test_further_training_does_not_change_a_yielded_epoch(method: Method) -> None:
     backbone = "cnn" if method is DEEP else "pixels"
     data, encoder, pixels = training_half(backbone)
-    kept = []
+    yielded = []
     for epoch in method.fit(data, Setting(0, CPU, encoder)):
         state = {name: value.clone() for name, value in epoch.state.items()}
-        kept.append((epoch, state, embed_pixels(epoch.embedder.eval(), pixels[:50])))
-    assert len(kept) == 3
-    for epoch, state, embedded in kept:
+        yielded.append((epoch, state, embed_pixels(epoch.embedder.eval(), pixels[:50])))
+    assert len(yielded) == 3
+    for epoch, state, embedded in yielded:
         assert all(torch.equal(epoch.state[name], value) for name, value in state.items())
         np.testing.assert_array_equal(embed_pixels(epoch.embedder.eval(), pixels[:50]), embedded)
-    assert not np.array_equal(kept[0][2], kept[-1][2])
+    assert not np.array_equal(yielded[0][2], yielded[-1][2])
 
 
 def test_the_initial_projection_is_random_or_the_principal_components() -> None:

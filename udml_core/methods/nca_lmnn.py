@@ -142,8 +142,8 @@ class LMNN(NeighborhoodMethod):
         return self.dimension if self.variant == "square" else super()._components(rows)
 
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
-        kept, targets = target_neighbors(points.cpu().numpy(), labels.numpy(), self.targets)
-        rows = torch.from_numpy(kept).to(points.device)
+        positions, targets = target_neighbors(points.cpu().numpy(), labels.numpy(), self.targets)
+        rows = torch.from_numpy(positions).to(points.device)
         anchors, classes = points[rows], labels.to(points.device)[rows]
         neighbors = torch.from_numpy(targets).to(points.device)
         shape = (points.shape[1], self.dimension)

@@ -88,5 +88,5 @@ class _Memory(Objective):
         return nce_loss(contrasts, self.log_z, len(self.bank)), curves
 
     def remember(self, instance: Tensor, batch: Tensor) -> None:
-        own, kept = batch.to(instance.device), self._method.memory
-        self.bank[own] = unit(kept * self.bank[own] + (1 - kept) * instance)
+        own, share = batch.to(instance.device), self._method.memory
+        self.bank[own] = unit(share * self.bank[own] + (1 - share) * instance)

@@ -110,10 +110,10 @@ class SERAPH(Method):
         return Partitions(self.partition, self.partition_epochs)
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
-        seen = self.partitions.most_images(images)
-        distances = width * min(seen * (seen + width), 2 * MOST_PAIRS * width)
+        size = self.partitions.most_images(images)
+        distances = width * min(size * (size + width), 2 * MOST_PAIRS * width)
         step = 1e-10 * distances + 4e-10 * width**3
-        return alternation_seconds(self.trains_encoder, seen, width, image_seconds) + self.steps * step
+        return alternation_seconds(self.trains_encoder, size, width, image_seconds) + self.steps * step
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_encoder_training(self, self.batch_norm, encoder)

@@ -131,11 +131,11 @@ class SSDML(Method):
         return Partitions(self.partition, self.partition_epochs)
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
-        seen = self.partitions.most_images(images)
-        batches = seen * self.n_neighbors / 2 / self.batch
+        size = self.partitions.most_images(images)
+        batches = size * self.n_neighbors / 2 / self.batch
         metric = self.steps * (1e-3 + 1e-8 * self.batch * width * self.dimension)
         network = 9 * self.batch * image_seconds if self.trains_encoder else 0.0
-        return 1e-9 * seen**2 + batches * (metric + network)
+        return 1e-9 * size**2 + batches * (metric + network)
 
     def check(self, images: int, width: int | None) -> None:
         check_projection("SSDML", self.dimension, self.beginning, images, width)

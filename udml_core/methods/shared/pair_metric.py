@@ -110,7 +110,7 @@ def alternate(method: PairMetric, network: EncoderInTraining, partitions: Partit
         start: State of an earlier epoch to continue after.
     """
     done = int(start["epoch"]) if start is not None else 0
-    kept = dict(start) if start is not None else {}
+    learned = dict(start) if start is not None else {}
     for epoch in range(done + 1, epochs + 1):
         random = generator(setting.seed, epoch)
         metric_curves: dict[str, float] = {}
@@ -121,38 +121,38 @@ def alternate(method: PairMetric, network: EncoderInTraining, partitions: Partit
             graph = method.build_graph(network.embedded(points).cpu().double(), data.labels[points], random)
             metric = method.learn_metric(graph, random, untold if network.trains else setting.report)
             metric_curves = metric.curves
-            kept = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
+            learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
                     "root": matrix_root(metric.matrix).float(), "dissimilar": torch.tensor(metric.weight_dissimilar)}
-        root = kept["root"].to(setting.device)
-        losses = list(_train_network(method, network, kept, batch, data, setting, random)) if network.trains else []
+        root = learned["root"].to(setting.device)
+        losses = list(_train_network(method, network, learned, batch, data, setting, random)) if network.trains else []
         embedder = Embedder(network.snapshot(), Head(root, normalized=False), trained=network.trains)
-        state = kept | network.state() | {"epoch": torch.tensor(epoch)}
+        state = learned | network.state() | {"epoch": torch.tensor(epoch)}
         yield Epoch(epoch, mean_curves(losses) | metric_curves, embedder, (), state)
 
 
-def _train_network(method: PairMetric, network: EncoderInTraining, kept: State, batch: int, data: TrainingData,
+def _train_network(method: PairMetric, network: EncoderInTraining, learned: State, batch: int, data: TrainingData,
                    setting: Setting, random: torch.Generator) -> Iterator[dict[str, float]]:
     """Train the network for one epoch with M fixed and yield the curves of each batch."""
-    root = kept["root"].to(setting.device)
-    for position, (*pairs, counts) in enumerate(_batches(kept, data.labels, batch, random), 1):
+    root = learned["root"].to(setting.device)
+    for position, (*pairs, counts) in enumerate(_batches(learned, data.labels, batch, random), 1):
         images, local = torch.unique(torch.cat(pairs), return_inverse=True)
         parts = local.to(setting.device).split([len(part) for part in pairs])
         mapped = network.features(images) @ root
         similar, dissimilar, edges = (
             (rows_at(mapped, part[:, 0]) - rows_at(mapped, part[:, 1])).square().sum(1) for part in parts)
-        loss = method.network_loss(similar, dissimilar, counts.to(setting.device) * edges, float(kept["dissimilar"]))
+        loss = method.network_loss(similar, dissimilar, counts.to(setting.device) * edges, float(learned["dissimilar"]))
         network.step(loss)
         yield {"loss": loss.item()}
-        setting.report(min(1.0, position * batch / len(kept["points"])))
+        setting.report(min(1.0, position * batch / len(learned["points"])))
 
 
-def _batches(kept: State, labels: Tensor, size: int, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
+def _batches(learned: State, labels: Tensor, size: int, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
     """Yield similar pairs, dissimilar pairs and edges, (b, 2) each, and the edges' counts (b,).
 
     An epoch visits one edge of every point of the partition.
     """
-    points, neighbors = kept["points"], kept["neighbors"]
-    others, counts = weighted_edges(neighbors, kept["weights"], random)
+    points, neighbors = learned["points"], learned["neighbors"]
+    others, counts = weighted_edges(neighbors, learned["weights"], random)
     edges = torch.stack([points, others], dim=1)
     labeled = some_pairs(labels, MOST_PAIRS, random)
     for rows in torch.randperm(len(edges), generator=random).split(size):
