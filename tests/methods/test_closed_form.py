@@ -48,8 +48,8 @@ def train_rows() -> Array:
 
 
 def test_frozen_features_are_normalized_to_unit_length() -> None:
-    embedded = last_epoch(Frozen()).embedder.embed_features(load_halves()[1])
-    np.testing.assert_allclose(embedded, unit(load_halves()[1]), atol=1e-6)
+    embeddings = last_epoch(Frozen()).embedder.embed_features(load_halves()[1])
+    np.testing.assert_allclose(embeddings, unit(load_halves()[1]), atol=1e-6)
 
 
 @pytest.mark.parametrize("centered", [False, True])

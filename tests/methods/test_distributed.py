@@ -19,7 +19,7 @@ from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared import instance
 from udml_core.methods.shared.distributed import read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
-from udml_core.methods.shared.training import embedded
+from udml_core.methods.shared.training import embed_training_half
 
 FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "encoder", "learning_rate": 0.01}
 CASES: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
@@ -50,7 +50,7 @@ def run_process(rank: int, folder: str) -> None:
     torch.set_num_threads(1)
     if rank:
         for module in (nce, pslr):
-            module.embedded = lambda *arguments: embedded(*arguments).flip(0)  # type: ignore[attr-defined]
+            module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in CASES:
         epoch = train(name)
@@ -76,7 +76,7 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two_processes: Path,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the states; they hold SGD's moments, which equal the gradients after one step."""
-    monkeypatch.setattr(instance, "divisible", lambda batch: batch[: len(batch) // 2 * 2])
+    monkeypatch.setattr(instance, "cut_to_multiple", lambda batch: batch[: len(batch) // 2 * 2])
     single = train(name)
     first, second = (load_file(two_processes / f"{name}-{rank}.safetensors") for rank in (0, 1))
     assert float(first["loss"]) == pytest.approx(single.losses["loss"], rel=1e-6)
@@ -88,16 +88,16 @@ def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two
 
 def test_a_batch_is_cut_to_a_multiple_of_the_processes_and_rejected_if_it_is_smaller(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "processes", lambda: 3)
-    assert parallel.divisible(torch.arange(8)).tolist() == list(range(6))
+    monkeypatch.setattr(parallel, "process_count", lambda: 3)
+    assert parallel.cut_to_multiple(torch.arange(8)).tolist() == list(range(6))
     with pytest.raises(UserError, match=r"3 processes share every batch.* got 2\. Raise the field 'batch'"):
-        parallel.divisible(torch.arange(2))
+        parallel.cut_to_multiple(torch.arange(2))
     with pytest.raises(ValueError, match="must be a multiple"):
         parallel.own_part(torch.arange(8))
 
 
 def test_a_cut_batch_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(instance, "divisible", lambda batch: batch[:-1])
+    monkeypatch.setattr(instance, "cut_to_multiple", lambda batch: batch[:-1])
     caplog.set_level("INFO", "udml")
     list(ISIF(dimension=8, epochs=2, batch=128).fit(*training_setup()))
     assert [record.message.split(",")[0] for record in caplog.records] == ["batches of 127 images in place of 128"]

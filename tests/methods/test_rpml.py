@@ -129,9 +129,9 @@ def test_further_training_does_not_change_a_yielded_epoch(method: Method) -> Non
         state = {name: value.clone() for name, value in epoch.state.items()}
         yielded.append((epoch, state, embed_pixels(epoch.embedder.eval(), pixels[:50])))
     assert len(yielded) == 3
-    for epoch, state, embedded in yielded:
+    for epoch, state, embeddings in yielded:
         assert all(torch.equal(epoch.state[name], value) for name, value in state.items())
-        np.testing.assert_array_equal(embed_pixels(epoch.embedder.eval(), pixels[:50]), embedded)
+        np.testing.assert_array_equal(embed_pixels(epoch.embedder.eval(), pixels[:50]), embeddings)
     assert not np.array_equal(yielded[0][2], yielded[-1][2])
 
 
@@ -206,6 +206,6 @@ def test_progress_is_reported_from_zero_to_one_in_each_epoch() -> None:
 
 def test_the_embedding_does_not_collapse_with_the_bilinear_weight() -> None:
     *_, last = fit_epochs(RPML(**{**TINY, "epochs": 10}))
-    embedded = last.embedder.embed_features(training_half()[0].features.numpy())
-    assert effective_rank(embedded) > 3
+    embeddings = last.embedder.embed_features(training_half()[0].features.numpy())
+    assert effective_rank(embeddings) > 3
     assert last.losses["mean weight"] > 0.1

@@ -42,7 +42,7 @@ from udml_core.losses.mahalanobis import (
 )
 from udml_core.methods import METHODS, SRPML, SSDML, Epoch, Setting, Triplet, find_method
 from udml_core.methods.embedder import unit
-from udml_core.methods.shared.few_labels import pretrained
+from udml_core.methods.shared.few_labels import pretrain_encoder
 from udml_core.methods.shared.pair_metric import heat_kernel
 from udml_core.methods.shared.training import SGDRates
 from udml_core.neighbors import nearest
@@ -192,7 +192,7 @@ def test_an_epoch_does_not_keep_the_features_of_its_batches(method: Any) -> None
 def test_pretraining_improves_a_copy_of_the_encoder_only_and_survives_a_resume() -> None:
     data, setting = training_setup("cnn")
     before = [value.clone() for value in setting.encoder.parameters()]
-    after = pretrained(data, setting, 20, SGDRates(0.05), 20, False).encoder
+    after = pretrain_encoder(data, setting, 20, SGDRates(0.05), 20, False).encoder
     assert all(torch.equal(*pair) for pair in zip(before, setting.encoder.parameters(), strict=True))
     rest = torch.nonzero(data.labels < 0).squeeze(1)
     dataset = catalog.load("digits")
@@ -284,8 +284,8 @@ def test_seraph_improves_its_objective_over_the_euclidean_metric() -> None:
     every = torch.combinations(torch.arange(len(pieces.points)))
     signs = torch.cat([torch.ones(len(pieces.pairs.similar)), -torch.ones(len(pieces.pairs.dissimilar))])
 
-    def objective(embedded: Tensor) -> float:
-        labeled, unlabeled = ((embedded[pairs[:, 0]] - embedded[pairs[:, 1]]).square().sum(1)
+    def objective(embeddings: Tensor) -> float:
+        labeled, unlabeled = ((embeddings[pairs[:, 0]] - embeddings[pairs[:, 1]]).square().sum(1)
                               for pairs in (torch.cat(pieces.pairs), every))
         return float(pair_entropy(labeled, signs, unlabeled, 1.0, 1.0))
 
@@ -299,9 +299,9 @@ def test_distances_between_embeddings_of_a_baseline_follow_its_metric(name: str)
     *_, epoch = find_method(name).make({"partition": 0} | ({"steps": 5} if name == "seraph" else {})).fit(data, setting)
     root = epoch.embedder.head.weight
     assert isinstance(root, Tensor)
-    embedded = torch.from_numpy(epoch.embedder.embed_features(data.features.numpy()))
+    embeddings = torch.from_numpy(epoch.embedder.embed_features(data.features.numpy()))
     difference = unit(data.features[:50]) - unit(data.features[50:100])
-    torch.testing.assert_close((embedded[:50] - embedded[50:100]).square().sum(1),
+    torch.testing.assert_close((embeddings[:50] - embeddings[50:100]).square().sum(1),
                                torch.einsum("nd,de,ne->n", difference, root @ root.mT, difference),
                                rtol=1e-3, atol=1e-5)
 

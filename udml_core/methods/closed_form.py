@@ -33,7 +33,7 @@ class Frozen(Method):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if start is None:
-            yield only_epoch(setting, Head())
+            yield single_epoch(setting, Head())
 
 
 class PCA(Method):
@@ -63,7 +63,7 @@ class PCA(Method):
         if start is None:
             rows = unit(data.features.to(setting.device))
             offset = rows.mean(0) if self.centered else None
-            yield only_epoch(setting, Head(principal_directions(rows, self.dimension, offset), offset))
+            yield single_epoch(setting, Head(principal_directions(rows, self.dimension, offset), offset))
 
 
 class Whiten(Method):
@@ -105,7 +105,7 @@ class Whiten(Method):
         values, vectors = torch.linalg.eigh(covariance)
         level = float(values.mean()) * self.shrinkage or 1.0
         weight = vectors * (values.clamp_min(0) + level).rsqrt() @ vectors.mT
-        yield only_epoch(setting, Head(weight.float(), rows.mean(0)), {"mutual pairs": float(len(pairs))})
+        yield single_epoch(setting, Head(weight.float(), rows.mean(0)), {"mutual pairs": float(len(pairs))})
 
 
 def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None) -> Tensor:
@@ -147,7 +147,7 @@ def check_directions(count: int, images: int, width: int | None) -> None:
                         f"dimension={count}. Lower the field 'dimension'.")
 
 
-def only_epoch(setting: Setting, head: Head, losses: dict[str, float] | None = None) -> Epoch:
+def single_epoch(setting: Setting, head: Head, losses: dict[str, float] | None = None) -> Epoch:
     """Return the single epoch of a closed-form method."""
     embedder = Embedder(setting.encoder, head.to(setting.device))
     return Epoch(1, losses or {}, embedder, (), {"epoch": torch.tensor(1)})

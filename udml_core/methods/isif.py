@@ -15,7 +15,7 @@ from udml_core.data.training import TrainingData
 from udml_core.losses.instance_discrimination import Form, instance_loss
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import NegativeWeight, Temperature
-from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
 from udml_core.methods.shared.training import Network
 
 
@@ -33,7 +33,7 @@ class ISIF(InstanceMethod):
         supervision="none",
         promise="may fall",
         source=("PSLR's paper, tables 3–5: recall@1 rises over Initial on birds, cars and products, with the encoder "
-                "trained. A linear head alone does not gain (5 epochs on the embedded Fashion-MNIST: MAP@R 55.5, "
+                "trained. A linear head alone does not gain (5 epochs on the bundled Fashion-MNIST: MAP@R 55.5, "
                 "against 55.9 for PCA, where it starts)."))
 
     temperature: Temperature = 0.1
@@ -60,4 +60,4 @@ class _InstanceSoftmax(Objective):
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         method = self._method
         value = instance_loss(instance, method.temperature, method.eta, method.form, method.one_sided)
-        return value, alignment(instance)
+        return value, measure_alignment(instance)

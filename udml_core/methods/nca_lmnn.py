@@ -19,7 +19,7 @@ from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.losses.lmnn import large_margin_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
-from udml_core.methods.closed_form import check_directions, only_epoch, principal_directions
+from udml_core.methods.closed_form import check_directions, principal_directions, single_epoch
 from udml_core.methods.embedder import Head, unit
 from udml_core.methods.fields import PairDimension
 from udml_core.neighbors import nearest
@@ -61,7 +61,7 @@ class NeighborhoodMethod(Method):
                             "split.")
         components = principal_directions(rows, self._components(rows))
         weight, curves = self._learn(rows @ components, labels, setting)
-        yield only_epoch(setting, Head(components @ weight, normalized=False), curves)
+        yield single_epoch(setting, Head(components @ weight, normalized=False), curves)
 
     def _components(self, rows: Tensor) -> int:
         """Return the number of principal components of rows (n, D) to learn on."""

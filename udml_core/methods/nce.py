@@ -20,7 +20,7 @@ from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
-from udml_core.methods.shared.training import Network, embedded
+from udml_core.methods.shared.training import Network, embed_training_half
 
 
 class NCE(InstanceMethod):
@@ -56,7 +56,7 @@ class NCE(InstanceMethod):
     """Share of its old value that an entry of the bank keeps when it is updated."""
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
-        return _Memory(self, embedded(network, data, setting.device))
+        return _Memory(self, embed_training_half(network, data, setting.device))
 
 
 class _Memory(Objective):

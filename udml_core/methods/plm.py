@@ -26,7 +26,7 @@ from udml_core.methods.fields import BatchNorm, Beginning, Dimension, Epochs, Ke
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
-    embedded,
+    embed_training_half,
     follow_batches,
     load_module,
     load_optimizer,
@@ -193,7 +193,7 @@ class _Training:
         self.method, self.data, self.setting = method, data, setting
         self.student = method._network(data, setting)
         self.teacher = self.student.momentum_copy()
-        points = embedded(self.student, data, setting.device)
+        points = embed_training_half(self.student, data, setting.device)
         self.proxies = _Proxies(*method._first_proxies(points, setting.seed)).to(setting.device)
         groups: list[dict[str, Any]] = [
             {"params": [*self.student.parameters()]},
@@ -213,7 +213,7 @@ class _Training:
         """Train for one epoch and return its curves."""
         method, setting = self.method, self.setting
         random = generator(setting.seed, epoch)
-        points = embedded(self.student, self.data, setting.device)
+        points = embed_training_half(self.student, self.data, setting.device)
         neighbors = torch.from_numpy(nearest(points.cpu().numpy(), method.group - 1)[1])
         follow_batches(self.student, method.batch_norm == "batch")
         batches = list(neighbor_batches(neighbors, min(method.batch, len(self.data)), random))

@@ -40,8 +40,8 @@ from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
 from udml_core.methods.fields import NegativeWeight, Temperature
 from udml_core.methods.shared.distributed import agree
-from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
-from udml_core.methods.shared.training import Network, embedded
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
+from udml_core.methods.shared.training import Network, embed_training_half
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 
@@ -166,7 +166,7 @@ class _Latent(Objective):
 
     def begin(self, network: Network, data: TrainingData) -> None:
         if self._method.graph == "neighbors":
-            points = embedded(network, data, self.layer.device)
+            points = embed_training_half(network, data, self.layer.device)
             neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1]).to(points.device)
             agree([neighbors])
             self._neighbors = neighbors.cpu()
@@ -191,9 +191,9 @@ class _Latent(Objective):
         # The softmax compares z without noise, so that a large σ cannot hide the differences between images from it.
         terms = {"latent loss": instance_loss(rows, method.temperature, method.eta, method.form, method.one_sided,
                                               excluded)}
-        curves = alignment(instance)
+        curves = measure_alignment(instance)
         if method.latent:
-            curves |= alignment(rows, "latent ")
+            curves |= measure_alignment(rows, "latent ")
         if method.is_noisy:
             log_sigma = self.log_sigma(mixed(instance, graph))
             noise = torch.randn(rows.shape, generator=random).to(rows.device)
@@ -215,7 +215,7 @@ class _Latent(Objective):
         if not self._method.is_noisy:
             return ()
         with torch.no_grad():
-            return (Uncertainty(self.log_sigma(embedded(network, data, self.layer.device)).exp().mean(1)),)
+            return (Uncertainty(self.log_sigma(embed_training_half(network, data, self.layer.device)).exp().mean(1)),)
 
     def _variational(self, instance: Tensor, rows: Tensor, log_sigma: Tensor, noisy: Tensor,
                      adjacency: Tensor | None) -> Curves:

@@ -38,7 +38,13 @@ from udml_core.methods.fields import (
     WalkProbability,
     WeightDecay,
 )
-from udml_core.methods.shared.few_labels import PAPER, Partitions, check_neighbors, encoder_in_training, pretrained
+from udml_core.methods.shared.few_labels import (
+    PAPER,
+    Partitions,
+    check_neighbors,
+    encoder_in_training,
+    pretrain_encoder,
+)
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.neighbors import nearest
@@ -153,7 +159,7 @@ class SSDML(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if self.pretraining and self.trains_encoder and start is None:
             rates = SGDRates(self.pretraining_rate, self.momentum, self.weight_decay)
-            setting = pretrained(data, setting, self.pretraining, rates, self.batch, self.batch_norm == "batch")
+            setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm == "batch")
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
         network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
         if start is None:
@@ -219,7 +225,7 @@ class SSDML(Method):
         """Propagate the labels along the kNN graph of the partition's current unit features (below L)."""
         points = self.partitions.draw(data.labels, setting.seed, epoch)
         labels = data.labels[points]
-        neighbors = nearest(network.embedded(points).cpu().numpy(), min(self.n_neighbors, len(points) - 1))[1]
+        neighbors = nearest(network.embed(points).cpu().numpy(), min(self.n_neighbors, len(points) - 1))[1]
         propagation = propagate(neighbors, labels.numpy(), self.gamma)
         before, after, reach = (torch.from_numpy(part).float() for part in (propagation.before, propagation.after,
                                                                             propagation.reach))

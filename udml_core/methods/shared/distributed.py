@@ -48,54 +48,54 @@ def together(device: str) -> Iterator[str | None]:
         distributed.destroy_process_group()
 
 
-def processes() -> int:
+def process_count() -> int:
     """Return the number of processes that share a batch."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 def is_first() -> bool:
     """Return whether this process is the one that writes."""
-    return processes() == 1 or distributed.get_rank() == 0
+    return process_count() == 1 or distributed.get_rank() == 0
 
 
-def divisible(batch: Tensor) -> Tensor:
+def cut_to_multiple(batch: Tensor) -> Tensor:
     """Return the longest beginning of a batch (b,) that the processes can share evenly.
 
     Raises:
         UserError: The batch has fewer images than there are processes.
     """
-    if len(batch) < processes():
-        raise UserError(f"{processes()} processes share every batch, which needs at least as many images, got "
+    if len(batch) < process_count():
+        raise UserError(f"{process_count()} processes share every batch, which needs at least as many images, got "
                         f"{len(batch)}. Raise the field 'batch', or start fewer processes.")
-    return batch[: len(batch) - len(batch) % processes()]
+    return batch[: len(batch) - len(batch) % process_count()]
 
 
 def own_part(batch: Tensor) -> tuple[Tensor, int]:
     """Return this process's rows of a batch (b,) and the position of the first.
 
     Raises:
-        ValueError: The batch is not a multiple of the processes; call `divisible` first.
+        ValueError: The batch is not a multiple of the processes; call `cut_to_multiple` first.
     """
-    size, rest = divmod(len(batch), processes())
+    size, rest = divmod(len(batch), process_count())
     if rest:
-        raise ValueError(f"a batch that {processes()} processes share must be a multiple of them, got {len(batch)}")
-    if processes() == 1:
+        raise ValueError(f"a batch that {process_count()} processes share must be a multiple of them, got {len(batch)}")
+    if process_count() == 1:
         return batch, 0
     first = distributed.get_rank() * size
     return batch[first : first + size], first
 
 
-def replicated(network: nn.Module) -> nn.Module:
+def replicate(network: nn.Module) -> nn.Module:
     """Wrap the network so that its gradients are averaged over the processes."""
-    return network if processes() == 1 else DistributedDataParallel(network, forward_sync_buffers=False)
+    return network if process_count() == 1 else DistributedDataParallel(network, forward_sync_buffers=False)
 
 
 def without_averaging(network: nn.Module) -> AbstractContextManager[Any]:
-    """Suspend the averaging of a `replicated` network; gradients add up until the next pass outside the context."""
+    """Suspend the averaging of a `replicate` network; gradients add up until the next pass outside the context."""
     return network.no_sync() if isinstance(network, DistributedDataParallel) else nullcontext()
 
 
-def gathered(rows: Tensor, views: int) -> Tensor:
+def gather_rows(rows: Tensor, views: int) -> Tensor:
     """Gather the whole batch's rows from all processes.
 
     Every process computes the same loss of them. Backward, a process takes the gradient of its own rows times the
@@ -109,7 +109,7 @@ def gathered(rows: Tensor, views: int) -> Tensor:
     Returns:
         Rows (v·m, l), all first views, then all second ones.
     """
-    if processes() == 1:
+    if process_count() == 1:
         return rows
     parts: Tensor = _Gather.apply(rows)  # type: ignore[no-untyped-call]
     return parts.unflatten(1, (views, -1)).transpose(0, 1).flatten(0, 2)
@@ -120,18 +120,18 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def forward(_ctx: Any, rows: Tensor) -> Tensor:
-        parts = [torch.empty_like(rows) for _ in range(processes())]
+        parts = [torch.empty_like(rows) for _ in range(process_count())]
         distributed.all_gather(parts, rows.contiguous())
         return torch.stack(parts)
 
     @staticmethod
     def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0][distributed.get_rank()] * processes()
+        return gradients[0][distributed.get_rank()] * process_count()
 
 
 def agree(tensors: Iterable[Tensor]) -> None:
     """Copy the values of the first process to all processes."""
-    if processes() > 1:
+    if process_count() > 1:
         for tensor in tensors:
             whole = tensor.contiguous()  # the tensor may be a view of a larger array
             distributed.broadcast(whole, 0)
@@ -140,11 +140,11 @@ def agree(tensors: Iterable[Tensor]) -> None:
 
 def average_gradients(module: nn.Module) -> None:
     """Average gradients that every process computed from the same rows, so that rounding does not let them drift."""
-    if processes() > 1:
+    if process_count() > 1:
         for parameter in module.parameters():
             if parameter.grad is not None:
                 distributed.all_reduce(parameter.grad)
-                parameter.grad /= processes()
+                parameter.grad /= process_count()
 
 
 def read_ahead(read: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:

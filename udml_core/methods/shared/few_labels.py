@@ -77,7 +77,7 @@ def encoder_in_training(method: Method, data: TrainingData, setting: Setting, ra
     return EncoderInTraining(data, setting, rates if method.trains_encoder else None, batch_norm == "batch", start)
 
 
-def pretrained(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
+def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
                batch_norm: bool) -> Setting:
     """Train the encoder to classify the labeled images, as SSDML does before its first epoch on CIFAR-10.
 

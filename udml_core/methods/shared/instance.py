@@ -33,13 +33,13 @@ from udml_core.methods.fields import (
 from udml_core.methods.shared.distributed import (
     agree,
     average_gradients,
-    divisible,
-    gathered,
+    cut_to_multiple,
+    gather_rows,
     is_first,
     own_part,
-    processes,
+    process_count,
     read_ahead,
-    replicated,
+    replicate,
     without_averaging,
 )
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
@@ -211,7 +211,7 @@ class _Training:
                 load_module(name, module, start)
             load_optimizer(self._sgd, self._named, start)
         agree(self.objective.buffers())
-        self._replica = replicated(self.network)
+        self._replica = replicate(self.network)
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
         """Train for one epoch and return its curves."""
@@ -222,10 +222,10 @@ class _Training:
         self.objective.begin(self.network, self.data)
         size = min(method.batch, len(self.data))
         drawn = list(self.objective.batches(len(self.data), size, random))
-        batches = [divisible(batch) for batch in drawn]
+        batches = [cut_to_multiple(batch) for batch in drawn]
         if epoch == self.done + 1 and len(batches[0]) < len(drawn[0]):
             log.info("batches of %d images in place of %d, which %d processes cannot share evenly", len(batches[0]),
-                     len(drawn[0]), processes())
+                     len(drawn[0]), process_count())
         follow_batches(self.network, method.batch_norm == "batch")
         curves = []
         for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
@@ -256,7 +256,7 @@ class _Training:
         self._sgd.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()
-        rows = gathered(instance, self.method.views)
+        rows = gather_rows(instance, self.method.views)
         loss, curves = self.objective.loss(rows, batch, random)
         loss.backward()
         if len(parts) > 1:
@@ -289,7 +289,7 @@ class _Training:
         self._replica(parts[-1]).backward(gradients[-1])
 
 
-def alignment(rows: Tensor, name: str = "") -> Curves:
+def measure_alignment(rows: Tensor, name: str = "") -> Curves:
     """Return the mean similarity of an image's two views and of any two rows; both are 1 if the embedding collapses.
 
     Args:

@@ -118,7 +118,7 @@ def alternate(method: PairMetric, network: EncoderInTraining, partitions: Partit
         # features, and the network needs several epochs to move them noticeably.
         if partitions.begin_with(epoch):
             points = partitions.draw(data.labels, setting.seed, epoch)
-            graph = method.build_graph(network.embedded(points).cpu().double(), data.labels[points], random)
+            graph = method.build_graph(network.embed(points).cpu().double(), data.labels[points], random)
             metric = method.learn_metric(graph, random, untold if network.trains else setting.report)
             metric_curves = metric.curves
             learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),

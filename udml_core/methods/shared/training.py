@@ -70,7 +70,7 @@ class Network(nn.Module):
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
 
 
-def embedded(network: Network, data: TrainingData, device: torch.device) -> Tensor:
+def embed_training_half(network: Network, data: TrainingData, device: torch.device) -> Tensor:
     """Return the embeddings (n, l) of the training half without augmentation, on the device."""
     inputs = data.images if network.encoder is not None else data.features.__getitem__
     return _in_parts(lambda rows: network(inputs(rows).to(device)), torch.arange(len(data)))
@@ -171,7 +171,7 @@ class EncoderInTraining:
             return unit(self._data.features[indices].to(self._device))
         return unit(self._encoder(self._data.images(indices).to(self._device)))
 
-    def embedded(self, indices: Tensor) -> Tensor:
+    def embed(self, indices: Tensor) -> Tensor:
         """Return the current unit features (b, d) of any number of images, without a gradient."""
         if not self.trains:
             return self.features(indices)
