@@ -1,7 +1,8 @@
-"""The methods as scikit-learn transformers: its own checks, pipelines, pairs and going on."""
+"""The methods as scikit-learn transformers: its estimator checks, pipelines, pairs and partial fits."""
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from sklearn.preprocessing import MinMaxScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from udml_core.methods import (
+    APIT,
+    APLLR,
+    ISDML,
     KML,
     LMNN,
     LRML,
@@ -27,28 +31,76 @@ from udml_core.methods import (
     PCA,
     PLM,
     RPML,
+    SERAPH,
     SRPML,
     SSDML,
+    Angular,
     Frozen,
     Method,
+    Triplet,
     Whiten,
     find_method,
 )
 from udml_core.sampling import generator, label_pairs
 from udml_core.sklearn import MetricLearner
 
-SMALL: list[Method] = [
-    NML(dimension=2, epochs=1), NML(dimension=2, epochs=1, negative="split", kernel="hellinger"),
-    ML(dimension=1, epochs=1), KML(dimension=1, epochs=1), NCA(dimension=1, iterations=3),
-    LMNN(dimension=1, iterations=3), LMNN(dimension=1, iterations=3, variant="square"), PCA(dimension=1), Frozen(),
-    Whiten(n_neighbors=1), RPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5),
+FULL: list[Method] = [RPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5), LRML(n_neighbors=1),
+                      NML(dimension=2, epochs=1), LMNN(dimension=1, iterations=3)]
+"""One method of each kind of supervision, for all of scikit-learn's checks; most of them test the transformer only."""
+OTHERS: list[Method] = [
+    NML(dimension=2, epochs=1, negative="split", kernel="hellinger"), ML(dimension=1, epochs=1),
+    KML(dimension=1, epochs=1), NCA(dimension=1, iterations=3), LMNN(dimension=1, iterations=3, variant="square"),
+    PCA(dimension=1), Frozen(), Whiten(n_neighbors=1),
     SRPML(dimension=1, epochs=1, steps=1, epsilon=0.5, n_neighbors=5, batch=10),
-    LRML(n_neighbors=1), SSDML(dimension=1, epochs=1, steps=1, n_neighbors=2)]
+    SSDML(dimension=1, epochs=1, steps=1, n_neighbors=2), SERAPH(n_neighbors=1, steps=2), ISDML(n_neighbors=1),
+    APLLR(n_neighbors=1), APIT(n_neighbors=1), Triplet(dimension=1, epochs=1), Angular(dimension=1, epochs=1)]
 
 
-@parametrize_with_checks([MetricLearner(method) for method in SMALL])
-def test_scikit_learn_s_own_checks(estimator: Any, check: Any) -> None:
+@parametrize_with_checks([MetricLearner(method) for method in FULL])
+def test_the_estimator_checks_of_scikit_learn_pass(estimator: Any, check: Any) -> None:
     check(estimator)
+
+
+def test_the_estimator_checks_cover_every_kind_of_supervision_and_the_tests_every_method() -> None:
+    assert {method.card.supervision for method in FULL} == {method.card.supervision for method in METHODS}
+    tested = {type(method) for method in FULL + OTHERS}
+    assert tested == {method for method in METHODS if method().learns_from_vectors}
+
+
+@pytest.mark.parametrize("method", OTHERS, ids=lambda method: method.card.name)
+def test_a_method_keeps_the_contract_of_a_transformer(method: Method) -> None:
+    """The parts of scikit-learn's checks that depend on the method."""
+    random = np.random.default_rng(0)
+    X, y = random.random((30, 4)), np.arange(30) % 3
+    X[y == 1] += 0.5
+    for array in (X, y):
+        array.setflags(write=False)
+    learner = MetricLearner(method).fit(X, y)
+    embeddings = learner.transform(X)
+    assert embeddings.dtype == np.float32
+    assert len(embeddings) == len(X)
+    assert np.isfinite(embeddings).all()
+    assert learner.n_features_in_ == 4
+    assert len(learner.get_feature_names_out()) == embeddings.shape[1]
+    np.testing.assert_allclose(learner.transform(X[:7]), embeddings[:7], atol=1e-5)
+    np.testing.assert_array_equal(MetricLearner(method).fit_transform(X, y), embeddings)
+    np.testing.assert_array_equal(learner.fit(X, y).transform(X), embeddings)
+    np.testing.assert_array_equal(learner.fit(X.tolist(), y.tolist()).transform(X), embeddings)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(learner)).transform(X), embeddings)
+    np.testing.assert_allclose(MetricLearner(method).fit(X.astype(np.float32), y).transform(X), embeddings, atol=1e-5)
+
+
+@pytest.mark.parametrize("method", OTHERS, ids=lambda method: method.card.name)
+def test_a_method_embeds_a_single_feature_and_rejects_bad_vectors(method: Method) -> None:
+    X, y = np.random.default_rng(0).random((30, 4)), np.arange(30) % 3
+    narrow = 3 * X[:10, :1]
+    assert len(MetricLearner(method).fit(narrow, y[:10]).transform(narrow)) == 10
+    learner = MetricLearner(method).fit(X, y)
+    with pytest.raises(ValueError, match="4 features"):
+        learner.transform(narrow)
+    for bad in (X[:1], np.where(X > 0.9, np.nan, X), np.where(X > 0.9, np.inf, X), X[:, :0], X[0]):
+        with pytest.raises(ValueError, match=r"sample|NaN|infinity|feature|1D array|inconsistent"):
+            MetricLearner(method).fit(bad, y[: len(bad)])
 
 
 @pytest.fixture(scope="module")
@@ -56,20 +108,21 @@ def digits() -> tuple[Any, Any]:
     return load_digits(return_X_y=True)
 
 
-def test_it_stands_in_a_pipeline_and_a_search(digits: tuple[Any, Any]) -> None:
+def test_a_learner_works_in_a_pipeline_and_in_a_grid_search(digits: tuple[Any, Any]) -> None:
     X, y = digits
-    line = make_pipeline(MinMaxScaler(clip=True), MetricLearner(NML(dimension=16, epochs=3)), KNeighborsClassifier(5))
-    line.fit(X[:1000], y[:1000])
-    assert line.score(X[1000:], y[1000:]) > 0.85
-    searched = GridSearchCV(line, {"metriclearner__method": [NML(dimension=2, epochs=2), NML(dimension=16, epochs=2)]},
-                            cv=2).fit(X[:600], y[:600])
-    assert searched.best_params_["metriclearner__method"].dimension == 16
-    assert list(line[:2].get_feature_names_out()[:2]) == ["metriclearner0", "metriclearner1"]
+    pipeline = make_pipeline(MinMaxScaler(clip=True), MetricLearner(NML(dimension=16, epochs=3)),
+                             KNeighborsClassifier(5))
+    pipeline.fit(X[:1000], y[:1000])
+    assert pipeline.score(X[1000:], y[1000:]) > 0.85
+    grid = {"metriclearner__method": [NML(dimension=2, epochs=2), NML(dimension=16, epochs=2)]}
+    search = GridSearchCV(pipeline, grid, cv=2).fit(X[:600], y[:600])
+    assert search.best_params_["metriclearner__method"].dimension == 16
+    assert list(pipeline[:2].get_feature_names_out()[:2]) == ["metriclearner0", "metriclearner1"]
 
 
-def test_pairs_of_the_labels_give_what_the_labels_give_and_others_another(digits: tuple[Any, Any]) -> None:
+def test_pairs_from_labels_equal_a_fit_with_labels_and_other_pairs_do_not(digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:400], digits[1][:400]
-    pairs = tuple(one.numpy() for one in label_pairs(torch.from_numpy(y), 500_000, generator(0, 0)))
+    pairs = tuple(part.numpy() for part in label_pairs(torch.from_numpy(y), 500_000, generator(0, 0)))
     by_labels = MetricLearner(NML(dimension=8, epochs=2)).fit(X, y).transform(X)
     by_pairs = MetricLearner(NML(dimension=8, epochs=2)).fit(X, pairs=pairs).transform(X)
     np.testing.assert_array_equal(by_labels, by_pairs)
@@ -77,8 +130,9 @@ def test_pairs_of_the_labels_give_what_the_labels_give_and_others_another(digits
     assert not np.array_equal(other, by_pairs)
 
 
-@pytest.mark.parametrize("method", [NML(dimension=8, epochs=3), ML(dimension=8, epochs=3)], ids=lambda one: one.card.name)
-def test_going_on_epoch_by_epoch_is_fitting_and_further_pairs_continue_it(
+@pytest.mark.parametrize("method", [NML(dimension=8, epochs=3), ML(dimension=8, epochs=3)],
+                         ids=lambda method: method.card.name)
+def test_partial_fits_equal_one_fit_and_further_pairs_continue_the_model(
         method: Method, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:400], digits[1][:400]
     whole, parts = MetricLearner(method).fit(X, y), MetricLearner(method)
@@ -86,49 +140,51 @@ def test_going_on_epoch_by_epoch_is_fitting_and_further_pairs_continue_it(
         parts.partial_fit(X, y)
     np.testing.assert_array_equal(whole.transform(X), parts.transform(X))
     later, classes = digits[0][400:800], digits[1][400:800]
-    moved = clone(parts).partial_fit(X, y)
-    before = moved.transform(later)
-    moved.partial_fit(later, classes)
-    assert not np.array_equal(before, moved.transform(later))
+    continued = clone(parts).partial_fit(X, y)
+    before = continued.transform(later)
+    continued.partial_fit(later, classes)
+    assert not np.array_equal(before, continued.transform(later))
 
 
-@pytest.mark.parametrize("told", [[1, 0], [1, -1], [1.0, -1.0], [True, False]])
-def test_the_same_and_different_may_be_told_as_papers_do(told: list[Any], digits: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize("codes", [[1, 0], [1, -1], [1.0, -1.0], [True, False]])
+def test_similarity_may_be_coded_as_bool_as_zero_and_one_or_as_plus_and_minus_one(
+        codes: list[Any], digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:200], digits[1][:200]
-    pairs, same = (one.numpy() for one in label_pairs(torch.from_numpy(y), 200, generator(0, 0)))
+    pairs, same = (part.numpy() for part in label_pairs(torch.from_numpy(y), 200, generator(0, 0)))
     method = ML(dimension=4, epochs=1)
     expected = MetricLearner(method).fit(X, pairs=(pairs, same)).transform(X)
-    given = np.where(same, told[0], told[1])
-    np.testing.assert_array_equal(MetricLearner(method).fit(X, pairs=(pairs, given)).transform(X), expected)
+    coded = np.where(same, codes[0], codes[1])
+    np.testing.assert_array_equal(MetricLearner(method).fit(X, pairs=(pairs, coded)).transform(X), expected)
 
 
 @pytest.mark.parametrize("method", [PCA(dimension=3), NML(dimension=3, epochs=1),
                                     RPML(dimension=3, epochs=1, steps=1, epsilon=0.9, n_neighbors=5)],
-                         ids=lambda one: one.card.name)
-def test_it_gives_data_frames_where_they_are_asked_for(method: Method, digits: tuple[Any, Any]) -> None:
+                         ids=lambda method: method.card.name)
+def test_the_output_is_a_data_frame_if_requested(method: Method, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:200], digits[1][:200]
     plain = MetricLearner(method).fit(X, y).transform(X)
     frame = MetricLearner(method).set_output(transform="pandas").fit(X, y).transform(X)
     assert list(frame.columns) == ["metriclearner0", "metriclearner1", "metriclearner2"]
     np.testing.assert_array_equal(frame.to_numpy(), plain)
     with config_context(transform_output="pandas"):
-        line = make_pipeline(MinMaxScaler(clip=True), MetricLearner(method)).fit(X, y)
-        assert list(line.transform(X).columns) == list(frame.columns)
+        pipeline = make_pipeline(MinMaxScaler(clip=True), MetricLearner(method)).fit(X, y)
+        assert list(pipeline.transform(X).columns) == list(frame.columns)
 
 
-def test_its_seed_may_come_from_where_scikit_learn_s_do(digits: tuple[Any, Any]) -> None:
+def test_the_seed_may_come_from_any_source_that_scikit_learn_accepts(digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:200], digits[1][:200]
 
-    def embedded(random_state: Any) -> Any:
+    def embed(random_state: Any) -> Any:
         return MetricLearner(NML(dimension=3, epochs=1, beginning="random"), random_state).fit(X, y).transform(X)
 
-    np.testing.assert_array_equal(embedded(np.int64(3)), embedded(3))
-    np.testing.assert_array_equal(embedded(np.random.RandomState(5)), embedded(np.random.RandomState(5)))
-    assert not np.array_equal(embedded(None), embedded(3))
+    np.testing.assert_array_equal(embed(np.int64(3)), embed(3))
+    np.testing.assert_array_equal(embed(np.random.RandomState(5)), embed(np.random.RandomState(5)))
+    assert not np.array_equal(embed(None), embed(3))
 
 
-@pytest.mark.parametrize("name", [one.card.name for one in METHODS if one.card.supervision == "few"])
-def test_few_labels_are_learnt_from_and_the_rest_is_minus_one(name: str, digits: tuple[Any, Any]) -> None:
+@pytest.mark.parametrize("name", [method.card.name for method in METHODS if method.card.supervision == "few"])
+def test_minus_one_marks_unlabeled_rows_for_methods_that_learn_from_few_labels(
+        name: str, digits: tuple[Any, Any]) -> None:
     X, y = digits[0][:300], digits[1][:300].copy()
     y[60:] = -1
     fields = {"epochs": 1} | ({"dimension": 8} if name in ("ssdml", "triplet", "angular") else {})
@@ -138,24 +194,30 @@ def test_few_labels_are_learnt_from_and_the_rest_is_minus_one(name: str, digits:
     assert not np.array_equal(few, clone(learner).fit(X, digits[1][:300]).transform(X))
 
 
-def test_what_does_not_fit_is_said(digits: tuple[Any, Any]) -> None:
-    X, y = digits[0][:100], digits[1][:100]
-    pairs = (np.array([[0, 1], [2, 3]]), np.array([True, False]))
-    for method, given, message in (
-            (PLM(), {}, "learns from images"), (PCA(dimension=4), {"pairs": pairs}, "learns from no pairs"),
-            (NML(dimension=200), {"y": y}, "Lower the field 'dimension'"),
-            (NML(), {"pairs": (pairs[0], pairs[1][:1])}, "arrays of the shapes"),
-            (NML(), {"pairs": (pairs[0],)}, "arrays of the shapes"),
-            (NML(), {"pairs": (pairs[0] + 0.7, pairs[1])}, "whole numbers, got float64"),
-            (NML(), {"pairs": (pairs[0] > 0, pairs[1])}, "whole numbers, got bool"),
-            (NML(), {"pairs": (pairs[0] * 0 + 3, pairs[1])}, "two different rows of X, got row 3 twice"),
-            (NML(), {"pairs": (pairs[0], [1, 2])}, r"1 and −1, got \[1, 2\]"),
-            (NML(), {"pairs": (pairs[0], ["same", "different"])}, r"got \['different', 'same'\]"),
-            (LRML(partition=0), {"y": np.full(100, -1)}, "got 0 labels in 0 classes"),
-            (NML(), {"pairs": (pairs[0] + 98, pairs[1])}, "rows 0 to 99 of X, got 98 to 101"),
-            (NML(), {"pairs": (pairs[0], [True, True])}, "pairs of both kinds"), (NML(), {}, "requires y to be passed"),
-            (NML(), {"y": np.arange(100)}, "pairs of both kinds")):
-        with pytest.raises(ValueError, match=message):
-            MetricLearner(method).fit(X, **given)
+PAIRS = (np.array([[0, 1], [2, 3]]), np.array([True, False]))
+
+
+@pytest.mark.parametrize(("method", "arguments", "message"), [
+    (PLM(), {}, "learns from images"), (PCA(dimension=4), {"pairs": PAIRS}, "does not learn from pairs"),
+    (NML(dimension=200), {"y": np.arange(100) % 10}, "Lower the field 'dimension'"),
+    (NML(), {"pairs": (PAIRS[0], PAIRS[1][:1])}, "arrays of the shapes"),
+    (NML(), {"pairs": (PAIRS[0],)}, "arrays of the shapes"),
+    (NML(), {"pairs": (PAIRS[0] + 0.7, PAIRS[1])}, "whole numbers, got float64"),
+    (NML(), {"pairs": (PAIRS[0] > 0, PAIRS[1])}, "whole numbers, got bool"),
+    (NML(), {"pairs": (PAIRS[0] * 0 + 3, PAIRS[1])}, "two different rows of X, got row 3 twice"),
+    (NML(), {"pairs": (PAIRS[0], [1, 2])}, r"1 and −1, got \[1, 2\]"),
+    (NML(), {"pairs": (PAIRS[0], ["same", "different"])}, r"got \['different', 'same'\]"),
+    (LRML(partition=0), {"y": np.full(100, -1)}, "0 labels in 0 classes"),
+    (NML(), {"pairs": (PAIRS[0] + 98, PAIRS[1])}, "rows 0 to 99 of X, got 98 to 101"),
+    (NML(), {"pairs": (PAIRS[0], [True, True])}, "both kinds"), (NML(), {}, "requires y to be passed"),
+    (NML(), {"y": np.arange(100)}, "both kinds")])
+def test_unsuitable_labels_pairs_and_fields_raise_value_errors(
+        method: Method, arguments: dict[str, Any], message: str, digits: tuple[Any, Any]) -> None:
+    with pytest.raises(ValueError, match=message):
+        MetricLearner(method).fit(digits[0][:100], **arguments)
+
+
+def test_only_methods_that_continue_on_new_vectors_have_partial_fits() -> None:
     assert not hasattr(MetricLearner(KML()), "partial_fit")
     assert not hasattr(MetricLearner(PCA()), "partial_fit")
+    assert hasattr(MetricLearner(ML()), "partial_fit")

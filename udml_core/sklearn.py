@@ -1,4 +1,4 @@
-"""The methods on plain vectors, as a scikit-learn transformer.
+"""The methods on feature vectors, as a scikit-learn transformer.
 
     from udml_core.methods import NML
     from udml_core.sklearn import MetricLearner
@@ -30,9 +30,9 @@ from udml_core.errors import UserError
 from udml_core.methods import Embedder, Epoch, Method, Setting
 from udml_core.sampling import generator, label_pairs
 
-PairLog = tuple[Any, Any]
-"""Rows of X (p, 2) int, and whether they are the same (p,): bool, or 1 and 0, or 1 and −1 as in NML's paper."""
-KINDS = ({0, 1}, {-1, 1})
+GivenPairs = tuple[Any, Any]
+"""Rows of X (p, 2) int, and whether the pairs are similar (p,): bool, or 1 and 0, or 1 and −1 as in NML's paper."""
+SIMILARITY_CODES = ({0, 1}, {-1, 1})
 
 
 def _continues(learner: MetricLearner) -> bool:
@@ -43,42 +43,47 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
     """A method's embedding of vectors (n, D), float32 (n, l).
 
     Args:
-        method: any that needs neither images nor views of them.
-        random_state: the seed, or what scikit-learn draws one from.
+        method: A method that needs neither images nor augmented views.
+        random_state: The seed, or a source of seeds that scikit-learn accepts.
 
     Attributes:
-        embedder_: what the method learnt. n_features_in_: D.
+        embedder_: The learned embedder.
+        n_features_in_: Width D of the vectors.
     """
 
     def __init__(self, method: Method, random_state: Any = 0) -> None:
         self.method = method
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, pairs: PairLog | None = None) -> Self:
-        """Learn from vectors (n, D), with classes y (n,) or, for methods that learn from them, with pairs. Methods that
-        learn from few labels take −1 for unlabeled, as scikit-learn's own do.
+    def fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
+        """Learn from vectors.
+
+        Args:
+            X: Vectors (n, D).
+            y: Classes (n,); −1 means unlabeled for methods that learn from few labels, as in scikit-learn.
+            pairs: Pairs of rows and whether they are similar, for methods that learn from pairs.
 
         Raises:
-            ValueError: the method needs what is missing, or its fields do not suit the data.
+            ValueError: Labels or pairs are missing, or the method's fields do not suit the data.
         """
-        self._seed = self._drawn_seed()
-        data = self._data(X, y, pairs, reset=True)
-        return self._keep(lambda setting: self.method.fit(data, setting))
+        self._seed = self._draw_seed()
+        data = self._training_data(X, y, pairs, reset=True)
+        return self._train(lambda setting: self.method.fit(data, setting))
 
     @available_if(_continues)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, pairs: PairLog | None = None) -> Self:
-        """One epoch more, on these vectors and their pairs: further pairs continue a trained model."""
-        begun = hasattr(self, "_state")
-        if not begun:
-            self._seed = self._drawn_seed()
-        data = self._data(X, y, pairs, reset=not begun)
+    def partial_fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
+        """Train for one more epoch on these vectors and their pairs; see `fit` for the arguments."""
+        is_trained = hasattr(self, "_state")
+        if not is_trained:
+            self._seed = self._draw_seed()
+        data = self._training_data(X, y, pairs, reset=not is_trained)
         method = self.method
-        if begun:
-            return self._keep(lambda setting: method.continue_fit(data, setting, self._state, 1))
-        return self._keep(lambda setting: method.model_copy(update={"epochs": 1}).fit(data, setting))
+        if is_trained:
+            return self._train(lambda setting: method.continue_fit(data, setting, self._state, 1))
+        return self._train(lambda setting: method.model_copy(update={"epochs": 1}).fit(data, setting))
 
     def transform(self, X: Any) -> Array:
-        """Embeddings (n, l) float32 of vectors (n, D)."""
+        """Return the embeddings (n, l) float32 of vectors (n, D)."""
         check_is_fitted(self, "embedder_")
         return self.embedder_.embed_features(self._checked(X, reset=False))
 
@@ -93,47 +98,49 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
-    def _drawn_seed(self) -> int:
+    def _draw_seed(self) -> int:
         if isinstance(self.random_state, Integral):
             return int(self.random_state)
         return int(check_random_state(self.random_state).randint(2**31))
 
-    def _keep(self, fit: Callable[[Setting], Iterator[Epoch]]) -> Self:
-        """Run a fit to its end."""
-        encoder = Encoder(EncoderSpec(backbone="pixels", size=4))  # vectors have none; methods see features only
-        with _told_as_value_error():
+    def _train(self, fit: Callable[[Setting], Iterator[Epoch]]) -> Self:
+        """Run a fit to its end and keep the embedder and the state."""
+        encoder = Encoder(EncoderSpec(backbone="pixels", size=4))  # a placeholder: methods see features only
+        with _user_errors_as_value_errors():
             *_, last = fit(Setting(self._seed, torch.device("cpu"), encoder))
         self.embedder_: Embedder = last.embedder
         self._state = last.state
         return self
 
-    def _data(self, X: Any, y: Any, pairs: PairLog | None, reset: bool) -> TrainingData:
+    def _training_data(self, X: Any, y: Any, pairs: GivenPairs | None, reset: bool) -> TrainingData:
+        """Return the training data with exactly the supervision that the method declares."""
         method = self.method
         if not method.learns_from_vectors:
-            raise ValueError(f"{method.card.title} learns from images, and vectors were given. Choose another method.")
+            raise ValueError(f"{method.card.title} learns from images, but vectors were given. Choose another method.")
         if pairs is not None and method.card.supervision != "pairs":
-            raise ValueError(f"{method.card.title} learns from no pairs. Leave them out, or choose NML.")
+            raise ValueError(f"{method.card.title} does not learn from pairs, but pairs were given. Remove them, or "
+                             "choose NML.")
         if pairs is None and method.card.supervision != "none":
             y = validate_data(self, X, y, dtype=np.float32, reset=reset, ensure_min_samples=2)[1]
         rows = torch.from_numpy(np.array(self._checked(X, reset=reset, least=2)))
         if method.card.supervision == "none":
             return TrainingData(rows)
-        labels = None if pairs is not None else _numbered(y, method.card.supervision == "few")
+        labels = None if pairs is not None else _number_classes(y, method.card.supervision == "few")
         if method.card.supervision == "pairs":
             return TrainingData(rows, given_pairs=self._pairs(labels, pairs, len(rows)))
         return TrainingData(rows, given_labels=labels)
 
-    def _pairs(self, labels: torch.Tensor | None, pairs: PairLog | None, count: int) -> PairSet:
-        """Given pairs, checked, or such as the labels make."""
+    def _pairs(self, labels: torch.Tensor | None, pairs: GivenPairs | None, count: int) -> PairSet:
+        """Return the given pairs, or pairs drawn from the labels, after a check."""
         if labels is not None:
             drawn = label_pairs(labels, MOST_PAIRS, generator(self._seed, 0))
-            found = PairSet(*(one.numpy() for one in drawn))
+            result = PairSet(*(part.numpy() for part in drawn))
         else:
             assert pairs is not None
-            found = _told(pairs, count)
-        with _told_as_value_error():
-            found.check()
-        return found
+            result = _read_pairs(pairs, count)
+        with _user_errors_as_value_errors():
+            result.check()
+        return result
 
     def _checked(self, X: Any, reset: bool, least: int = 1) -> Array:
         rows = validate_data(self, X, dtype=np.float32, reset=reset, ensure_min_samples=least)
@@ -142,39 +149,44 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
         return rows
 
 
-def _numbered(y: Any, few: bool) -> torch.Tensor:
-    """Classes (n,) as numbers from 0; −1 stays where few labels are learnt from."""
-    known = ~(np.asarray(y) == -1) if few else np.ones(len(y), dtype=bool)
+def _number_classes(y: Any, few: bool) -> torch.Tensor:
+    """Return the classes (n,) as numbers from 0; −1 stays if the method learns from few labels."""
+    labeled = ~(np.asarray(y) == -1) if few else np.ones(len(y), dtype=bool)
     labels = np.full(len(y), -1)
-    labels[known] = np.unique(y[known], return_inverse=True)[1]
+    labels[labeled] = np.unique(y[labeled], return_inverse=True)[1]
     if few:
-        with _told_as_value_error():
+        with _user_errors_as_value_errors():
             check_labels(labels)
     return torch.from_numpy(labels)
 
 
 @contextmanager
-def _told_as_value_error() -> Iterator[None]:
-    """What users of scikit-learn expect to catch."""
+def _user_errors_as_value_errors() -> Iterator[None]:
+    """Raise ValueError, which users of scikit-learn expect, in place of UserError."""
     try:
         yield
     except UserError as error:
         raise ValueError(str(error)) from error
 
 
-def _told(pairs: PairLog, count: int) -> PairSet:
-    """Pairs of `count` rows that somebody gave, checked."""
-    rows, same = (np.asarray(one) for one in pairs) if len(pairs) == 2 else (np.zeros(0), np.zeros(0))
+def _read_pairs(pairs: GivenPairs, count: int) -> PairSet:
+    """Check given pairs of `count` rows and return them.
+
+    Raises:
+        ValueError: The arrays do not describe pairs of rows.
+    """
+    rows, same = (np.asarray(part) for part in pairs) if len(pairs) == 2 else (np.zeros(0), np.zeros(0))
     if rows.ndim != 2 or rows.shape[1] != 2 or same.shape != (len(rows),):
-        raise ValueError("pairs must be rows of X (p, 2) and whether they are the same (p,), got arrays of the shapes "
-                         f"{[np.shape(one) for one in pairs]}.")
+        raise ValueError("pairs must be rows of X (p, 2) and whether the pairs are similar (p,), got arrays of the "
+                         f"shapes {[np.shape(part) for part in pairs]}.")
     if not np.issubdtype(rows.dtype, np.integer):
         raise ValueError(f"pairs must name rows of X by whole numbers, got {rows.dtype}.")
     if len(rows) and not (rows.min() >= 0 and rows.max() < count):
         raise ValueError(f"pairs must name rows 0 to {count - 1} of X, got {rows.min()} to {rows.max()}.")
     if (rows[:, 0] == rows[:, 1]).any():
-        raise ValueError(f"A pair is two different rows of X, got row {rows[rows[:, 0] == rows[:, 1]][0, 0]} twice.")
-    if same.dtype != bool and not any(set(np.unique(same).tolist()) <= kinds for kinds in KINDS):
-        raise ValueError("Whether pairs are the same must be bool, or 1 and 0, or 1 and −1, got "
+        row = rows[rows[:, 0] == rows[:, 1]][0, 0]
+        raise ValueError(f"A pair must be two different rows of X, got row {row} twice.")
+    if same.dtype != bool and not any(set(np.unique(same).tolist()) <= codes for codes in SIMILARITY_CODES):
+        raise ValueError("The similarity of pairs must be bool, or 1 and 0, or 1 and −1, got "
                          f"{np.unique(same)[:5].tolist()}.")
     return PairSet(rows.astype(np.int64), same.astype(np.float64) > 0)

@@ -1,4 +1,4 @@
-"""Conjugate gradient on RPML's bilinear objective at d = 1024, l = 128, 4,000 triplets: ours beside pymanopt."""
+"""Conjugate gradient on RPML's bilinear objective against pymanopt, at d = 1024, l = 128 and 4,000 triplets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 
 def mixture() -> tuple[Array, Array]:
-    """2,000 unit points of 50 Gaussians around means as long as their spread, and triplets by their group."""
+    """Return 2,000 unit points of 50 Gaussians, whose means vary as much as the points, and triplets by Gaussian."""
     generator = np.random.default_rng(0)
     groups = np.arange(POINTS) % 50
     points = generator.normal(size=(50, DIMENSION))[groups] + generator.normal(size=(POINTS, DIMENSION))
@@ -35,8 +35,15 @@ def mixture() -> tuple[Array, Array]:
 
 
 @dataclass
-class Straightforward:
-    """J and its closed-form gradients in NumPy on the materialized rows A, P, N (t, d) (FORMULAS.md, RPML)."""
+class LiteralObjective:
+    """J and its closed-form gradients in NumPy, computed literally.
+
+    Attributes:
+        a: Anchors A (t, d).
+        p: Positives P (t, d).
+        n: Negatives N (t, d).
+        kappa: 4tan²α.
+    """
 
     a: Array
     p: Array
@@ -44,32 +51,32 @@ class Straightforward:
     kappa: float = 4 * math.tan(math.radians(ALPHA)) ** 2
 
     def forward(self, R: Array, L: Array) -> tuple[Array, ...]:
-        """In the rows' precision, because pymanopt turns a float32 point into float64 at its first step."""
+        """Compute all terms in the rows' precision, because pymanopt turns float32 points into float64."""
         R, L = R.astype(self.a.dtype), L.astype(self.a.dtype)
         m = (self.a + self.p) / 2
-        near, far = (self.a - self.p) @ L, (self.n - m) @ L
+        to_positive, to_negative = (self.a - self.p) @ L, (self.n - m) @ L
         ar, pr, nr, mr = self.a @ R, self.p @ R, self.n @ R, m @ R
-        z = (near**2).sum(axis=1) - self.kappa * (far**2).sum(axis=1)
+        z = (to_positive**2).sum(axis=1) - self.kappa * (to_negative**2).sum(axis=1)
         similar, dissimilar = (ar * pr).sum(axis=1), (mr * nr).sum(axis=1)
         mu, w = np.logaddexp(0, z), (expit(similar) + expit(-dissimilar)) / 2
-        return m, near, far, ar, pr, nr, mr, z, similar, dissimilar, mu, w
+        return m, to_positive, to_negative, ar, pr, nr, mr, z, similar, dissimilar, mu, w
 
     def cost(self, R: Array, L: Array) -> float:
         *_, mu, w = self.forward(R, L)
         return float(np.logaddexp(0, w * mu).sum(dtype=np.float64))
 
     def gradient(self, R: Array, L: Array) -> list[Array]:
-        m, near, far, ar, pr, nr, mr, z, similar, dissimilar, mu, w = self.forward(R, L)
+        m, to_positive, to_negative, ar, pr, nr, mr, z, similar, dissimilar, mu, w = self.forward(R, L)
         g = expit(w * mu)
         u = (g * w * expit(z))[:, None]
         plus = (g * mu * expit(similar) * expit(-similar))[:, None]
         minus = (g * mu * expit(dissimilar) * expit(-dissimilar))[:, None]
         on_r = self.a.T @ (plus * pr) + self.p.T @ (plus * ar) - m.T @ (minus * nr) - self.n.T @ (minus * mr)
-        on_l = 2 * (self.a - self.p).T @ (u * near) - 2 * self.kappa * (self.n - m).T @ (u * far)
+        on_l = 2 * (self.a - self.p).T @ (u * to_positive) - 2 * self.kappa * (self.n - m).T @ (u * to_negative)
         return [on_r / 2, on_l]
 
 
-def test_iterations_beside_pymanopts() -> None:
+def test_an_iteration_is_three_times_as_fast_as_pymanopts_and_reaches_the_same_value() -> None:
     points, triplets = mixture()
     flat, subspaces = Euclidean(DIMENSION, WIDTH, scale=DIMENSION**-0.5), Grassmann(DIMENSION, WIDTH)
     space = Product(flat, subspaces)
@@ -80,15 +87,15 @@ def test_iterations_beside_pymanopts() -> None:
     def ours() -> None:
         objective = WeightedAngular(torch.from_numpy(points).float(), torch.from_numpy(triplets), ALPHA, "bilinear")
         solver = ConjugateGradient(space)
-        now = solver.start(objective, start)
+        progress = solver.start(objective, start)
         for _ in range(ITERATIONS):
-            now = solver.step(objective, now)
-        reached["ours"] = now.point
+            progress = solver.step(objective, progress)
+        reached["ours"] = progress.point
 
     def theirs(kind: str) -> None:
         manifold = pymanopt.manifolds.Product([pymanopt.manifolds.Euclidean(DIMENSION, WIDTH),
                                                pymanopt.manifolds.Grassmann(DIMENSION, WIDTH)])
-        problem = Straightforward(*points.astype(kind)[triplets.T])
+        problem = LiteralObjective(*points.astype(kind)[triplets.T])
         cost, gradient = (pymanopt.function.numpy(manifold)(call) for call in (problem.cost, problem.gradient))
         optimizer = pymanopt.optimizers.ConjugateGradient(max_iterations=ITERATIONS + 1, verbosity=0)
         result = optimizer.run(pymanopt.Problem(manifold, cost, euclidean_gradient=gradient),

@@ -1,4 +1,4 @@
-"""A step is the encoder's: at most 1.2 times its bare forward and backward pass, and the input keeps ahead of it."""
+"""A training step takes at most 1.2 times the encoder's forward and backward pass, and never waits for its input."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(1800)]
 
 
 @pytest.mark.parametrize("name", METHODS)
-def test_a_step_costs_little_beside_the_encoder_and_the_input_keeps_ahead(name: str) -> None:
-    found = costs(name, "resnet18-small", 32, 64, "cpu")
-    print(name, found)
-    assert found["ratio"] <= 1.2
-    assert found["delivered_per_second"] >= 1.2 * found["taken_per_second"]
+def test_a_step_costs_little_more_than_the_encoder_and_input_is_read_fast_enough(name: str) -> None:
+    cost = costs(name, "resnet18-small", 32, 64, "cpu")
+    print(name, cost)
+    assert cost["ratio"] <= 1.2
+    assert cost["delivered_per_second"] >= 1.2 * cost["taken_per_second"]

@@ -1,4 +1,4 @@
-"""What every method promises, on the digits."""
+"""The contract of every method, on the digits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import drawn_labels
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, UndeclaredLabelsError, training_data
-from udml_core.declaration import Described, describe
+from udml_core.declaration import Described, Shown, describe, describe_field
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r
 from udml_core.methods import METHODS, Embedder, Epoch, Method, Setting, find_method
@@ -30,7 +30,7 @@ from udml_core.runs import Run
 from udml_core.sampling import generator, label_pairs
 
 SECONDS = 3.0
-"""Of the processor, so that a busy machine is no fault."""
+"""Limit of the processor time of a fit; processor time does not depend on the load of the machine."""
 SMALL: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 3},
     "srpml": {"dimension": 32, "epochs": 3, "steps": 3},
@@ -63,13 +63,13 @@ DEEP_BASELINE = {"epochs": 3, "trains": "encoder", "partition": 200, "partition_
 END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_BASELINE | {"steps": 5}}
 
 
-def small(method: type[Method]) -> Method:
+def build_small(method: type[Method]) -> Method:
     return method.make(SMALL.get(method.card.name, {}))
 
 
 @cache
-def given(backbone: str = "pixels") -> tuple[Any, Any, Any, Encoder, Any]:
-    """Data set, features, split, encoder and prepared images of the digits; classes 0–4 train, 5–9 test."""
+def digits(backbone: str = "pixels") -> tuple[Any, Any, Any, Encoder, Any]:
+    """Return data set, features, split, encoder and prepared images of the digits; classes 5–9 are the test half."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
     return dataset, np.array(features_of(dataset, encoder)), make_split(dataset, "zero-shot"), encoder, np.array(
@@ -77,8 +77,8 @@ def given(backbone: str = "pixels") -> tuple[Any, Any, Any, Encoder, Any]:
 
 
 def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
-    dataset, features, split, encoder, pixels = given(backbone)
-    wanted = pixels if method.trains_encoder and encoder.trainable else None
+    dataset, features, split, encoder, pixels = digits(backbone)
+    images = pixels if method.trains_encoder and encoder.trainable else None
     views = None
     if method.views_needed:
         views = views_of(dataset, encoder, split.train, method.views_needed, method.augmentation, 0)
@@ -86,16 +86,16 @@ def data_for(method: Method, backbone: str = "pixels") -> TrainingData:
     pairs = None
     if method.card.supervision == "pairs":
         drawn = label_pairs(torch.from_numpy(dataset.labels[split.train]), 2000, generator(0, 0))
-        pairs = PairSet(*(one.numpy() for one in drawn))
-    return training_data(features, dataset.labels, split.train, method.card.supervision, wanted, views, few, pairs)
+        pairs = PairSet(*(part.numpy() for part in drawn))
+    return training_data(features, dataset.labels, split.train, method.card.supervision, images, views, few, pairs)
 
 
 def setting(seed: int = 0, backbone: str = "pixels") -> Setting:
-    return Setting(seed, torch.device("cpu"), given(backbone)[3])
+    return Setting(seed, torch.device("cpu"), digits(backbone)[3])
 
 
-def embedded(embedder: Embedder, backbone: str = "pixels") -> np.ndarray[Any, Any]:
-    _, features, split, _, pixels = given(backbone)
+def embed_test_half(embedder: Embedder, backbone: str = "pixels") -> np.ndarray[Any, Any]:
+    _, features, split, _, pixels = digits(backbone)
     if embedder.trained:
         return embed_pixels(embedder.eval(), pixels[split.test])
     return embedder.embed_features(features[split.test])
@@ -108,6 +108,15 @@ def assert_same(first: Epoch, second: Epoch) -> None:
     assert all(torch.equal(first.state[name], second.state[name]) for name in first.state)
 
 
+@cache
+def fit_case(method: Method, backbone: str) -> tuple[list[Epoch], float]:
+    """Return the epochs of a fit with seed 3 and its processor time in seconds."""
+    data = data_for(method, backbone)
+    start = time.process_time()
+    epochs = list(method.fit(data, setting(3, backbone)))
+    return epochs, time.process_time() - start
+
+
 CASES = [(method, "pixels", SMALL.get(method.card.name, {})) for method in METHODS]
 CASES += [(method, "cnn", END_TO_END[method.card.name]) for method in METHODS if method.card.name in END_TO_END]
 case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES,
@@ -115,51 +124,48 @@ case = pytest.mark.parametrize(("method", "backbone", "fields"), CASES,
 
 
 @case
-def test_a_method_yields_numbered_epochs_in_time_and_is_bit_equal_for_a_seed_and_from_every_state(
+def test_epochs_are_numbered_fast_and_bit_equal_for_the_same_seed_and_after_a_resume(
         method: type[Method], backbone: str, fields: dict[str, Any], tmp_path: Path) -> None:
     built = method.make(fields)
     data = data_for(built, backbone)
-    began = time.process_time()
-    epochs = list(built.fit(data, setting(3, backbone)))
-    lasted = time.process_time() - began
+    epochs, seconds = fit_case(built, backbone)
     assert [epoch.number for epoch in epochs] == list(range(1, built.epochs_planned + 1))
-    assert lasted < SECONDS * (2 if backbone == "cnn" else 1)
+    assert seconds < SECONDS * (2 if backbone == "cnn" else 1)
     for epoch in epochs:
         assert all(isinstance(value, torch.Tensor) for value in epoch.state.values())
         assert int(epoch.state["epoch"]) == epoch.number
         assert all(math.isfinite(value) for value in epoch.losses.values())
         if epoch.embedder.head.normalized:
-            np.testing.assert_allclose(np.linalg.norm(embedded(epoch.embedder, backbone), axis=1), 1, rtol=1e-5)
-    for one, other in zip(epochs, built.fit(data, setting(3, backbone)), strict=True):
-        assert_same(one, other)
-    for stopped in epochs:
+            np.testing.assert_allclose(np.linalg.norm(embed_test_half(epoch.embedder, backbone), axis=1), 1, rtol=1e-5)
+    for epoch, repeated in zip(epochs, built.fit(data, setting(3, backbone)), strict=True):
+        assert_same(epoch, repeated)
+    for interrupted in epochs:
         run = Run(tmp_path)
-        run.write_checkpoint(stopped.number, stopped.state, stopped.embedder)
+        run.write_checkpoint(interrupted.number, interrupted.state, interrupted.embedder)
         number, state, embedder_path = run.read_checkpoint() or pytest.fail("no checkpoint")
-        assert number == stopped.number
+        assert number == interrupted.number
         rest = list(built.fit(data, setting(3, backbone), state))
-        assert len(rest) == len(epochs) - stopped.number
-        for one, other in zip(rest, epochs[stopped.number:], strict=True):
-            assert_same(one, other)
-        np.testing.assert_array_equal(embedded(Embedder.load(embedder_path), backbone),
-                                      embedded(stopped.embedder, backbone))
+        assert len(rest) == len(epochs) - interrupted.number
+        for resumed, epoch in zip(rest, epochs[interrupted.number:], strict=True):
+            assert_same(resumed, epoch)
+        np.testing.assert_array_equal(embed_test_half(Embedder.load(embedder_path), backbone),
+                                      embed_test_half(interrupted.embedder, backbone))
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method.card.name in ("rpml", "srpml", "nml")],
                          ids=lambda method: method.card.name)
-def test_another_seed_is_another_run(method: type[Method]) -> None:
-    built = small(method)
+def test_another_seed_gives_another_result(method: type[Method]) -> None:
+    built = build_small(method)
     first, second = (next(iter(built.fit(data_for(built), setting(seed)))) for seed in (0, 1))
-    learnt = "rows" if built.card.supervision == "pairs" else "projection"
-    assert not torch.equal(first.state[learnt], second.state[learnt])
+    learned = "rows" if built.card.supervision == "pairs" else "projection"
+    assert not torch.equal(first.state[learned], second.state[learned])
 
 
 @pytest.mark.parametrize("name", END_TO_END)
-def test_end_to_end_the_encoder_learns_and_the_given_one_stays(name: str) -> None:
-    method = find_method(name).make(END_TO_END[name])
-    encoder = given("cnn")[3]
-    before = {name: value.clone() for name, value in encoder.state_dict().items()}
-    *_, last = method.fit(data_for(method, "cnn"), setting(0, "cnn"))
+def test_end_to_end_training_changes_a_copy_of_the_encoder_only(name: str) -> None:
+    encoder = digits("cnn")[3]
+    before = Encoder(encoder.spec).state_dict()
+    *_, last = fit_case(find_method(name).make(END_TO_END[name]), "cnn")[0]
     assert last.embedder.trained
     assert all(torch.equal(value, before[name]) for name, value in encoder.state_dict().items())
     trained = last.embedder.encoder.state_dict()
@@ -169,21 +175,22 @@ def test_end_to_end_the_encoder_learns_and_the_given_one_stays(name: str) -> Non
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
-def test_a_method_that_promises_to_gain_gains_over_its_own_start(method: type[Method]) -> None:
+def test_a_method_that_promises_a_gain_exceeds_its_own_start(method: type[Method]) -> None:
     if method.card.promise == "may fall":
         assert method.card.source
         return
-    dataset, _, split, _, _ = given()
-    built = small(method)
+    dataset, _, split, _, _ = digits()
+    built = build_small(method)
     data = data_for(built)
     *_, last = built.fit(data, setting())
     labels = dataset.labels[split.test]
-    before, after = (map_at_r(embedded(one), labels)[0] for one in (built.initial(data, setting()), last.embedder))
+    before, after = (map_at_r(embed_test_half(embedder), labels)[0]
+                     for embedder in (built.initial(data, setting()), last.embedder))
     assert after > before, f"MAP@R {100 * before:.2f} to {100 * after:.2f}"
 
 
 def bad_values(field: Described) -> Iterator[Any]:
-    """Values that a field must refuse, made from its own description."""
+    """Yield values that a field must reject, made from its own description."""
     yield from (None, [1], {"a": 1})
     if field.choices:
         yield from ("nonsense", 3)
@@ -200,20 +207,40 @@ def bad_values(field: Described) -> Iterator[Any]:
     yield from (1.5, float("inf")) if field.kind is int else (float("inf"), float("-inf"))
 
 
-@pytest.mark.parametrize(("method", "field"), [(method, field) for method in METHODS for field in describe(method)],
-                         ids=lambda one: getattr(one, "name", str(one)))
-def test_every_bad_value_is_refused_by_field_bound_and_value(method: type[Method], field: Described) -> None:
+def distinct_fields() -> dict[str, tuple[type[Method], Described]]:
+    """Return each declaration of a field once: a name with its type and range, and a method that has it."""
+    declarations: dict[str, tuple[type[Method], Described]] = {}
+    for method in METHODS:
+        for name, info in method.model_fields.items():
+            key = f"{name}: {info.annotation} {[part for part in info.metadata if not isinstance(part, Shown)]}"
+            declarations.setdefault(key, (method, describe_field(method, name)))
+    return declarations
+
+
+@pytest.mark.parametrize(("method", "field"), distinct_fields().values(),
+                         ids=[f"{method.card.name}-{field.name}" for method, field in distinct_fields().values()])
+def test_a_bad_value_is_rejected_with_field_range_and_value(method: type[Method], field: Described) -> None:
     for value in bad_values(field):
-        with pytest.raises(UserError) as refused:
+        with pytest.raises(UserError) as rejected:
             method.make({field.name: value})
-        message = str(refused.value)
+        message = str(rejected.value)
         assert f"{method.__name__}.{field.name} must be {field.allowed}" in message
         assert message.endswith(f"got {value!r}.")
-    assert field.text, "a field without a meaning"
-    json.dumps(field.default)
 
 
-def test_the_message_reads_as_the_design_says_and_an_unknown_field_names_the_known() -> None:
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
+def test_every_field_has_a_help_text_and_a_valid_default_that_json_can_store(method: type[Method]) -> None:
+    for field in describe(method):
+        assert field.text.endswith("."), f"{field.name} has no help text"
+        assert not field.required
+        json.dumps(field.default)
+        with pytest.raises(UserError, match=rf"{method.__name__}\.{field.name} must be .* got \[1\]\."):
+            method.make({field.name: [1]})
+    defaults = {field.name: field.default for field in describe(method)}
+    assert method.make(defaults) == method.make({})
+
+
+def test_a_message_names_the_range_and_an_unknown_field_the_known_fields() -> None:
     rpml = METHODS[0]
     with pytest.raises(UserError, match=r"RPML\.alpha must be between 0 and 90 degrees .*got 120\."):
         rpml.make({"alpha": 120})
@@ -222,25 +249,25 @@ def test_the_message_reads_as_the_design_says_and_an_unknown_field_names_the_kno
 
 
 def reachable_arrays(root: object) -> Iterator[np.ndarray[Any, Any]]:
-    """Every array and tensor that can be reached from an object without going through modules and classes."""
+    """Yield every array and tensor that an object refers to, except through modules and classes."""
     seen: set[int] = set()
     todo = [root]
     while todo:
-        one = todo.pop()
-        if id(one) in seen or isinstance(one, type | type(gc)) or callable(one):
+        item = todo.pop()
+        if id(item) in seen or isinstance(item, type | type(gc)) or callable(item):
             continue
-        seen.add(id(one))
-        if isinstance(one, torch.Tensor):
-            yield one.numpy()
-        elif isinstance(one, np.ndarray):
-            yield one
-            todo.append(one.base)
-        todo += gc.get_referents(one)
+        seen.add(id(item))
+        if isinstance(item, torch.Tensor):
+            yield item.numpy()
+        elif isinstance(item, np.ndarray):
+            yield item
+            todo.append(item.base)
+        todo += gc.get_referents(item)
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
-def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method: type[Method]) -> None:
-    dataset, features, split, _, pixels = given("cnn")
+def test_training_data_holds_neither_undeclared_labels_nor_test_labels(method: type[Method]) -> None:
+    dataset, features, split, _, pixels = digits("cnn")
     data = training_data(features, dataset.labels, split.train, method.card.supervision,
                          pixels if method.card.name in END_TO_END else None,
                          few=drawn_labels(dataset, split.train, 6, 0))
@@ -253,8 +280,8 @@ def test_labels_that_were_not_declared_and_test_labels_cannot_be_reached(method:
         assert not any(array.shape == labels.shape and np.array_equal(array, labels) for labels in forbidden)
 
 
-def test_the_search_finds_labels_wherever_they_are_hidden() -> None:
-    dataset, features, split, _, _ = given()
+def test_the_search_for_labels_finds_them_in_any_container() -> None:
+    dataset, features, split, _, _ = digits()
     labels = np.array(dataset.labels)
     view = labels.reshape(1, -1)[:, ::2]
     for hidden in ({"a": [(labels,)]}, torch.from_numpy(labels), view, [view]):
@@ -262,17 +289,17 @@ def test_the_search_finds_labels_wherever_they_are_hidden() -> None:
         assert any(np.array_equal(array, labels) for array in reachable_arrays(data))
 
 
-def test_a_method_that_declares_all_labels_gets_those_of_the_training_half_only() -> None:
-    dataset, features, split, _, _ = given()
+def test_a_method_that_declares_all_labels_receives_the_labels_of_the_training_half_only() -> None:
+    dataset, features, split, _, _ = digits()
     data = training_data(features, dataset.labels, split.train, "all")
     assert set(data.labels.tolist()) == {0, 1, 2, 3, 4}
     assert not set(dataset.labels[split.test]) & set(data.labels.tolist())
     assert not any(array.shape == dataset.labels.shape for array in reachable_arrays(data) if array.ndim == 1)
 
 
-def test_an_embedder_that_is_broken_or_none_is_refused_with_a_message(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_whole_embedder_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "embedder.safetensors"
-    Embedder(given()[3]).save(path)
+    Embedder(digits()[3]).save(path)
     whole = path.read_bytes()
     for content in (b"", whole[: len(whole) // 2], b"\x80\x04cos\nsystem\n."):
         path.write_bytes(content)

@@ -1,4 +1,4 @@
-"""Two processes on the CPU beside one: the same loss and the same gradients, averaged over the whole batch."""
+"""Two processes on the CPU give the loss and the gradients of one process for the whole batch."""
 
 from __future__ import annotations
 
@@ -12,46 +12,48 @@ import torch.distributed as distributed
 import torch.multiprocessing as multiprocessing
 from safetensors.torch import load_file, save_file
 
-from tests.methods.test_instance_methods import given
+from tests.methods.test_instance_methods import training_setup
 from udml_core.errors import UserError
 from udml_core.methods import ISIF, NCE, PSLR, Epoch, Method, nce, pslr
 from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared import instance
 from udml_core.methods.shared.distributed import read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
-from udml_core.methods.shared.training import embedded
+from udml_core.methods.shared.training import embed_training_half
 
 FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "encoder", "learning_rate": 0.01}
 CASES: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "pslr": (PSLR, {"eta": 10.0}), "pslr neighbors": (PSLR, {"graph": "neighbors"}), "pslr parts": (PSLR, {"parts": 2}),
-    "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds and their neighbors are 125 images
+    "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds with their neighbors are 125 images
     "isif": (ISIF, {"colors": True}), "nce": (NCE, {"noise": 64}),
     "head": (ISIF, {"trains": "head", "dimension": 8})}
 
 
-def method_of(name: str) -> tuple[Method, str]:
-    made, fields = CASES[name]
-    method = made.make(FIELDS | fields)
+def build_method(name: str) -> tuple[Method, str]:
+    kind, fields = CASES[name]
+    method = kind.make(FIELDS | fields)
     return method, "cnn" if method.trains_encoder else "pixels"
 
 
-def trained(name: str) -> Epoch:
-    method, backbone = method_of(name)
-    return list(method.fit(*given(backbone)))[-1]
+def train(name: str) -> Epoch:
+    method, backbone = build_method(name)
+    return list(method.fit(*training_setup(backbone)))[-1]
 
 
-def one_of_two(rank: int, folder: str) -> None:
-    """With batch normalization frozen, so that no statistics of a part are taken for the batch's.
+def run_process(rank: int, folder: str) -> None:
+    """Train every case in one of two processes and store its state.
 
-    The second process looks up neighbors, and begins its memory, in other rows: the first one's count.
+    Batch normalization is frozen, because half a batch has other statistics than the whole batch. The
+    second process computes its neighbors and its memory bank from rows in reverse order; the values of the first
+    process must be used.
     """
     torch.set_num_threads(1)
     if rank:
         for module in (nce, pslr):
-            module.embedded = lambda *asked: embedded(*asked).flip(0)  # type: ignore[attr-defined]
+            module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in CASES:
-        epoch = trained(name)
+        epoch = train(name)
         assert bool(epoch.explanations) == (rank == 0 and name.startswith("pslr"))
         loss = {"loss": torch.tensor(epoch.losses["loss"])}
         save_file({key: value.contiguous() for key, value in epoch.state.items()} | loss,
@@ -65,47 +67,47 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OMP_NUM_THREADS", "1")
         for name in CASES:
-            given(method_of(name)[1])
-        multiprocessing.spawn(one_of_two, (str(folder),), nprocs=2)  # type: ignore[no-untyped-call]
+            training_setup(build_method(name)[1])
+        multiprocessing.spawn(run_process, (str(folder),), nprocs=2)  # type: ignore[no-untyped-call]
     return folder
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_two_processes_give_the_loss_and_the_steps_of_one(name: str, two_processes: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
-    """The state holds SGD's moments, which after one step are the gradients themselves."""
-    monkeypatch.setattr(instance, "divisible", lambda batch: batch[: len(batch) // 2 * 2])
-    alone = trained(name)
+def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two_processes: Path,
+                                                                  monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compare the states; they hold SGD's moments, which equal the gradients after one step."""
+    monkeypatch.setattr(instance, "cut_to_multiple", lambda batch: batch[: len(batch) // 2 * 2])
+    single = train(name)
     first, second = (load_file(two_processes / f"{name}-{rank}.safetensors") for rank in (0, 1))
-    assert float(first["loss"]) == pytest.approx(alone.losses["loss"], rel=1e-6)
-    assert sum(key.startswith("optimizer.network.") for key in alone.state) >= 1
-    for key, value in alone.state.items():
+    assert float(first["loss"]) == pytest.approx(single.losses["loss"], rel=1e-6)
+    assert sum(key.startswith("optimizer.network.") for key in single.state) >= 1
+    for key, value in single.state.items():
         torch.testing.assert_close(first[key], value, rtol=1e-4, atol=1e-5, msg=lambda text, key=key: f"{key}: {text}")
         torch.testing.assert_close(first[key], second[key], rtol=1e-6, atol=1e-7)
 
 
-def test_a_batch_is_cut_to_what_the_processes_can_share_and_refused_where_one_would_get_nothing(
+def test_a_batch_is_cut_to_a_multiple_of_the_processes_and_rejected_if_it_is_smaller(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "processes", lambda: 3)
-    assert parallel.divisible(torch.arange(8)).tolist() == list(range(6))
+    monkeypatch.setattr(parallel, "process_count", lambda: 3)
+    assert parallel.cut_to_multiple(torch.arange(8)).tolist() == list(range(6))
     with pytest.raises(UserError, match=r"3 processes share every batch.* got 2\. Raise the field 'batch'"):
-        parallel.divisible(torch.arange(2))
+        parallel.cut_to_multiple(torch.arange(2))
     with pytest.raises(ValueError, match="must be a multiple"):
         parallel.own_part(torch.arange(8))
 
 
-def test_a_smaller_batch_is_told_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(instance, "divisible", lambda batch: batch[:-1])
+def test_a_cut_batch_is_logged_once(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    monkeypatch.setattr(instance, "cut_to_multiple", lambda batch: batch[:-1])
     caplog.set_level("INFO", "udml")
-    list(ISIF(dimension=8, epochs=2, batch=128).fit(*given()))
-    assert [one.message.split(",")[0] for one in caplog.records] == ["batches of 127 images in place of 128"]
+    list(ISIF(dimension=8, epochs=2, batch=128).fit(*training_setup()))
+    assert [record.message.split(",")[0] for record in caplog.records] == ["batches of 127 images in place of 128"]
 
 
-def test_what_is_read_ahead_comes_in_order_and_an_error_on_the_way_is_told() -> None:
+def test_reading_ahead_keeps_the_order_and_raises_errors() -> None:
     batches = list(torch.arange(10).split(3))
-    found = list(read_ahead(lambda batch: batch * 2, batches))
-    assert all(torch.equal(read, batch * 2) for batch, read in found)
-    assert torch.equal(torch.cat([batch for batch, _ in found]), torch.arange(10))
+    results = list(read_ahead(lambda batch: batch * 2, batches))
+    assert all(torch.equal(inputs, batch * 2) for batch, inputs in results)
+    assert torch.equal(torch.cat([batch for batch, _ in results]), torch.arange(10))
     assert not list(read_ahead(lambda batch: batch, []))
 
     def fails(batch: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""PSLR, ISIF and NCE: one step by hand, what their switches do, parts of a batch, and what is refused."""
+"""PSLR, ISIF and NCE: a step computed by hand, the effect of every field, parts of a batch, and rejected fields."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "learning_rate": 0.05}
 
 
 @cache
-def given(backbone: str = "pixels") -> tuple[TrainingData, Setting]:
+def training_setup(backbone: str = "pixels") -> tuple[TrainingData, Setting]:
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
     train = make_split(dataset, "zero-shot").train[:300]
@@ -51,64 +51,70 @@ def given(backbone: str = "pixels") -> tuple[TrainingData, Setting]:
     return training_data(features, None, train, "none", pixels_of(dataset, encoder)), setting
 
 
-def fitted(method: Method, backbone: str = "pixels") -> list[Epoch]:
-    return list(method.fit(*given(backbone)))
+def fit_epochs(method: Method, backbone: str = "pixels") -> list[Epoch]:
+    return list(method.fit(*training_setup(backbone)))
+
+
+@cache
+def default_epoch(kind: type[InstanceMethod]) -> Epoch:
+    return fit_epochs(kind(**TINY))[-1]
 
 
 def two_views(data: TrainingData, batch: torch.Tensor, random: torch.Generator, count: int = 2) -> torch.Tensor:
-    kept = data.view_features(batch)
-    chosen = torch.rand(kept.shape[:2], generator=random).argsort(1)[:, :count]
-    return torch.cat([kept[torch.arange(len(kept)), one] for one in chosen.unbind(1)])
+    cached = data.view_features(batch)
+    views = torch.rand(cached.shape[:2], generator=random).argsort(1)[:, :count]
+    return torch.cat([cached[torch.arange(len(cached)), view] for view in views.unbind(1)])
 
 
-def test_the_first_step_of_pslr_is_the_papers_written_out() -> None:
-    """Eq. 2–13 on one batch, then SGD's first step: ← − rate · (gradient + decay · weight)."""
-    data, setting = given()
+def test_the_first_step_of_pslr_equals_the_equations_of_the_paper() -> None:
+    """Compute eq. 2–13 on one batch and SGD's first step, w − rate·(gradient + decay·w)."""
+    data, setting = training_setup()
     method = PSLR(**TINY | {"epochs": 1, "batch": len(data), "eta": 10.0})
     (epoch,) = method.fit(data, setting)
-    begun = method.initial(data, setting).head
+    initial = method.initial(data, setting).head
     random = generator(setting.seed, 1)
     batch = torch.randperm(len(data), generator=random)
-    seen = unit(two_views(data, batch, random))
-    weight = begun.weight.clone().requires_grad_()  # type: ignore[union-attr]
-    learnt = _Latent(method, setting.seed)
-    instance = unit(seen @ weight)
-    rows = latent(instance, learnt.layer)
-    log_sigma = learnt.log_sigma(instance)
+    features = unit(two_views(data, batch, random))
+    weight = initial.weight.clone().requires_grad_()  # type: ignore[union-attr]
+    objective = _Latent(method, setting.seed)
+    instance = unit(features @ weight)
+    rows = latent(instance, objective.layer)
+    log_sigma = objective.log_sigma(instance)
     torch.testing.assert_close(log_sigma, torch.full_like(log_sigma, -3))
     noisy = rows + log_sigma.exp() * torch.randn(rows.shape, generator=random)
     parts = {"latent loss": instance_loss(rows, 0.1, 10.0),
-             "reconstruction": reconstruction_loss(instance, learnt.decoder(noisy)),
+             "reconstruction": reconstruction_loss(instance, objective.decoder(noisy)),
              "structure": structure_loss(noisy), "divergence": divergence(rows, log_sigma)}
     total = parts["latent loss"] + parts["reconstruction"] + 0.1 * (parts["structure"] + parts["divergence"])
     for name, value in (parts | {"loss": total}).items():
         assert epoch.losses[name] == pytest.approx(value.item(), rel=1e-5)
     total.backward()
-    for name, one in {"network.weight": weight, "objective.layer": learnt.layer,
-                      "objective.log_sigma.weight": learnt.log_sigma.weight}.items():
-        assert one.grad is not None
-        stepped = one - method.learning_rate * (one.grad + method.weight_decay * one)
+    for name, parameter in {"network.weight": weight, "objective.layer": objective.layer,
+                            "objective.log_sigma.weight": objective.log_sigma.weight}.items():
+        assert parameter.grad is not None
+        stepped = parameter - method.learning_rate * (parameter.grad + method.weight_decay * parameter)
         torch.testing.assert_close(epoch.state[name], stepped.detach(), rtol=1e-4, atol=1e-6)
 
 
-def test_isif_is_pslr_without_its_latent_layer_and_parts() -> None:
-    alone = PSLR(**TINY, latent=False, reconstruction=False, structure=False, divergence=False)
-    for one, other in zip(fitted(ISIF(**TINY)), fitted(alone), strict=True):
-        assert one.losses["loss"] == other.losses["loss"]
-        assert torch.equal(one.state["network.weight"], other.state["network.weight"])
-        assert other.explanations == ()
+def test_isif_equals_pslr_without_its_latent_layer_and_further_terms() -> None:
+    reduced = PSLR(**TINY, latent=False, reconstruction=False, structure=False, divergence=False)
+    for isif, pslr in zip(fit_epochs(ISIF(**TINY)), fit_epochs(reduced), strict=True):
+        assert isif.losses["loss"] == pslr.losses["loss"]
+        assert torch.equal(isif.state["network.weight"], pslr.state["network.weight"])
+        assert pslr.explanations == ()
 
 
-def test_the_memory_holds_half_of_the_old_and_half_of_the_new_and_z_stays_that_of_the_first_batch() -> None:
-    data, setting = given()
+def test_the_bank_averages_old_and_new_embeddings_and_z_is_estimated_once() -> None:
+    data, setting = training_setup()
     method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50})
     first, second = (list((method.model_copy(update={"epochs": count})).fit(data, setting))[-1] for count in (1, 2))
-    begun = method.initial(data, setting)
-    bank = torch.from_numpy(begun.embed_features(data.features.numpy()))
+    initial = method.initial(data, setting)
+    bank = torch.from_numpy(initial.embed_features(data.features.numpy()))
     random = generator(setting.seed, 1)
     batch = torch.randperm(len(data), generator=random)
-    seen = begun.head(two_views(data, batch, random, 1))
-    torch.testing.assert_close(first.state["objective.bank"][batch], unit(bank[batch] + seen), rtol=1e-4, atol=1e-5)
+    embeddings = initial.head(two_views(data, batch, random, 1))
+    expected = unit(bank[batch] + embeddings)
+    torch.testing.assert_close(first.state["objective.bank"][batch], expected, rtol=1e-4, atol=1e-5)
     assert math.isfinite(first.state["objective.log_z"])
     assert torch.equal(first.state["objective.log_z"], second.state["objective.log_z"])
 
@@ -118,33 +124,32 @@ def test_the_memory_holds_half_of_the_old_and_half_of_the_new_and_z_stays_that_o
     {"structure_edges": "views"}, {"graph": "neighbors", "structure_edges": "views"}, {"eta": 100.0},
     {"form": "printed"}, {"one_sided": True}, {"fixed_target": True}, {"weight": 0.0}, {"temperature": 0.5},
     {"schedule": "steps"}, {"beginning": "random"}, {"momentum": 0.0}, {"weight_decay": 0.0}], ids=str)
-def test_every_switch_changes_what_is_learnt(change: dict[str, Any]) -> None:
-    usual, other = (fitted(PSLR(**TINY | fields))[-1] for fields in ({}, change))
-    assert not torch.equal(usual.state["network.weight"], other.state["network.weight"])
+def test_every_field_changes_the_result(change: dict[str, Any]) -> None:
+    default, other = default_epoch(PSLR), fit_epochs(PSLR(**TINY | change))[-1]
+    assert not torch.equal(default.state["network.weight"], other.state["network.weight"])
     assert np.isfinite(list(other.losses.values())).all()
     parts = {"reconstruction", "structure", "divergence"}
     assert parts & set(other.losses) == parts - {name for name, value in change.items() if value is False}
 
 
-@pytest.mark.parametrize(("one", "other"), [({}, {"softmax": "full"}), ({}, {"noise": 10}), ({}, {"memory": 0.9}),
-                                            ({}, {"temperature": 0.2})], ids=str)
-def test_the_switches_of_nce_change_what_is_learnt(one: dict[str, Any], other: dict[str, Any]) -> None:
-    states = [fitted(NCE(**TINY | fields))[-1].state["network.weight"] for fields in (one, other)]
-    assert not torch.equal(*states)
+@pytest.mark.parametrize("change", [{"softmax": "full"}, {"noise": 10}, {"memory": 0.9}, {"temperature": 0.2}], ids=str)
+def test_every_field_of_nce_changes_the_result(change: dict[str, Any]) -> None:
+    default, other = default_epoch(NCE), fit_epochs(NCE(**TINY | change))[-1]
+    assert not torch.equal(default.state["network.weight"], other.state["network.weight"])
 
 
-def test_neighbors_are_mutual_and_no_negatives_and_an_image_that_comes_twice_is_its_own() -> None:
+def test_connected_images_are_mutual_neighbors_or_the_same_image() -> None:
     objective = _Latent(PSLR(dimension=4, graph="neighbors"), 0)
     objective._neighbors = torch.tensor([[1, 2], [0, 3], [3, 1], [2, 0]])
-    near = objective._near(torch.tensor([0, 1, 2, 0]))
-    assert near is not None
-    assert near.tolist() == [[True, True, False, True], [True, True, False, True], [False, False, True, False],
-                             [True, True, False, True]]
+    connected = objective._connected(torch.tensor([0, 1, 2, 0]))
+    assert connected is not None
+    assert connected.tolist() == [[True, True, False, True], [True, True, False, True], [False, False, True, False],
+                                  [True, True, False, True]]
 
 
-def test_uncertainty_is_the_mean_sigma_of_each_image_as_it_is() -> None:
-    data, setting = given()
-    for epoch in fitted(PSLR(**TINY)):
+def test_uncertainty_is_the_mean_sigma_of_each_image_without_augmentation() -> None:
+    data, setting = training_setup()
+    for epoch in fit_epochs(PSLR(**TINY)):
         (record,) = epoch.explanations
         assert isinstance(record, Uncertainty)
         rows = torch.from_numpy(Embedder(setting.encoder, epoch.embedder.head).embed_features(data.features.numpy()))
@@ -153,71 +158,71 @@ def test_uncertainty_is_the_mean_sigma_of_each_image_as_it_is() -> None:
         assert record.sigma.std() > 0
 
 
-def test_x_and_z_can_both_be_embedded_and_stored(tmp_path: Any) -> None:
-    data, setting = given()
-    epoch = fitted(PSLR(**TINY))[-1]
+def test_both_x_and_z_can_be_the_embedding_and_be_stored(tmp_path: Any) -> None:
+    data, setting = training_setup()
+    epoch = fit_epochs(PSLR(**TINY))[-1]
     head = epoch.embedder.head
     assert isinstance(head, LatentHead)
     rows = data.features[:5]
     z = latent(head(rows), epoch.state["objective.layer"])
     torch.testing.assert_close(head.latent_of(head(rows)), z)
-    shown = fitted(PSLR(**TINY, embeds="latent"))[-1].embedder.head
+    shown = fit_epochs(PSLR(**TINY, embeds="latent"))[-1].embedder.head
     torch.testing.assert_close(shown(rows), z)
     Embedder(setting.encoder, shown).save(tmp_path / "z.safetensors")
     torch.testing.assert_close(Embedder.load(tmp_path / "z.safetensors").head(rows), z)
 
 
-@pytest.mark.parametrize("made", [PSLR, ISIF, NCE])
-def test_a_batch_in_parts_gives_the_whole_batchs_gradient(made: type[InstanceMethod]) -> None:
+@pytest.mark.parametrize("kind", [PSLR, ISIF, NCE])
+def test_a_batch_in_parts_gives_the_gradient_of_the_whole_batch(kind: type[InstanceMethod]) -> None:
     fields = {"dimension": 8, "epochs": 1, "batch": 100, "trains": "encoder", "learning_rate": 0.01}
-    whole, parts = (fitted(made.make(fields | {"parts": count}), "cnn")[-1] for count in (1, 3))
+    whole, parts = (fit_epochs(kind.make(fields | {"parts": count}), "cnn")[-1] for count in (1, 3))
     assert parts.losses["loss"] == pytest.approx(whole.losses["loss"], rel=1e-4)
-    for name, one in whole.state.items():
-        torch.testing.assert_close(parts.state[name], one, rtol=1e-3, atol=1e-4, msg=name)
+    for name, value in whole.state.items():
+        torch.testing.assert_close(parts.state[name], value, rtol=1e-3, atol=1e-4, msg=name)
 
 
-def test_the_statistics_of_batch_normalization_move_once_for_each_part() -> None:
-    data, setting = given("cnn")
+def test_batch_normalization_updates_its_statistics_once_for_each_part() -> None:
+    data, setting = training_setup("cnn")
     method = ISIF(dimension=8, epochs=1, batch=len(data), trains="encoder", batch_norm="batch", parts=2)
     (epoch,) = method.fit(data, setting)
     random = generator(setting.seed, 1)
-    read = data.images(torch.randperm(len(data), generator=random))
-    by_hand = copy.deepcopy(setting.encoder)
-    by_hand.train()
+    images = data.images(torch.randperm(len(data), generator=random))
+    expected = copy.deepcopy(setting.encoder)
+    expected.train()
     with torch.no_grad():
-        for part in random_views(read, 2, random, CROPS).chunk(2):
-            by_hand(part)
-    for name, value in by_hand.network.named_buffers():
+        for part in random_views(images, 2, random, CROPS).chunk(2):
+            expected(part)
+    for name, value in expected.network.named_buffers():
         torch.testing.assert_close(epoch.state[f"network.encoder.network.{name}"], value)
 
 
 @pytest.mark.parametrize("parts", [1, 3])
-def test_dropout_does_not_act_so_that_an_epoch_depends_on_nothing_but_the_seed(parts: int) -> None:
-    data, setting = given("cnn")
+def test_dropout_is_inactive_so_that_an_epoch_depends_on_the_seed_alone(parts: int) -> None:
+    data, setting = training_setup("cnn")
     encoder = copy.deepcopy(setting.encoder)
     encoder.network = nn.Sequential(encoder.network, nn.Dropout(0.5))
     method = ISIF(dimension=8, epochs=1, batch=150, trains="encoder", batch_norm="batch", parts=parts)
-    found = []
-    for chance in (1, 2):
-        torch.manual_seed(chance)
-        found += method.fit(data, replace(setting, encoder=encoder))
-    assert found[0].losses == found[1].losses
-    assert all(torch.equal(found[0].state[name], value) for name, value in found[1].state.items())
+    epochs: list[Epoch] = []
+    for global_seed in (1, 2):
+        torch.manual_seed(global_seed)
+        epochs += method.fit(data, replace(setting, encoder=encoder))
+    assert epochs[0].losses == epochs[1].losses
+    assert all(torch.equal(epochs[0].state[name], value) for name, value in epochs[1].state.items())
 
 
-def test_the_step_falls_as_in_the_paper() -> None:
+def test_the_learning_rate_falls_as_in_the_paper() -> None:
     method = PSLR(epochs=200, learning_rate=0.03, schedule="steps")
     rates = [method.rate(epoch) for epoch in (1, 120, 121, 160, 161, 200)]
     assert rates == pytest.approx([0.03, 0.03, 0.003, 0.003, 0.0003, 0.0003])
     assert PSLR(epochs=200).rate(200) == PSLR().learning_rate
 
 
-@pytest.mark.parametrize(("method", "words"), [
+@pytest.mark.parametrize(("method", "message"), [
     (PSLR(dimension=100), "PSLR.dimension must be at most the features' width 64, got 100"),
     (ISIF(dimension=16, trains="encoder"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),
-    (PSLR(dimension=16, latent=False, embeds="latent"), "PSLR.embeds must be 'instance' where there is no latent"),
+    (PSLR(dimension=16, latent=False, embeds="latent"), "PSLR.embeds must be 'instance' if there is no latent"),
     (PSLR(dimension=16, graph="neighbors", batch=4), "PSLR.n_neighbors must be below the images in a batch, 4, got 4"),
 ])
-def test_what_cannot_work_is_refused_with_the_field_to_change(method: Method, words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        fitted(method)
+def test_impossible_fields_are_rejected_with_the_field_to_change(method: Method, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        fit_epochs(method)

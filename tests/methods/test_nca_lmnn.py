@@ -1,4 +1,4 @@
-"""NCA and LMNN beside scikit-learn and a literal loop."""
+"""NCA and LMNN against scikit-learn and a literal loop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from tests.methods.test_nml import given, setting
+from tests.methods.test_nml import halves, setting
 from udml_core.data import catalog
 from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData
@@ -19,20 +19,20 @@ from udml_core.methods.embedder import unit
 from udml_core.methods.nca_lmnn import target_neighbors
 
 
-def data() -> TrainingData:
+def labeled_half() -> TrainingData:
     dataset = catalog.load("digits")
     assert dataset.labels is not None
     train = make_split(dataset, "seen").train
-    return TrainingData(given()[0].features[:500], given_labels=torch.from_numpy(dataset.labels[train][:500]))
+    return TrainingData(halves()[0].features[:500], given_labels=torch.from_numpy(dataset.labels[train][:500]))
 
 
-def fitted(method: Method) -> Epoch:
-    (epoch,) = method.fit(data(), setting())
+def fit_epoch(method: Method) -> Epoch:
+    (epoch,) = method.fit(labeled_half(), setting())
     return epoch
 
 
 @pytest.mark.parametrize("entries", [4_000_000, 100])
-def test_the_margin_loss_and_its_gradient_are_those_of_the_triple_loop(
+def test_the_margin_loss_and_its_gradient_equal_a_triple_loop(
         entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udml_core.losses.lmnn.ENTRIES_AT_ONCE", entries)
     random = torch.Generator().manual_seed(0)
@@ -42,11 +42,11 @@ def test_the_margin_loss_and_its_gradient_are_those_of_the_triple_loop(
     z, total, active = points @ weight, torch.zeros((), dtype=torch.float64), 0
     for i in range(24):
         for j in targets[i].tolist():
-            near = (z[i] - z[j]).square().sum()
-            total = total + 0.3 * near
+            to_target = (z[i] - z[j]).square().sum()
+            total = total + 0.3 * to_target
             for q in range(24):
                 if labels[q] != labels[i]:
-                    excess = 1 + near - (z[i] - z[q]).square().sum()
+                    excess = 1 + to_target - (z[i] - z[q]).square().sum()
                     active += int(excess > 0)
                     total = total + 0.7 * excess.clamp_min(0)
     (total / 24).backward()
@@ -56,29 +56,29 @@ def test_the_margin_loss_and_its_gradient_are_those_of_the_triple_loop(
     torch.testing.assert_close(gradient, weight.grad)
 
 
-def test_targets_are_the_nearest_of_the_class() -> None:
+def test_targets_are_the_nearest_images_of_the_class() -> None:
     points, labels = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32), np.arange(40) % 4
     labels[7] = 9
     rows, targets = target_neighbors(points, labels, 3)
-    assert rows.tolist() == [one for one in range(40) if one != 7]
-    for place, row in enumerate(rows):
-        others = [one for one in rows if labels[one] == labels[row] and one != row]
-        nearest = sorted(others, key=lambda one: ((points[one] - points[row]) ** 2).sum())[:3]
-        assert rows[targets[place]].tolist() == nearest
+    assert rows.tolist() == [row for row in range(40) if row != 7]
+    for position, row in enumerate(rows):
+        others = [other for other in rows if labels[other] == labels[row] and other != row]
+        nearest = sorted(others, key=lambda other: ((points[other] - points[row]) ** 2).sum())[:3]
+        assert rows[targets[position]].tolist() == nearest
 
 
-def test_a_small_class_repeats_its_targets_and_takes_none_from_others() -> None:
+def test_a_small_class_repeats_its_targets_and_takes_none_from_other_classes() -> None:
     points, labels = np.random.default_rng(0).normal(size=(40, 5)).astype(np.float32), np.arange(40) % 4
     labels[[3, 9]] = 9
     targets = target_neighbors(points, labels, 3)[1]
     assert targets[3].tolist() == [9, 9, 9]
     assert targets[9].tolist() == [3, 3, 3]
     others = np.delete(np.arange(40), [3, 9])
-    assert all(len(set(targets[one].tolist())) == 3 for one in others)
+    assert all(len(set(targets[row].tolist())) == 3 for row in others)
 
 
-@pytest.mark.parametrize(("method", "most"), [(NCA(), 20_000), (KML(), 10_000)], ids=lambda one: str(one)[:9])
-def test_what_keeps_every_two_images_tells_its_memory_and_has_a_most(method: Method, most: int) -> None:
+@pytest.mark.parametrize(("method", "most"), [(NCA(), 20_000), (KML(), 10_000)], ids=lambda value: str(value)[:9])
+def test_methods_with_a_matrix_of_all_pairs_estimate_its_memory_and_limit_the_images(method: Method, most: int) -> None:
     method.check(most, 1280)
     with pytest.raises(UserError, match=f"at most {most:,}, got {most + 1:,}. Choose"):
         method.check(most + 1, 1280)
@@ -86,28 +86,28 @@ def test_what_keeps_every_two_images_tells_its_memory_and_has_a_most(method: Met
     assert method.expected_bytes(most, 1280) > 10 * LMNN().expected_bytes(most, 1280)
 
 
-def test_nca_is_scikit_learn_s_on_the_principal_components() -> None:
-    rows = unit(data().features)
-    embedder = fitted(NCA(dimension=8, iterations=8)).embedder
+def test_nca_equals_scikit_learn_on_the_principal_components() -> None:
+    rows, labels = unit(labeled_half().features), labeled_half().labels.numpy()
+    embedder = fit_epoch(NCA(dimension=8, iterations=8)).embedder
     components = np.linalg.svd(rows.numpy().astype(np.float64), full_matrices=False)[2].T
     reference = NeighborhoodComponentsAnalysis(8, init="pca", max_iter=8, random_state=0)
-    theirs = reference.fit(rows.numpy() @ components, data().labels.numpy()).transform(rows.numpy() @ components)
-    ours = embedder.embed_features(data().features.numpy())
-    before, after = ((one[:50, None] - one[None, :50]) ** 2 for one in (theirs, ours))
-    np.testing.assert_allclose(after.sum(2), before.sum(2), rtol=0.05, atol=0.05)
+    theirs = reference.fit(rows.numpy() @ components, labels).transform(rows.numpy() @ components)
+    ours = embedder.embed_features(labeled_half().features.numpy())
+    expected, squared = ((embedding[:50, None] - embedding[None, :50]) ** 2 for embedding in (theirs, ours))
+    np.testing.assert_allclose(squared.sum(2), expected.sum(2), rtol=0.05, atol=0.05)
 
 
 @pytest.mark.parametrize("method", [NCA(dimension=16), LMNN(dimension=16), LMNN(dimension=16, variant="square")],
                          ids=["nca", "lmnn(r)", "lmnn(s)"])
-def test_a_learnt_metric_beats_principal_components_of_its_width_where_it_learnt(method: Method) -> None:
-    features, labels = data().features.numpy(), data().labels.numpy()
-    pca, ours = (mean_precision_at_k(fitted(one).embedder.embed_features(features), labels)[10]
-                 for one in (PCA(dimension=16), method))
+def test_a_learned_metric_beats_pca_of_its_dimension_on_the_training_half(method: Method) -> None:
+    features, labels = labeled_half().features.numpy(), labeled_half().labels.numpy()
+    pca, ours = (mean_precision_at_k(fit_epoch(fitted).embedder.embed_features(features), labels)[10]
+                 for fitted in (PCA(dimension=16), method))
     assert ours > pca + 0.01, f"mprec@10 {100 * pca:.1f} and {100 * ours:.1f}"
 
 
 @pytest.mark.parametrize("labels", [torch.zeros(20, dtype=torch.int64), torch.arange(20)])
-def test_classes_that_teach_nothing_are_refused(labels: torch.Tensor) -> None:
-    few = TrainingData(given()[0].features[:20], given_labels=labels)
+def test_labels_without_pairs_of_both_kinds_are_rejected(labels: torch.Tensor) -> None:
+    few = TrainingData(halves()[0].features[:20], given_labels=labels)
     with pytest.raises(UserError, match="at least 2 classes and a class of at least 2 images"):
         next(iter(NCA(dimension=4).fit(few, setting())))

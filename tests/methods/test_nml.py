@@ -1,4 +1,4 @@
-"""NML, ML and KML beside literal loops and each other, on real images."""
+"""NML, ML and KML against literal loops and each other, on real images."""
 
 from __future__ import annotations
 
@@ -27,57 +27,58 @@ from udml_core.sampling import balanced_draw, generator, label_pairs
 
 
 @cache
-def given(seed: int = 0) -> tuple[TrainingData, Array, Array, Encoder]:
-    """Pairs of the digits' training half, classes seen, and the test half with its labels."""
+def halves(seed: int = 0) -> tuple[TrainingData, Array, Array, Encoder]:
+    """Return the training half with pairs, the test half's features and labels, and the encoder."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder)))
     split = make_split(dataset, "seen")
     assert dataset.labels is not None
     drawn = label_pairs(torch.from_numpy(dataset.labels[split.train]), 20_000, generator(seed, 0))
-    data = TrainingData(torch.from_numpy(features[split.train]), given_pairs=PairSet(*(one.numpy() for one in drawn)))
+    data = TrainingData(torch.from_numpy(features[split.train]), given_pairs=PairSet(*(part.numpy() for part in drawn)))
     return data, features[split.test], dataset.labels[split.test], encoder
 
 
 def setting() -> Setting:
-    return Setting(0, torch.device("cpu"), given()[3])
+    return Setting(0, torch.device("cpu"), halves()[3])
 
 
-def fitted(method: Method) -> Epoch:
-    *_, last = method.fit(given()[0], setting())
+def last_epoch(method: Method) -> Epoch:
+    *_, last = method.fit(halves()[0], setting())
     return last
 
 
 @pytest.mark.parametrize("dimension", [8, 32])
-@pytest.mark.parametrize("method", [NML, ML, KML], ids=lambda one: one.card.name)
+@pytest.mark.parametrize("method", [NML, ML, KML], ids=lambda method: method.card.name)
 def test_the_median_squared_distance_of_pairs_starts_at_the_bias(method: type[PairMethod], dimension: int) -> None:
     built = method(dimension=dimension)
-    data = given()[0]
+    data = halves()[0]
     embedding = built.initial(data, setting()).embed_features(data.features.numpy())
     median = squared_distances(torch.from_numpy(embedding), data.pairs[0]).median()
     assert float(median) == pytest.approx(built.bias, rel=0.1)
 
 
-def test_single_pairs_are_the_papers_algorithm() -> None:
-    """The first hundred steps with a batch of one, written out."""
-    data = given()[0]
+def test_a_batch_of_one_pair_follows_the_algorithm_of_the_paper() -> None:
+    """Compute the first hundred steps in a literal loop."""
+    data = halves()[0]
     method = NML(dimension=4, batch=1, epochs=1)
     head = method.initial(data, setting()).head
     assert isinstance(head, KernelHead)
     rows, points = head.rows.double(), histograms(data.features).double()
     pairs, same = data.pairs
     rate = method.learning_rate * float(head.rows.mean())
-    for place in balanced_draw(same, 10_000, generator(0, 1))[:100].tolist():
-        x, z = points[pairs[place, 0]], points[pairs[place, 1]]
-        shares = [torch.where(one > 0, one / (one + rows).clamp_min(1e-30), 0.0) for one in (x, z)]
+    for pair in balanced_draw(same, 10_000, generator(0, 1))[:100].tolist():
+        x, z = points[pairs[pair, 0]], points[pairs[pair, 1]]
+        shares = [torch.where(point > 0, point / (point + rows).clamp_min(1e-30), 0.0) for point in (x, z)]
         difference = 2 * (rows * (shares[0] - shares[1])).sum(1)
-        y = 1 if same[place] else -1
+        y = 1 if same[pair] else -1
         if method.margin - y * (method.bias - float(difference.square().sum())) > 0:
             step = 2 * y * difference[:, None] * 2 * (shares[0].square() - shares[1].square())
             rows = (rows - rate * step).clamp_min(0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udml_core.methods.nml.balanced_draw", lambda *given: balanced_draw(*given)[:100])
-        ours = fitted(method).state["rows"]
+        patch.setattr("udml_core.methods.shared.pairs.balanced_draw",
+                      lambda *arguments: balanced_draw(*arguments)[:100])
+        ours = last_epoch(method).state["rows"]
     torch.testing.assert_close(ours.double(), rows, rtol=1e-3, atol=1e-6)
 
 
@@ -85,21 +86,21 @@ def test_single_pairs_are_the_papers_algorithm() -> None:
     NML(dimension=16, epochs=5), ML(dimension=16, epochs=5),
     NML(dimension=16, epochs=5, kernel="hellinger", learning_rate=0.03),
     NML(dimension=16, epochs=2, kernel="intersection"), NML(dimension=16, epochs=5, kernel="rbf", learning_rate=0.03),
-    KML(dimension=16, epochs=5)], ids=lambda one: f"{one.card.name}-{getattr(one, 'kernel', '')}")
-def test_training_raises_mean_precision_over_the_start_for_classes_that_were_seen(method: Method) -> None:
-    data, features, labels, _ = given()
-    before, after = (mean_precision_at_k(one.embed_features(features), labels)[10]
-                     for one in (method.initial(data, setting()), fitted(method).embedder))
+    KML(dimension=16, epochs=5)], ids=lambda method: f"{method.card.name}-{getattr(method, 'kernel', '')}")
+def test_training_raises_mean_precision_over_the_start_for_seen_classes(method: Method) -> None:
+    data, features, labels, _ = halves()
+    before, after = (mean_precision_at_k(embedder.embed_features(features), labels)[10]
+                     for embedder in (method.initial(data, setting()), last_epoch(method).embedder))
     assert after > before + 0.005, f"mprec@10 {100 * before:.1f} to {100 * after:.1f}"
 
 
-def test_rows_stay_non_negative_and_explain_themselves() -> None:
-    epoch = fitted(NML(dimension=8, epochs=2))
+def test_prototypes_stay_non_negative_and_are_explained_with_the_pairs() -> None:
+    epoch = last_epoch(NML(dimension=8, epochs=2))
     used, prototypes = epoch.explanations
     assert isinstance(used, Pairs)
     assert isinstance(prototypes, Prototypes)
     assert (prototypes.rows >= 0).all()
-    data = given()[0]
+    data = halves()[0]
     embedding = torch.from_numpy(epoch.embedder.embed_features(data.features.numpy()))
     torch.testing.assert_close(used.after, squared_distances(embedding, used.pairs), rtol=1e-3, atol=1e-5)
     y = torch.where(used.same, 1.0, -1.0)
@@ -108,22 +109,22 @@ def test_rows_stay_non_negative_and_explain_themselves() -> None:
     torch.testing.assert_close(used.before, squared_distances(first, used.pairs), rtol=1e-3, atol=1e-5)
 
 
-def test_the_dual_form_embeds_by_kernels_with_all_training_images() -> None:
-    epoch = fitted(KML(dimension=8, epochs=1))
+def test_kml_embeds_by_kernels_with_all_training_images() -> None:
+    epoch = last_epoch(KML(dimension=8, epochs=1))
     head = epoch.embedder.head
     assert isinstance(head, KernelHead)
-    assert len(head.rows) == len(given()[0])
+    assert len(head.rows) == len(halves()[0])
     used = epoch.explanations[0]
     assert isinstance(used, Pairs)
-    embedding = torch.from_numpy(epoch.embedder.embed_features(given()[0].features.numpy()))
+    embedding = torch.from_numpy(epoch.embedder.embed_features(halves()[0].features.numpy()))
     torch.testing.assert_close(used.after, squared_distances(embedding, used.pairs), rtol=1e-2, atol=1e-3)
 
 
-def test_further_pairs_go_on_from_a_state() -> None:
-    method, data = NML(dimension=8, epochs=2), given()[0]
+def test_further_pairs_continue_from_a_state() -> None:
+    method, data = NML(dimension=8, epochs=2), halves()[0]
     *_, last = method.fit(data, setting())
     further = TrainingData(data.features[:300], given_pairs=PairSet(
-        *(one.numpy() for one in label_pairs(torch.arange(300) % 7, 1000, generator(1, 0)))))
+        *(part.numpy() for part in label_pairs(torch.arange(300) % 7, 1000, generator(1, 0)))))
     epochs = list(method.continue_fit(further, setting(), last.state, 2))
     assert [epoch.number for epoch in epochs] == [3, 4]
     assert not torch.equal(epochs[1].state["rows"], last.state["rows"])
@@ -132,9 +133,9 @@ def test_further_pairs_go_on_from_a_state() -> None:
         next(iter(method.continue_fit(narrow, setting(), last.state, 1)))
 
 
-def test_negative_features_are_refused_or_split() -> None:
-    rows = given()[0].features - 4
-    data = TrainingData(rows, given_pairs=given()[0].given_pairs)
+def test_negative_features_are_rejected_or_split() -> None:
+    rows = halves()[0].features - 4
+    data = TrainingData(rows, given_pairs=halves()[0].given_pairs)
     with pytest.raises(UserError, match=r"got -4 among the features\. Set the field 'negative' to 'split'"):
         next(iter(NML(dimension=4).fit(data, setting())))
     *_, last = NML(dimension=4, epochs=1, negative="split").fit(data, setting())
@@ -146,39 +147,39 @@ def test_negative_features_are_refused_or_split() -> None:
     (NML(margin=0.2), 100, "NML.margin must be at most the bias 0.1, got 0.2"),
     (NML(dimension=64), 50, "at most the number of images 50"), (ML(dimension=65), 100, "at most"),
     (KML(dimension=8), 30_000, "takes at most 10,000, got 30,000")])
-def test_what_cannot_work_is_refused_before(method: Method, images: int, message: str) -> None:
+def test_impossible_fields_are_rejected_before_training(method: Method, images: int, message: str) -> None:
     with pytest.raises(UserError, match=message):
         method.check(images, 64)
 
 
-def test_a_method_without_pairs_gets_none() -> None:
+def test_data_without_pairs_raises_an_error_for_pairs() -> None:
     with pytest.raises(UndeclaredLabelsError, match="supervision = 'pairs'"):
-        TrainingData(given()[0].features).pairs  # noqa: B018
+        TrainingData(halves()[0].features).pairs  # noqa: B018
 
 
 @pytest.mark.parametrize("head", [
     Head(torch.randn(64, 4)), Head(torch.randn(64, 4), torch.randn(64), normalized=False),
     KernelHead(torch.rand(5, 64), "chi2", 1.0), KernelHead(torch.rand(5, 128), "rbf", 2.0, split=True),
     KernelHead(torch.rand(5, 64), "intersection", 1.0, weight=torch.randn(5, 3))])
-def test_heads_are_stored_with_their_kind(head: Head | KernelHead, tmp_path: Path) -> None:
+def test_a_stored_head_keeps_its_kind(head: Head | KernelHead, tmp_path: Path) -> None:
     path = tmp_path / "embedder.safetensors"
-    whole = Embedder(given()[3], head)
-    whole.save(path)
-    features = given()[1]
-    np.testing.assert_array_equal(Embedder.load(path).embed_features(features), whole.embed_features(features))
+    embedder = Embedder(halves()[3], head)
+    embedder.save(path)
+    features = halves()[1]
+    np.testing.assert_array_equal(Embedder.load(path).embed_features(features), embedder.embed_features(features))
     assert is_normalized(path) == head.normalized == Embedder.load(path).head.normalized
 
 
-def test_a_file_of_before_there_were_kinds_is_read_and_one_of_another_kind_refused(tmp_path: Path) -> None:
+def test_a_file_of_the_first_version_is_read_and_an_unknown_kind_of_head_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "embedder.safetensors"
-    encoder = given()[3]
-    whole = Embedder(encoder, Head(torch.randn(64, 4), torch.randn(64)))
-    whole.save(path)
+    encoder = halves()[3]
+    embedder = Embedder(encoder, Head(torch.randn(64, 4), torch.randn(64)))
+    embedder.save(path)
     metadata = {"encoder": encoder.spec.model_dump_json(), "trained": "false"}
     tensors = load_file(path)
     save_file(tensors, path, metadata)
     assert is_normalized(path)
-    np.testing.assert_array_equal(Embedder.load(path).embed_features(given()[1]), whole.embed_features(given()[1]))
+    np.testing.assert_array_equal(Embedder.load(path).embed_features(halves()[1]), embedder.embed_features(halves()[1]))
     for head in ('{"kind": "tree"}', '{"kind": "kernel"}', "[]", '{"kind": "linear", "depth": 3}'):
         save_file(tensors, path, metadata | {"head": head})
         with pytest.raises(UserError, match="must be an embedder written by a run"):

@@ -1,4 +1,4 @@
-"""PLM: one step by hand, what its switches do, and what is refused."""
+"""PLM: a step computed by hand, the effect of every field, and rejected fields."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "proxies": 12, "learning_r
 
 
 @cache
-def given() -> tuple[TrainingData, Setting]:
+def training_setup() -> tuple[TrainingData, Setting]:
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     train = make_split(dataset, "zero-shot").train
@@ -38,13 +38,18 @@ def given() -> tuple[TrainingData, Setting]:
     return data, Setting(0, torch.device("cpu"), encoder)
 
 
-def fitted(**fields: Any) -> list[Epoch]:
-    return list(PLM(**TINY | fields).fit(*given()))
+def fit_epochs(**fields: Any) -> list[Epoch]:
+    return list(PLM(**TINY | fields).fit(*training_setup()))
 
 
-def test_the_first_step_is_the_papers_written_out() -> None:
-    """One batch: both views through the head, the loss of eq. 9, Adam's first step, the momentum copy."""
-    data, setting = given()
+@cache
+def default_epoch() -> Epoch:
+    return fit_epochs()[-1]
+
+
+def test_the_first_step_equals_the_equations_of_the_paper() -> None:
+    """Compute one batch: both views, the loss of eq. 9, Adam's first step and the moving average."""
+    data, setting = training_setup()
     method = PLM(**TINY | {"epochs": 1, "batch": len(data), "momentum": 0.5})
     (epoch,) = method.fit(data, setting)
     start = method.initial(data, setting).head.weight
@@ -53,14 +58,14 @@ def test_the_first_step_is_the_papers_written_out() -> None:
     points = unit(unit(data.features) @ start)
     neighbors = torch.from_numpy(nearest(points.numpy(), 4)[1])
     (batch,) = neighbor_batches(neighbors, len(data), random)
-    kept = data.view_features(batch)
-    first, second = torch.rand(kept.shape[:2], generator=random).argsort(1)[:, :2].unbind(1)
-    rows = torch.arange(len(kept))
-    seen = unit(torch.cat([kept[rows, first], kept[rows, second]]))
+    cached = data.view_features(batch)
+    first, second = torch.rand(cached.shape[:2], generator=random).argsort(1)[:, :2].unbind(1)
+    rows = torch.arange(len(cached))
+    views = unit(torch.cat([cached[rows, first], cached[rows, second]]))
     weight = start.clone().requires_grad_()
     proxies, directions = method._first_proxies(points, setting.seed)
-    hoods = linear_neighborhoods(unit(seen @ start), 10, 3, 0.9)
-    loss = piecewise_loss(unit(seen @ weight), unit(seen @ start), hoods, proxies, directions)
+    neighborhoods = linear_neighborhoods(unit(views @ start), 10, 3, 0.9)
+    loss = piecewise_loss(unit(views @ weight), unit(views @ start), neighborhoods, proxies, directions)
     assert epoch.losses["loss"] == pytest.approx(loss.total.item(), rel=1e-5)
     loss.total.backward()
     assert weight.grad is not None
@@ -70,7 +75,7 @@ def test_the_first_step_is_the_papers_written_out() -> None:
 
 
 def test_proxies_are_explained_as_unit_points_with_orthonormal_directions() -> None:
-    for epoch in fitted():
+    for epoch in fit_epochs():
         (record,) = epoch.explanations
         assert isinstance(record, Proxies)
         assert record.places.shape == (12, 16)
@@ -79,21 +84,21 @@ def test_proxies_are_explained_as_unit_points_with_orthonormal_directions() -> N
                                    rtol=0, atol=1e-5)
 
 
-def test_straightening_keeps_what_is_orthonormal_as_it_is() -> None:
+def test_straightening_does_not_change_orthonormal_directions() -> None:
     directions = torch.linalg.qr(torch.randn(20, 16, 3, generator=generator(0, 0))).Q
-    model = _Proxies(torch.randn(20, 16), directions)
-    model.straighten()
-    torch.testing.assert_close(model.directions.detach(), directions, rtol=0, atol=1e-6)
+    proxies = _Proxies(torch.randn(20, 16), directions)
+    proxies.straighten()
+    torch.testing.assert_close(proxies.directions.detach(), directions, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("change", [{"admission": False}, {"similarity": "binary"}, {"proxies": 0}, {"flat": 5},
                                     {"n_alpha": 1.0}, {"n_beta": 0.0}, {"scale": 1.0}, {"threshold": 0.5},
                                     {"similarity_gradient": True}, {"beginning": "random"}, {"proxy_rate": 0.0}],
                          ids=str)
-def test_every_switch_of_the_ablations_changes_what_is_learnt(change: dict[str, Any]) -> None:
-    usual, other = (fitted(**fields)[-1] for fields in ({}, change))
+def test_every_field_changes_the_result(change: dict[str, Any]) -> None:
+    default, other = default_epoch(), fit_epochs(**change)[-1]
     changed = "proxies.places" if change == {"similarity_gradient": True} else "student.weight"
-    assert not torch.equal(usual.state[changed], other.state[changed])
+    assert not torch.equal(default.state[changed], other.state[changed])
     assert np.isfinite(list(other.losses.values())).all()
     if change == {"admission": False}:
         assert other.losses["admitted"] == 1
@@ -102,24 +107,24 @@ def test_every_switch_of_the_ablations_changes_what_is_learnt(change: dict[str, 
         assert other.losses["proxy loss"] == 0
 
 
-def test_without_a_rate_of_their_own_proxies_stay_where_they_began() -> None:
-    first, last = fitted(proxy_rate=0.0)
+def test_a_proxy_rate_of_zero_keeps_the_initial_proxies() -> None:
+    first, last = fit_epochs(proxy_rate=0.0)
     assert torch.equal(first.state["proxies.places"], last.state["proxies.places"])
 
 
-@pytest.mark.parametrize(("fields", "words"), [
+@pytest.mark.parametrize(("fields", "message"), [
     ({"flat": 11}, "PLM.flat must be at most the number of candidates 10, got 11"),
     ({"dimension": 2, "flat": 3}, "PLM.flat must be at most the embedding's dimension 2, got 3"),
     ({"dimension": 100}, "PLM.dimension must be at most the features' width 64, got 100"),
     ({"batch": 5}, "PLM needs at least 6 training images in a batch for 10 candidates and groups of 5, got 5"),
     ({"trains": "encoder"}, "The backbone 'pixels' has nothing to train. Set the field 'trains' to 'head'"),
 ])
-def test_what_cannot_work_is_refused_with_the_field_to_change(fields: dict[str, Any], words: str) -> None:
-    with pytest.raises(UserError, match=words):
-        fitted(**fields)
+def test_impossible_fields_are_rejected_with_the_field_to_change(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        fit_epochs(**fields)
 
 
-def test_no_two_proxies_begin_at_the_same_image_while_there_are_enough() -> None:
+def test_proxies_start_at_distinct_images_while_there_are_enough() -> None:
     points = unit(torch.randn(30, 8, generator=torch.Generator().manual_seed(0)))
     for count, distinct in ((30, 30), (12, 12), (70, 30)):
         places, directions = PLM(proxies=count, dimension=8)._first_proxies(points, 0)

@@ -1,4 +1,4 @@
-"""RPML and sRPML: what they draw, what they follow, and what they leave alone."""
+"""RPML and sRPML: pseudo-labels, triplets, projection, state and rejected fields."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ DEEP = SRPML(dimension=8, epochs=3, batch=60, steps=1, epsilon=0.3, n_neighbors=
 
 
 @cache
-def given(backbone: str = "pixels") -> tuple[TrainingData, Encoder, Array]:
-    """300 digits of the classes 0–4: features, encoder, and prepared images."""
+def training_half(backbone: str = "pixels") -> tuple[TrainingData, Encoder, Array]:
+    """Return 300 digits of the classes 0–4, the encoder, and the prepared images."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
     pixels = np.array(pixels_of(dataset, encoder))
@@ -40,38 +40,42 @@ def given(backbone: str = "pixels") -> tuple[TrainingData, Encoder, Array]:
     return training_data(features, None, train, "none", pixels), encoder, pixels[train]
 
 
-def fitted(method: Method, backbone: str = "pixels", seed: int = 0, start: Any = None) -> list[Epoch]:
-    data, encoder, _ = given(backbone)
+def fit_epochs(method: Method, backbone: str = "pixels", seed: int = 0, start: Any = None) -> list[Epoch]:
+    data, encoder, _ = training_half(backbone)
     return list(method.fit(data, Setting(seed, CPU, encoder), start))
 
 
-def rows() -> Tensor:
-    return torch.nn.functional.normalize(given()[0].features, dim=1)
+def triplets_of(epoch: Epoch) -> Triplets:
+    return next(record for record in epoch.explanations if isinstance(record, Triplets))
+
+
+def unit_rows() -> Tensor:
+    return torch.nn.functional.normalize(training_half()[0].features, dim=1)
 
 
 @pytest.mark.parametrize("make", [RPML, SRPML])
-def test_the_pseudo_labels_are_authority_shifts_and_come_once(make: type[Method]) -> None:
-    first, *rest = fitted(make(**TINY))
-    clusters = next(one for one in first.explanations if isinstance(one, Clusters))
-    reference = AuthorityShift(n_neighbors=20, epsilon=0.5, gamma=100.0).fit(rows().numpy())
+def test_pseudo_labels_come_from_authority_ascent_in_the_first_epoch_only(make: type[Method]) -> None:
+    first, *rest = fit_epochs(make(**TINY))
+    clusters = next(record for record in first.explanations if isinstance(record, Clusters))
+    reference = AuthorityShift(n_neighbors=20, epsilon=0.5, gamma=100.0).fit(unit_rows().numpy())
     np.testing.assert_array_equal(clusters.labels.numpy(), reference.labels_)
     np.testing.assert_array_equal(clusters.parents.numpy(), reference.parents_)
-    assert all(not isinstance(one, Clusters) for epoch in rest for one in epoch.explanations)
+    assert all(not isinstance(record, Clusters) for epoch in rest for record in epoch.explanations)
     assert all(torch.equal(epoch.state["labels"], clusters.labels) for epoch in rest)
 
 
 @pytest.mark.parametrize("weight", ["bilinear", "concatenated"])
 @pytest.mark.parametrize("make", [RPML, SRPML])
-def test_each_epoch_shows_the_triplets_that_it_used_with_their_z_and_w(make: type[Method], weight: str) -> None:
-    epochs = fitted(make(**TINY, weight=weight, alpha=40.0))
+def test_each_epoch_explains_its_triplets_with_their_argument_and_weight(make: type[Method], weight: str) -> None:
+    epochs = fit_epochs(make(**TINY, weight=weight, alpha=40.0))
     for epoch in epochs:
-        shown = next(one for one in epoch.explanations if isinstance(one, Triplets))
+        shown = triplets_of(epoch)
         labels = epoch.state["labels"]
         assert (labels[shown.anchor] == labels[shown.positive]).all()
         assert (labels[shown.anchor] != labels[shown.negative]).all()
         assert ((shown.weight > 0) & (shown.weight < 1)).all()
-        if make is RPML:  # sRPML's are of each batch's own moment
-            parts = [rows()[index] for index in (shown.anchor, shown.positive, shown.negative)]
+        if make is RPML:  # sRPML computes them batch by batch, with the L of that batch
+            parts = [unit_rows()[index] for index in (shown.anchor, shown.positive, shown.negative)]
             argument = angular_argument(*(part @ epoch.state["projection"] for part in parts), 40.0)
             torch.testing.assert_close(shown.argument, argument, rtol=1e-3, atol=1e-4)
             parameter = epoch.state["parameter"]
@@ -80,24 +84,25 @@ def test_each_epoch_shows_the_triplets_that_it_used_with_their_z_and_w(make: typ
             torch.testing.assert_close(shown.weight, expected, rtol=1e-3, atol=1e-5)
             assert epoch.losses["mean weight"] == pytest.approx(float(expected.mean()), abs=1e-5)
             assert epoch.losses["violating"] == pytest.approx(float((argument > 0).float().mean()), abs=1e-3)
-    first, second = (next(one for one in epoch.explanations if isinstance(one, Triplets)) for epoch in epochs[:2])
-    assert not torch.equal(first.negative, second.negative), "triplets are drawn afresh in each pass"
+    first, second = (triplets_of(epoch) for epoch in epochs[:2])
+    assert not torch.equal(first.negative, second.negative), "each epoch draws new triplets"
 
 
 @pytest.mark.parametrize("weight", ["bilinear", "concatenated"])
 @pytest.mark.parametrize("make", [RPML, SRPML])
-def test_what_is_kept_of_a_triplet_makes_up_its_z_weight_and_loss(make: type[Method], weight: str) -> None:
-    for epoch in fitted(make(**TINY, weight=weight, alpha=40.0)):
-        shown = next(one for one in epoch.explanations if isinstance(one, Triplets))
+def test_the_recorded_distances_of_a_triplet_determine_its_argument_weight_and_loss(
+        make: type[Method], weight: str) -> None:
+    for epoch in fit_epochs(make(**TINY, weight=weight, alpha=40.0)):
+        shown = triplets_of(epoch)
         kappa = tightness(40.0)
         torch.testing.assert_close(shown.near - kappa * shown.far, shown.argument, rtol=1e-4, atol=1e-5)
-        to_positive = 2 * shown.far + shown.near / 2 - shown.side  # the median's length gives the third side
+        to_positive = 2 * shown.far + shown.near / 2 - shown.side  # the length of the median determines the third side
         assert (to_positive > -1e-4).all()
         sides = [part.clamp_min(0).sqrt() for part in (shown.near, shown.side, to_positive)]
-        assert all((sides[one] <= sides[one - 1] + sides[one - 2] + 1e-3).all() for one in range(3))
+        assert all((sides[side] <= sides[side - 1] + sides[side - 2] + 1e-3).all() for side in range(3))
         softplus = torch.nn.functional.softplus
         torch.testing.assert_close(softplus(shown.weight * softplus(shown.argument)), shown.loss, rtol=1e-5, atol=1e-6)
-        if make is RPML:  # sRPML's curve is the mean over batches, which may differ in size
+        if make is RPML:  # sRPML's curve averages over batches, which may differ in size
             assert epoch.losses["loss"] == pytest.approx(float(shown.loss.mean()), rel=1e-5)
         if weight == "bilinear":
             torch.testing.assert_close((shown.similar + shown.dissimilar) / 2, shown.weight)
@@ -106,9 +111,9 @@ def test_what_is_kept_of_a_triplet_makes_up_its_z_weight_and_loss(make: type[Met
             assert shown.dissimilar.isnan().all()
 
 
-@pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY)], ids=lambda one: one.card.name)
+@pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY)], ids=lambda method: method.card.name)
 def test_the_projection_stays_orthonormal_and_the_loss_falls(method: Method) -> None:
-    epochs = fitted(method)
+    epochs = fit_epochs(method)
     for epoch in epochs:
         projection = epoch.state["projection"].double()
         torch.testing.assert_close(projection.mT @ projection, torch.eye(8, dtype=torch.float64), atol=1e-5, rtol=0)
@@ -116,30 +121,30 @@ def test_the_projection_stays_orthonormal_and_the_loss_falls(method: Method) -> 
 
 
 @pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY), DEEP], ids=["rpml", "srpml", "srpml-cnn"])
-def test_what_was_yielded_stays_as_it_was_while_training_goes_on(method: Method) -> None:
+def test_further_training_does_not_change_a_yielded_epoch(method: Method) -> None:
     backbone = "cnn" if method is DEEP else "pixels"
-    data, encoder, pixels = given(backbone)
-    kept = []
+    data, encoder, pixels = training_half(backbone)
+    yielded = []
     for epoch in method.fit(data, Setting(0, CPU, encoder)):
         state = {name: value.clone() for name, value in epoch.state.items()}
-        kept.append((epoch, state, embed_pixels(epoch.embedder.eval(), pixels[:50])))
-    assert len(kept) == 3
-    for epoch, state, embedded in kept:
+        yielded.append((epoch, state, embed_pixels(epoch.embedder.eval(), pixels[:50])))
+    assert len(yielded) == 3
+    for epoch, state, embeddings in yielded:
         assert all(torch.equal(epoch.state[name], value) for name, value in state.items())
-        np.testing.assert_array_equal(embed_pixels(epoch.embedder.eval(), pixels[:50]), embedded)
-    assert not np.array_equal(kept[0][2], kept[-1][2])
+        np.testing.assert_array_equal(embed_pixels(epoch.embedder.eval(), pixels[:50]), embeddings)
+    assert not np.array_equal(yielded[0][2], yielded[-1][2])
 
 
-def test_both_starts_are_what_they_say() -> None:
-    data, encoder, _ = given()
+def test_the_initial_projection_is_random_or_the_principal_components() -> None:
+    data, encoder, _ = training_half()
     for beginning, is_pca in (("random", False), ("pca", True)):
         method = RPML(**TINY, beginning=beginning)  # type: ignore[arg-type]
         head = method.initial(data, Setting(0, CPU, encoder)).head
         assert head.weight is not None
-        _, _, principal = torch.linalg.svd(rows().double(), full_matrices=False)
+        _, _, principal = torch.linalg.svd(unit_rows().double(), full_matrices=False)
         basis = principal[:8].mT.float()
-        kept = float((basis.mT @ head.weight).square().sum())
-        assert (kept == pytest.approx(8, abs=1e-3)) == is_pca
+        overlap = float((basis.mT @ head.weight).square().sum())
+        assert (overlap == pytest.approx(8, abs=1e-3)) == is_pca
         again = method.initial(data, Setting(0, CPU, encoder)).head.weight
         assert torch.equal(head.weight, torch.as_tensor(again))
 
@@ -150,21 +155,22 @@ def test_both_starts_are_what_they_say() -> None:
     ({"dimension": 65}, "dimension must be at most the features' width 64, got 65"),
 ])
 @pytest.mark.parametrize("make", [RPML, SRPML])
-def test_fields_that_leave_nothing_to_learn_are_told(make: type[Method], fields: dict[str, Any], message: str) -> None:
+def test_fields_without_positives_or_negatives_are_rejected(
+        make: type[Method], fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        fitted(make(**{**TINY, **fields}))
+        fit_epochs(make(**{**TINY, **fields}))
 
 
-def test_more_neighbors_than_images_are_cut_to_what_there_is() -> None:
-    most, beyond = (fitted(RPML(**{**TINY, "epsilon": 0.9, "n_neighbors": k})) for k in (IMAGES - 1, 500))
-    assert torch.equal(most[-1].state["projection"], beyond[-1].state["projection"])
+def test_more_neighbors_than_images_are_reduced_to_the_other_images() -> None:
+    largest, beyond = (fit_epochs(RPML(**{**TINY, "epsilon": 0.9, "n_neighbors": k})) for k in (IMAGES - 1, 500))
+    assert torch.equal(largest[-1].state["projection"], beyond[-1].state["projection"])
 
 
 @pytest.mark.parametrize("batch_norm", ["frozen", "batch"])
-def test_batch_normalization_keeps_or_follows_its_statistics(batch_norm: str) -> None:
-    before = {name: value.clone() for name, value in given("cnn")[1].state_dict().items() if "running" in name}
+def test_batch_normalization_keeps_or_updates_its_statistics(batch_norm: str) -> None:
+    before = {name: value.clone() for name, value in training_half("cnn")[1].state_dict().items() if "running" in name}
     assert before
-    *_, last = fitted(DEEP.model_copy(update={"batch_norm": batch_norm, "epochs": 1}), "cnn")
+    *_, last = fit_epochs(DEEP.model_copy(update={"batch_norm": batch_norm, "epochs": 1}), "cnn")
     after = last.embedder.encoder.state_dict()
     stayed = all(torch.equal(after[name], value) for name, value in before.items())
     assert stayed == (batch_norm == "frozen")
@@ -172,24 +178,24 @@ def test_batch_normalization_keeps_or_follows_its_statistics(batch_norm: str) ->
 
 
 def test_momentum_is_part_of_the_state() -> None:
-    """A state without it goes on differently, so a resumed run needs it."""
-    first, *rest = fitted(DEEP, "cnn")
+    """Without the momentum a resumed run gives another result."""
+    first, *rest = fit_epochs(DEEP, "cnn")
     assert sum(name.startswith("optimizer.") for name in first.state) == sum(
-        1 for _ in given("cnn")[1].network.parameters())
-    forgetful = {name: value for name, value in first.state.items() if not name.startswith("optimizer.")}
-    resumed = fitted(DEEP, "cnn", start=forgetful)
+        1 for _ in training_half("cnn")[1].network.parameters())
+    without_momentum = {name: value for name, value in first.state.items() if not name.startswith("optimizer.")}
+    resumed = fit_epochs(DEEP, "cnn", start=without_momentum)
     assert [epoch.number for epoch in resumed] == [2, 3]
     assert not torch.equal(resumed[-1].state["projection"], rest[-1].state["projection"])
 
 
-def test_a_finished_state_has_nothing_left_to_do() -> None:
+def test_a_finished_state_yields_no_further_epoch() -> None:
     for method, backbone in ((RPML(**TINY), "pixels"), (DEEP, "cnn")):
-        assert fitted(method, backbone, start=fitted(method, backbone)[-1].state) == []
+        assert fit_epochs(method, backbone, start=fit_epochs(method, backbone)[-1].state) == []
 
 
-def test_progress_is_told_from_zero_to_one_in_each_epoch() -> None:
+def test_progress_is_reported_from_zero_to_one_in_each_epoch() -> None:
     for method in (RPML(**TINY), SRPML(**TINY)):
-        data, encoder, _ = given()
+        data, encoder, _ = training_half()
         shares: list[float] = []
         for _ in method.fit(data, Setting(0, CPU, encoder, shares.append)):
             assert shares == sorted(shares)
@@ -199,7 +205,7 @@ def test_progress_is_told_from_zero_to_one_in_each_epoch() -> None:
 
 
 def test_the_embedding_does_not_collapse_with_the_bilinear_weight() -> None:
-    *_, last = fitted(RPML(**{**TINY, "epochs": 10}))
-    embedded = last.embedder.embed_features(given()[0].features.numpy())
-    assert effective_rank(embedded) > 3
+    *_, last = fit_epochs(RPML(**{**TINY, "epochs": 10}))
+    embeddings = last.embedder.embed_features(training_half()[0].features.numpy())
+    assert effective_rank(embeddings) > 3
     assert last.losses["mean weight"] > 0.1

@@ -1,4 +1,4 @@
-"""The baselines of SSDML with an encoder: what they draw, and their first steps written out."""
+"""The baselines of SSDML with an encoder: the pairs they draw, and a step computed by hand."""
 
 from __future__ import annotations
 
@@ -9,47 +9,48 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.methods.test_ssdml import given
+from tests.methods.test_ssdml import training_setup
 from udml_core.losses.mahalanobis import Pairs, labeled_pairs
 from udml_core.methods import find_method
-from udml_core.methods import ssdml_baselines as semi
 from udml_core.methods.embedder import unit
+from udml_core.methods.shared import pair_metric
 from udml_core.sampling import generator, weighted_edges
 
 DEEP: dict[str, Any] = {"trains": "encoder", "partition": 0, "partition_epochs": 2, "epochs": 2, "batch": 300}
 
 
-def test_of_few_labels_the_pairs_are_listed_and_of_many_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pairs_of_few_labels_are_enumerated_and_pairs_of_many_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = torch.arange(60) % 4 - 1
     every = labeled_pairs(labels)
-    assert [{*map(tuple, part.tolist())} for part in semi.some_pairs(labels, 10_000, generator(0, 0))] == [
+    assert [{*map(tuple, part.tolist())} for part in pair_metric.some_pairs(labels, 10_000, generator(0, 0))] == [
         {*map(tuple, part.tolist())} for part in every]
-    assert [len(part) for part in semi.some_pairs(labels, 70, generator(0, 0))] == [70, 70]
-    monkeypatch.setattr(semi, "LISTED", len(every.similar) + len(every.dissimilar) - 1)
-    monkeypatch.setattr(semi, "labeled_pairs", lambda _labels: pytest.fail("18 million pairs of 6,000 labels"))
+    assert [len(part) for part in pair_metric.some_pairs(labels, 70, generator(0, 0))] == [70, 70]
+    monkeypatch.setattr(pair_metric, "LISTED", len(every.similar) + len(every.dissimilar) - 1)
+    monkeypatch.setattr(pair_metric, "labeled_pairs", lambda _labels: pytest.fail("18 million pairs of 6,000 labels"))
     for count in (labels, torch.arange(6000) % 10):
-        drawn = semi.some_pairs(count, 70, generator(0, 0))
+        drawn = pair_metric.some_pairs(count, 70, generator(0, 0))
         assert [part.shape for part in drawn] == [(70, 2), (70, 2)]
         assert _kinds(count, drawn) == [True, False]
         assert (count[torch.cat(drawn)] >= 0).all()
         assert (drawn.similar[:, 0] != drawn.similar[:, 1]).all()
-        assert all(torch.equal(*pair) for pair in zip(drawn, semi.some_pairs(count, 70, generator(0, 0)), strict=True))
+        again = pair_metric.some_pairs(count, 70, generator(0, 0))
+        assert all(torch.equal(*parts) for parts in zip(drawn, again, strict=True))
 
 
 def _kinds(labels: Tensor, pairs: Pairs) -> list[bool]:
-    """Of each part whether its pairs share a label; all do or none does."""
+    """Return for each part whether its pairs share a label, which holds for all of its pairs or for none."""
     same = [labels[part[:, 0]] == labels[part[:, 1]] for part in pairs]
-    assert all(one.all() or not one.any() for one in same)
-    return [bool(one.all()) for one in same]
+    assert all(part.all() or not part.any() for part in same)
+    return [bool(part.all()) for part in same]
 
 
 @pytest.mark.parametrize("name", ["lrml", "seraph"])
-def test_with_drawn_pairs_too_a_resumed_run_equals_a_whole_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(semi, "LISTED", 0)
-    monkeypatch.setattr(semi, "labeled_pairs", lambda _labels: pytest.fail("they are not to be listed"))
-    method = find_method(name).make(DEEP)
-    first, second = method.fit(*given("cnn"))
-    (resumed,) = method.fit(*given("cnn"), first.state)
+def test_a_resumed_run_equals_a_whole_run_with_sampled_pairs(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_metric, "LISTED", 0)
+    monkeypatch.setattr(pair_metric, "labeled_pairs", lambda _labels: pytest.fail("the pairs must be sampled"))
+    method = find_method(name).make(DEEP | ({"steps": 5} if name == "seraph" else {}))
+    first, second = method.fit(*training_setup("cnn"))
+    (resumed,) = method.fit(*training_setup("cnn"), first.state)
     assert resumed.losses == second.losses
     assert all(torch.equal(value, resumed.state[key]) for key, value in second.state.items())
 
@@ -58,36 +59,36 @@ WEIGHTS = {"weight_similar": 2.0, "weight_dissimilar": 0.5, "weight_edges": 3.0}
 
 
 @pytest.mark.parametrize(("name", "rate", "fields"), [
-    ("lrml", 0.1, WEIGHTS), ("apllr", 1e-5, WEIGHTS),  # whose metric is large
+    ("lrml", 0.1, WEIGHTS), ("apllr", 1e-5, WEIGHTS),  # APLLR's metric is large
     ("seraph", 0.1, {"threshold": 0.9, "weight_unlabeled": 0.7, "steps": 5})])
-def test_a_step_of_the_network_is_that_of_its_objective_written_out(
+def test_a_step_of_the_network_follows_the_gradient_of_its_objective(
         name: str, rate: float, fields: dict[str, Any]) -> None:
-    """The second epoch, which learns no metric, in one batch, without momentum: ← − rate · gradient."""
-    data, setting = given("cnn")
+    """Compute the second epoch, which learns no metric, as one batch without momentum: θ − rate·gradient."""
+    data, setting = training_setup("cnn")
     method = find_method(name).make(DEEP | fields | {"batch": 2000, "momentum": 0.0, "learning_rate": rate})
     first, second = method.fit(data, setting)
     random = generator(setting.seed, 2)
     others, counts = weighted_edges(first.state["neighbors"], first.state["weights"], random)
-    known = semi.some_pairs(data.labels, semi.MOST_PAIRS, random)
-    torch.randperm(len(data), generator=random)  # the order of edges, which are all in one batch
-    drawn = [one[torch.randint(len(one), (2000,), generator=random)] for one in known]
+    labeled = pair_metric.some_pairs(data.labels, pair_metric.MOST_PAIRS, random)
+    torch.randperm(len(data), generator=random)  # draws the order of the edges, which are all in one batch
+    drawn = [pairs[torch.randint(len(pairs), (2000,), generator=random)] for pairs in labeled]
     encoder = deepcopy(first.embedder.encoder)
     mapped = unit(encoder(data.images(torch.arange(len(data))))) @ first.state["root"]
     similar, dissimilar, edges = (
-        (mapped[one[:, 0]] - mapped[one[:, 1]]).square().sum(1)
-        for one in (*drawn, torch.stack([torch.arange(len(data)), others], dim=1)))
+        (mapped[pairs[:, 0]] - mapped[pairs[:, 1]]).square().sum(1)
+        for pairs in (*drawn, torch.stack([torch.arange(len(data)), others], dim=1)))
     if name == "seraph":
-        rightly = torch.cat([1 / (1 + (similar - 0.9).exp()), 1 / (1 + (0.9 - dissimilar).exp())])
-        chance = 1 / (1 + (edges - 0.9).exp())
-        loss = (-rightly.log().mean()
-                - 0.7 * (chance * chance.log() + (1 - chance) * (1 - chance).log()).mean())
+        likelihood = torch.cat([1 / (1 + (similar - 0.9).exp()), 1 / (1 + (0.9 - dissimilar).exp())])
+        similar_edge = 1 / (1 + (edges - 0.9).exp())
+        loss = (-likelihood.log().mean()
+                - 0.7 * (similar_edge * similar_edge.log() + (1 - similar_edge) * (1 - similar_edge).log()).mean())
     else:
         loss = (2 * similar.mean() - float(first.state["dissimilar"]) * dissimilar.mean()
                 + 3 * (counts * edges).mean())
     assert second.losses["loss"] == pytest.approx(loss.item(), rel=1e-4)
     loss.backward()
-    for key, one in encoder.named_parameters():
-        assert one.grad is not None
-        assert one.grad.any()
-        torch.testing.assert_close(second.state[f"encoder.{key}"], one.detach() - rate * one.grad,
-                                   rtol=1e-6, atol=5e-3 * rate * float(one.grad.abs().max()))
+    for key, weight in encoder.named_parameters():
+        assert weight.grad is not None
+        assert weight.grad.any()
+        torch.testing.assert_close(second.state[f"encoder.{key}"], weight.detach() - rate * weight.grad,
+                                   rtol=1e-6, atol=5e-3 * rate * float(weight.grad.abs().max()))

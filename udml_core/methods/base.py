@@ -1,4 +1,4 @@
-"""The one abstraction: a method is its hyper-parameters plus `fit`."""
+"""The base of all methods: a method is its hyper-parameters and its algorithm, `fit`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ State = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class Setting:
-    """What `fit` receives besides data.
+    """The circumstances of a fit besides the data.
 
     Attributes:
         seed: Seed of all random draws.
@@ -67,7 +67,7 @@ def mean_curves(batches: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Card:
-    """How a method introduces itself.
+    """The description of a method on pages and on the command line.
 
     Attributes:
         name: The name on the command line.
@@ -89,7 +89,7 @@ class Card:
 
 
 class Method(Options, ABC):
-    """Hyper-parameters as fields, each with range, meaning, symbol and unit, and the algorithm in `fit`.
+    """A method: its hyper-parameters as fields with range, meaning, symbol and unit, and its algorithm in `fit`.
 
     Attributes:
         card: Name, title, paper, idea, supervision and promise.
@@ -103,8 +103,8 @@ class Method(Options, ABC):
 
     @property
     def trains_encoder(self) -> bool:
-        """Whether `fit` trains the encoder and therefore needs images."""
-        return False
+        """Whether `fit` trains the encoder and therefore needs images; by default as the field `trains` says."""
+        return getattr(self, "trains", "head") == "encoder"
 
     @property
     def learns_from_vectors(self) -> bool:
@@ -128,7 +128,7 @@ class Method(Options, ABC):
 
     @property
     def continues_on_new_vectors(self) -> bool:
-        """Whether further pairs may be of vectors that earlier epochs have not seen."""
+        """Whether further pairs may contain vectors that earlier epochs did not contain."""
         return self.continues_with_pairs
 
     @property
@@ -147,7 +147,7 @@ class Method(Options, ABC):
         return int(getattr(self, "epochs", 1))
 
     def graph_neighbors(self, images: int) -> int:
-        """The number of neighbors k in the graph that is kept with a finished run of `images` training images."""
+        """Return the number of neighbors k in the graph that is stored with a run of `images` training images."""
         return int(getattr(self, "n_neighbors", min(GRAPH_NEIGHBORS, images - 1)))
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
@@ -181,7 +181,7 @@ class Method(Options, ABC):
         """
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
-        """Reject an encoder that the method cannot train as its fields say.
+        """Reject an encoder that the method cannot train with its fields.
 
         Raises:
             UserError: The message names the field and the fix.
@@ -207,7 +207,7 @@ class Method(Options, ABC):
         raise UserError(f"{self.card.title} cannot continue with further pairs. Choose NML, ML or KML.")
 
     def state_to_continue(self, state: State) -> State:
-        """Return a finished run's state as a new run starts from it."""
+        """Return the state from which a new run continues a finished run."""
         return state
 
     def extra_candidates(self, embedder: Embedder, final: Tensor) -> dict[str, Tensor]:
@@ -220,5 +220,5 @@ class Method(Options, ABC):
         return {}
 
     def embedder_explanations(self, embedder: Embedder) -> tuple[Explanation, ...]:
-        """Return explanations that are read off an epoch's embedder."""
+        """Return explanations computed from an epoch's embedder."""
         return ()

@@ -1,4 +1,4 @@
-"""Closed-form methods that every other is measured beside."""
+"""Closed-form methods: the baselines that every other method is compared with."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from udml_core.errors import UserError
 from udml_core.graph import mutual_pairs
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
+from udml_core.methods.fields import Dimension
 
 
 class Frozen(Method):
-    """The backbone's features as they are."""
+    """The features of the backbone without training."""
 
     card: ClassVar[Card] = Card(
         name="frozen",
         title="Frozen features",
-        paper="No paper: the figure that any learning has to beat.",
-        idea=("Nothing is learnt. The backbone's pooled features are compared by their angle. Whoever cannot beat "
-              "this should not train."),
+        paper="No paper; the baseline of all training.",
+        idea=("Nothing is learned. Images are compared by the angle between their features. A method that does not "
+              "beat this baseline is not worth training."),
         supervision="none",
         promise="may fall",
-        source="It equals its own start.")
+        source="The result equals the start.")
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if start is None:
-            yield only_epoch(setting, Head())
+            yield single_epoch(setting, Head())
 
 
 class PCA(Method):
@@ -42,18 +43,18 @@ class PCA(Method):
         name="pca",
         title="PCA",
         paper="K. Pearson, 1901.",
-        idea=("Keep the directions along which unit features spread most. Nothing about similarity is learnt, but "
-              "noise is left out and the embedding is small. On strong features this is hard to beat at the same "
-              "size."),
+        idea=("Keep the directions in which the unit features vary most. Nothing is learned about similarity, but "
+              "noise is removed and the embedding is small. With strong features, PCA is hard to beat at the same "
+              "dimension."),
         supervision="none",
         promise="may fall",
-        source="Trials on birds100: 48.2 against 48.9 of the full features (MAP@R).")
+        source="Trials on birds100: MAP@R 48.2, against 48.9 for the full features.")
 
-    dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
-    """Width of the embedding; at most the features' width and the number of images."""
+    dimension: Dimension = 128
+    """Dimension of the embedding, at most the features' width and the number of images."""
 
     centered: bool = False
-    """Subtract the mean first. Cosine comparison of the result then sees only differences from the mean image."""
+    """Subtract the mean first; the cosine then compares differences from the mean image."""
 
     def check(self, images: int, width: int | None) -> None:
         check_directions(self.dimension, images, width)
@@ -62,28 +63,31 @@ class PCA(Method):
         if start is None:
             rows = unit(data.features.to(setting.device))
             offset = rows.mean(0) if self.centered else None
-            yield only_epoch(setting, Head(principal_directions(rows, self.dimension, offset), offset))
+            yield single_epoch(setting, Head(principal_directions(rows, self.dimension, offset), offset))
 
 
 class Whiten(Method):
-    """Whitening by what differs between images that are each other's nearest."""
+    """Whitening by the covariance of the differences between mutual nearest neighbors.
+
+    W = (C + s·v·I)^−½, where C is the covariance of the differences, v its mean eigenvalue and s the shrinkage.
+    """
 
     card: ClassVar[Card] = Card(
         name="whiten",
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
-        idea=("Two images that are among each other's nearest probably show the same thing. Directions along which "
-              "such pairs differ are shrunk, around the mean image. One covariance and one matrix root: no training "
-              "loop, and often the best row of the table."),
+        idea=("Two images that are among each other's nearest neighbors probably show the same class. Whitening "
+              "shrinks the directions in which such pairs differ. It needs one covariance matrix and no training loop, "
+              "and is often the best row of the table."),
         supervision="none",
         promise="gain",
-        source="Trials on birds100: MAP@R 51.4 against 48.9 of the frozen features.")
+        source="Trials on birds100: MAP@R 51.4, against 48.9 for the frozen features.")
 
     n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30)] = 5
-    """Two images are a pair if each is among the other's k nearest."""
+    """Two images form a pair if each is among the k nearest neighbors of the other."""
 
     shrinkage: Annotated[float, Field(gt=0, le=100), Shown(symbol="s", step=0.05, high=5.0)] = 1.0
-    """How many times the mean variance is added to every direction; larger changes the features less."""
+    """Multiple of the mean variance that is added in every direction; larger values change the features less."""
 
     def check(self, images: int, width: int | None) -> None:
         if images <= self.n_neighbors:
@@ -101,14 +105,22 @@ class Whiten(Method):
         values, vectors = torch.linalg.eigh(covariance)
         level = float(values.mean()) * self.shrinkage or 1.0
         weight = vectors * (values.clamp_min(0) + level).rsqrt() @ vectors.mT
-        yield only_epoch(setting, Head(weight.float(), rows.mean(0)), {"mutual pairs": float(len(pairs))})
+        yield single_epoch(setting, Head(weight.float(), rows.mean(0)), {"mutual pairs": float(len(pairs))})
 
 
 def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None) -> Tensor:
-    """The `count` directions (d, l) of largest second moment of rows (n, d) − offset, each turned to sum positively.
+    """Return the directions of the largest second moment, each with the sign that makes its sum positive.
+
+    Args:
+        rows: Points (n, d).
+        count: Number l of directions.
+        offset: Point (d,) to subtract; None for the origin.
+
+    Returns:
+        Orthonormal columns (d, l).
 
     Raises:
-        UserError: more directions than the rows or their width allow.
+        UserError: The rows span fewer directions.
     """
     check_directions(count, *rows.shape)
     wide = (rows if offset is None else rows - offset).double()
@@ -118,8 +130,16 @@ def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None)
 
 
 def check_directions(count: int, images: int, width: int | None) -> None:
-    """Raises:
-    UserError: so many images, or features of that width where it is known, do not span `count` directions."""
+    """Reject more principal components than the images span.
+
+    Args:
+        count: Number of components.
+        images: Number of training images.
+        width: Dimension d of the features; None if it is unknown.
+
+    Raises:
+        UserError: The message names the largest number and the field.
+    """
     most = images if width is None else min(images, width)
     if count > most:
         features = "" if width is None else f" of {width}-d features"
@@ -127,9 +147,7 @@ def check_directions(count: int, images: int, width: int | None) -> None:
                         f"dimension={count}. Lower the field 'dimension'.")
 
 
-def only_epoch(setting: Setting, head: Head, losses: dict[str, float] | None = None) -> Epoch:
-    """The one epoch of a method that is done in a single pass."""
+def single_epoch(setting: Setting, head: Head, losses: dict[str, float] | None = None) -> Epoch:
+    """Return the single epoch of a closed-form method."""
     embedder = Embedder(setting.encoder, head.to(setting.device))
     return Epoch(1, losses or {}, embedder, (), {"epoch": torch.tensor(1)})
-
-

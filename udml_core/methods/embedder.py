@@ -1,4 +1,4 @@
-"""What a method learns: an encoder and a head on its features."""
+"""The result of a method: an encoder and a head on its features."""
 
 from __future__ import annotations
 
@@ -26,33 +26,37 @@ FEATURE_CHUNK = 16_384
 
 
 def unit(rows: Tensor) -> Tensor:
-    """Rows divided by their length, (n, d); a zero row stays zero."""
+    """Divide each row (n, d) by its length; a zero row stays zero."""
     return normalize(rows, dim=1)
 
 
 def histograms(rows: Tensor, split: bool = False) -> Tensor:
-    """Rows x divided by their sum, (n, D); a zero row stays zero.
+    """Divide each row by its sum; a zero row stays zero.
 
     Args:
-        split: take [x⁺, x⁻] (n, 2D) in place of x, which has no negative entry.
+        rows: Features x (n, D).
+        split: Replace x by its positive and negative parts [x⁺, x⁻] (n, 2D), which are not negative.
 
     Raises:
-        UserError: an entry is negative and `split` is False.
+        UserError: An entry is negative and `split` is False.
     """
     if split:
         rows = torch.cat([rows.clamp_min(0), (-rows).clamp_min(0)], dim=1)
     elif (rows < 0).any():
         raise UserError(f"This kernel compares histograms, whose entries are at least 0, and got {float(rows.min()):g} "
-                        "among the features. Set the field 'negative' to 'split', which takes [x⁺, x⁻] in their place, "
-                        "or choose features that are not negative.")
+                        "among the features. Set the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or "
+                        "choose features that are not negative.")
     return normalize(rows, p=1.0, dim=1)
 
 
 class Head(nn.Module):
-    """Features x (b, d) to unit embeddings (b, l): unit((unit(x) − offset) · weight).
+    """A linear head: features x (b, d) to embeddings unit((unit(x) − offset)·weight) (b, l).
 
-    weight (d, l): None is the identity. offset (d,): None is zero. normalized: False leaves the embeddings' length as
-    it is, so that a learnt Euclidean distance is compared, ‖(unit(x) − unit(x'))·weight‖.
+    Attributes:
+        weight: Projection (d, l); None for the identity.
+        offset: Offset (d,); None for zero.
+        normalized: Whether embeddings have unit length. If not, their distances are ‖(unit(x) − unit(x'))·weight‖, as
+            methods that learn a Euclidean distance need it.
     """
 
     weight: Tensor | None
@@ -72,16 +76,20 @@ class Head(nn.Module):
             rows = rows @ self.weight
         return unit(rows) if self.normalized else rows
 
-    def described(self) -> dict[str, Any]:
-        """What a file tells besides the tensors."""
+    def describe(self) -> dict[str, Any]:
+        """Return what a file stores besides the tensors."""
         return {"kind": "linear", "normalized": self.normalized}
 
 
 class KernelHead(nn.Module):
-    """Features x (b, D) to embeddings (b, l) of any length: [k(l_1, h), …, k(l_c, h)], h = x/Σx (NML); times `weight`
-    where there is one (KML).
+    """A kernel head: features x (b, D) to embeddings [k(l_1, h), …, k(l_c, h)]·weight (b, l) with h = x/Σx.
 
-    rows (c, D), or (c, 2D) with `split`. weight (c, l). split: h is made of [x⁺, x⁻].
+    Attributes:
+        rows: Rows l (c, D), or (c, 2D) with `split`: prototypes in NML, training images in KML.
+        weight: Projection (c, l) in KML; None in NML.
+        kernel: Name of the kernel.
+        scale: Scale of the kernel.
+        split: Whether h is computed from [x⁺, x⁻].
     """
 
     rows: Tensor
@@ -97,19 +105,23 @@ class KernelHead(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         points = histograms(features, self.split)
-        found = kernel_of(self.kernel, self.scale, points.shape[1]).values(points, self.rows)
-        return found if self.weight is None else found @ self.weight
+        values = kernel_of(self.kernel, self.scale, points.shape[1]).values(points, self.rows)
+        return values if self.weight is None else values @ self.weight
 
-    def described(self) -> dict[str, Any]:
-        """What a file tells besides the tensors."""
+    def describe(self) -> dict[str, Any]:
+        """Return what a file stores besides the tensors."""
         return {"kind": "kernel", "kernel": self.kernel, "scale": self.scale, "split": self.split}
 
 
 class LatentHead(nn.Module):
-    """Features (b, d) to unit embeddings (b, l) by PSLR: instance features x = unit(unit(f) · weight), or latent ones
-    z = unit(ReLU(x · latent)), its graph layer where each image's only neighbor is itself.
+    """PSLR's head: features f (b, d) to instance features x = unit(unit(f)·weight) or latent z = unit(ReLU(x·latent)).
 
-    weight (d, l). latent (l, l). shown: which of the two the embedding is. A row of z can be zero, and then stays so.
+    z is the output of the graph layer for an image without neighbors. A row of z can be zero and then stays zero.
+
+    Attributes:
+        weight: Projection (d, l).
+        latent: Graph layer (l, l).
+        shown: Which of x and z is the embedding.
     """
 
     weight: Tensor
@@ -127,11 +139,11 @@ class LatentHead(nn.Module):
         return rows if self.shown == "instance" else self.latent_of(rows)
 
     def latent_of(self, instance: Tensor) -> Tensor:
-        """z (b, l) of x (b, l)."""
+        """Return z (b, l) of instance features x (b, l)."""
         return unit((instance @ self.latent).relu())
 
-    def described(self) -> dict[str, Any]:
-        """What a file tells besides the tensors."""
+    def describe(self) -> dict[str, Any]:
+        """Return what a file stores besides the tensors."""
         return {"kind": "latent", "shown": self.shown, "normalized": self.normalized}
 
 
@@ -139,10 +151,14 @@ AnyHead = Head | KernelHead | LatentHead
 
 
 class Embedder(nn.Module):
-    """Images (b, c, s, s), 0–255, to embeddings (b, l) that are compared by Euclidean distance: where the head is
-    `normalized` they are of unit length, and the order is the cosine's.
+    """Images (b, c, s, s), 0–255, to embeddings (b, l), which are compared by Euclidean distance.
 
-    encoder: frozen and shared, or trained, in which case `trained` says so and its weights are stored with the head.
+    If the head is `normalized`, embeddings have unit length and the order equals that of the cosine similarity.
+
+    Attributes:
+        encoder: The encoder, frozen and shared or trained.
+        head: The head on the encoder's features.
+        trained: Whether the encoder was trained; its weights are then stored with the head.
     """
 
     def __init__(self, encoder: Encoder, head: AnyHead | None = None, trained: bool = False) -> None:
@@ -156,10 +172,10 @@ class Embedder(nn.Module):
         return embeddings
 
     def embed_features(self, features: Array) -> Array:
-        """Embeddings (n, l) float32 of the frozen encoder's features (n, d).
+        """Return the embeddings (n, l) float32 of the frozen encoder's features (n, d).
 
         Raises:
-            ValueError: the encoder was trained, so its features are not the frozen ones.
+            ValueError: The encoder was trained, so the frozen features are not its own.
         """
         if self.trained:
             raise ValueError("this embedder trained its encoder: embed images, not frozen features")
@@ -172,21 +188,21 @@ class Embedder(nn.Module):
         return np.concatenate(parts)
 
     def save(self, path: Path) -> None:
-        """Store as safetensors: the head, the encoder's weights if they were trained, its spec as metadata."""
+        """Write a safetensors file with the head, the encoder's spec and, if trained, the encoder's weights."""
         tensors = {f"head.{name}": value for name, value in self.head.state_dict().items()}
         if self.trained:
             tensors |= {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
         tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         metadata = {"encoder": self.encoder.spec.model_dump_json(), "trained": json.dumps(self.trained),
-                    "head": json.dumps(self.head.described())}
+                    "head": json.dumps(self.head.describe())}
         replace_bytes(path, save(tensors, metadata))
 
     @staticmethod
     def load(path: Path, device: torch.device | None = None) -> Embedder:
-        """Read what `save` stored; nothing is unpickled.
+        """Read a file that `save` wrote; nothing is unpickled.
 
         Raises:
-            UserError: the file is missing, broken or not an embedder.
+            UserError: The file is missing, broken or not an embedder.
         """
         with _reading(path) as (metadata, file):
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -201,10 +217,10 @@ class Embedder(nn.Module):
 
 
 def is_normalized(path: Path) -> bool:
-    """Whether the embedder that `save` stored gives embeddings of unit length, without loading it.
+    """Return whether a stored embedder gives embeddings of unit length, without loading it.
 
     Raises:
-        UserError: the file is missing, broken or not an embedder.
+        UserError: The file is missing, broken or not an embedder.
     """
     with _reading(path) as (metadata, _):
         return bool(_head_of(metadata).get("normalized", False))
@@ -212,7 +228,7 @@ def is_normalized(path: Path) -> bool:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[tuple[dict[str, str], Any]]:
-    """A stored embedder's metadata, and its open file."""
+    """Open a stored embedder and yield its metadata and the file."""
     try:
         with safetensors.safe_open(path, framework="pt", device="cpu") as file:
             yield file.metadata() or {}, file
@@ -221,17 +237,17 @@ def _reading(path: Path) -> Iterator[tuple[dict[str, str], Any]]:
 
 
 def _head_of(metadata: dict[str, str]) -> dict[str, Any]:
-    """What a file tells of its head; files of before there were kinds have the one that there was."""
+    """Return a file's description of its head; files without one have the linear head of the first version."""
     return dict(json.loads(metadata.get("head", '{"kind": "linear", "normalized": true}')))
 
 
-def _read_head(described: dict[str, Any], tensors: dict[str, Tensor]) -> AnyHead:
-    """A head from what a file tells of it."""
-    match described:
+def _read_head(description: dict[str, Any], tensors: dict[str, Tensor]) -> AnyHead:
+    """Build a head from its description in a file."""
+    match description:
         case {"kind": "linear", **rest}:
             return Head(tensors.get("head.weight"), tensors.get("head.offset"), **rest)
         case {"kind": "kernel", **rest}:
             return KernelHead(tensors["head.rows"], weight=tensors.get("head.weight"), **rest)
         case {"kind": "latent", "shown": shown}:
             return LatentHead(tensors["head.weight"], tensors["head.latent"], shown)
-    raise ValueError(f"its head is {described}, which this version does not know")
+    raise ValueError(f"this version does not know its head {description}")

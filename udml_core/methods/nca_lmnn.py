@@ -1,4 +1,4 @@
-"""Baselines that learn a linear metric from the nearest neighbors' classes: NCA and LMNN."""
+"""NCA and LMNN: linear metrics learned from the classes of the nearest neighbors."""
 
 from __future__ import annotations
 
@@ -19,25 +19,26 @@ from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.losses.lmnn import large_margin_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
-from udml_core.methods.closed_form import check_directions, only_epoch, principal_directions
+from udml_core.methods.closed_form import check_directions, principal_directions, single_epoch
 from udml_core.methods.embedder import Head, unit
+from udml_core.methods.fields import PairDimension
 from udml_core.neighbors import nearest
 
 
 class NeighborhoodMethod(Method):
-    """What NCA and LMNN share: unit features, reduced by PCA, and a matrix found by L-BFGS in one pass."""
+    """A linear map of the principal components of unit features, found by L-BFGS in a single epoch."""
 
     BYTES_A_PAIR: ClassVar[float] = 0.0
-    """What is kept for every two images."""
+    """Memory for every two training images."""
 
-    dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)] = 32
-    """Width of the embedding; at most the features' width and the number of images."""
+    dimension: PairDimension = 32
+    """Dimension of the embedding, at most the features' width and the number of images."""
 
     reduced: Annotated[int, Field(ge=1, le=4096), Shown(step=1, high=512)] = 256
-    """Principal components that the matrix is learnt on, for its cost; all there are where there are not so many."""
+    """Number of principal components that the map is learned on; fewer are faster."""
 
     iterations: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=200)] = 50
-    """Steps of L-BFGS, at most."""
+    """Largest number of L-BFGS iterations."""
 
     def check(self, images: int, width: int | None) -> None:
         check_directions(self.dimension, images, width)
@@ -47,10 +48,6 @@ class NeighborhoodMethod(Method):
 
     def expected_bytes(self, images: int, width: int) -> float:
         return super().expected_bytes(images, width) + self.BYTES_A_PAIR * images**2
-
-    def _width(self, rows: Tensor) -> int:
-        """How many principal components of rows (n, D) to learn on."""
-        return min(max(self.reduced, self.dimension), *rows.shape)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if start is not None:
@@ -62,55 +59,61 @@ class NeighborhoodMethod(Method):
             raise UserError(f"{type(self).__name__} needs at least 2 classes and a class of at least 2 images, got "
                             f"{len(sizes)} classes, the largest of {int(sizes.max())}. Add images, or choose another "
                             "split.")
-        components = principal_directions(rows, self._width(rows))
+        components = principal_directions(rows, self._components(rows))
         weight, curves = self._learn(rows @ components, labels, setting)
-        yield only_epoch(setting, Head(components @ weight, normalized=False), curves)
+        yield single_epoch(setting, Head(components @ weight, normalized=False), curves)
+
+    def _components(self, rows: Tensor) -> int:
+        """Return the number of principal components of rows (n, D) to learn on."""
+        return min(max(self.reduced, self.dimension), *rows.shape)
 
     @abstractmethod
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
-        """A matrix (r, d) from points (n, r), and the final loss where it is told."""
+        """Learn a map (r, d) of points (n, r); return it with the final loss if the optimizer gives one."""
 
-    def _heard(self, setting: Setting) -> Callable[[Any], None]:
-        """Called after each iteration: tells the share that is done."""
+    def _reporter(self, setting: Setting) -> Callable[[Any], None]:
+        """Return a callback for the optimizer that reports the finished share after each iteration."""
         done = iter(range(1, self.iterations + 1))
         return lambda *_: setting.report(next(done, self.iterations) / self.iterations)
 
 
 class NCA(NeighborhoodMethod):
-    """Neighborhood components analysis, scikit-learn's."""
+    """Neighborhood components analysis, by scikit-learn."""
+
+    BYTES_A_PAIR: ClassVar[float] = 33.0
+    MOST_IMAGES: ClassVar[int] = 20_000
 
     card: ClassVar[Card] = Card(
         name="nca",
         title="NCA",
-        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis, NIPS 2004.",
-        idea=("Each image picks a neighbor at random, the nearer the likelier, and a matrix is learnt that makes it "
-              "likely that the neighbor is of its class. It needs all labels, and compares every two images at every "
-              "step."),
+        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov, NIPS 2004.",
+        idea=("Each image picks a neighbor at random, and near neighbors are more likely. The learned map makes it "
+              "likely that the neighbor has the same class. NCA needs all labels and compares every two images in "
+              "every step."),
         supervision="all",
         promise="may fall",
-        source="It is a baseline of NML's paper, for classes that were seen in training.")
-    BYTES_A_PAIR: ClassVar[float] = 33.0
-    MOST_IMAGES: ClassVar[int] = 20_000
+        source="NML's paper uses it as a baseline for classes of the training half.")
 
     def check(self, images: int, width: int | None) -> None:
         if images > self.MOST_IMAGES:
             raise UserError(f"NCA keeps matrices of every two training images and takes at most {self.MOST_IMAGES:,}, "
-                            f"got {images:,}. Choose LMNN, which goes through them in parts, or ML.")
+                            f"got {images:,}. Choose LMNN, which processes them in parts, or ML.")
         super().check(images, width)
 
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
-        heard = self._heard(setting)
-        found = NeighborhoodComponentsAnalysis(self.dimension, init="pca", max_iter=self.iterations,
-                                               random_state=setting.seed, callback=lambda *_: heard(None))
-        found.fit(points.cpu().numpy().astype(np.float64), labels.numpy())
-        return torch.from_numpy(found.components_.T.astype(np.float32)).to(points.device), {}
+        report = self._reporter(setting)
+        nca = NeighborhoodComponentsAnalysis(self.dimension, init="pca", max_iter=self.iterations,
+                                             random_state=setting.seed, callback=lambda *_: report(None))
+        nca.fit(points.cpu().numpy().astype(np.float64), labels.numpy())
+        return torch.from_numpy(nca.components_.T.astype(np.float32)).to(points.device), {}
 
 
 class LMNN(NeighborhoodMethod):
-    """Large-margin nearest neighbors by L-BFGS over the projection; targets are the nearest of the class at the start.
+    """Large-margin nearest neighbors by L-BFGS over the projection.
 
-    Our own, as metric-learn 0.7 does not run beside the current scikit-learn. Made to run, on 600 digits, it ends at
-    11.1 of this loss (from 375 at the start) after 79 s, where this ends at .70 after 4 s.
+    (1−μ)·Σ_targets ‖L(x_i−x_j)‖² + μ·Σ_impostors [1 + ‖L(x_i−x_j)‖² − ‖L(x_i−x_q)‖²]₊. The targets of an image are its
+    nearest neighbors of the same class before training. This is our own implementation, because metric-learn 0.7 does
+    not run with the current scikit-learn.
     """
 
     card: ClassVar[Card] = Card(
@@ -118,52 +121,61 @@ class LMNN(NeighborhoodMethod):
         title="LMNN",
         paper=("K. Q. Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor "
                "Classification, JMLR 2009."),
-        idea=("Each image's nearest ones of its class are to stay near, and every image of another class a margin "
-              "farther than these. It needs all labels, and compares every two images at every step."),
+        idea=("The nearest neighbors of the same class should stay close to each image. Images of other classes should "
+              "be farther away by at least a margin. LMNN needs all labels and compares every two images in every "
+              "step."),
         supervision="all",
         promise="may fall",
-        source="It is a baseline of NML's paper, for classes that were seen in training.")
+        source="NML's paper uses it as a baseline for classes of the training half.")
 
     variant: Literal["square", "rectangular"] = "rectangular"
-    """LMNN(s): a square matrix on as many principal components as the embedding has dimensions. LMNN(r): a rectangular
-    one on `reduced` components."""
+    """LMNN(s) learns a square matrix on as many principal components as the embedding has dimensions; LMNN(r) learns a
+    rectangular matrix on `reduced` components."""
 
     targets: Annotated[int, Field(ge=1, le=50), Shown(symbol="k", step=1, high=10)] = 3
-    """Nearest images of its class that each image is kept near to."""
+    """Number of nearest images of the same class that stay close to each image."""
 
     mu: Annotated[float, Field(gt=0, lt=1), Shown(symbol="μ", step=0.05)] = 0.5
-    """Share of the margins in the loss, beside the pull to the targets."""
+    """Weight of the margins in the loss; the pull towards the targets has the weight 1 − μ."""
 
-    def _width(self, rows: Tensor) -> int:
-        return self.dimension if self.variant == "square" else super()._width(rows)
+    def _components(self, rows: Tensor) -> int:
+        return self.dimension if self.variant == "square" else super()._components(rows)
 
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
-        rows, targets = target_neighbors(points.cpu().numpy(), labels.numpy(), self.targets)
-        kept = torch.from_numpy(rows).to(points.device)
-        some, classes = points[kept], labels.to(points.device)[kept]
-        near = torch.from_numpy(targets).to(points.device)
+        positions, targets = target_neighbors(points.cpu().numpy(), labels.numpy(), self.targets)
+        rows = torch.from_numpy(positions).to(points.device)
+        anchors, classes = points[rows], labels.to(points.device)[rows]
+        neighbors = torch.from_numpy(targets).to(points.device)
         shape = (points.shape[1], self.dimension)
 
         def objective(flat: Array) -> tuple[float, Array]:
             weight = torch.from_numpy(flat.reshape(shape).astype(np.float32)).to(points.device)
-            value, gradient = large_margin_loss(some, weight, classes, near, self.mu)
+            value, gradient = large_margin_loss(anchors, weight, classes, neighbors, self.mu)
             return value, gradient.cpu().numpy().ravel().astype(np.float64)
 
-        found = minimize(objective, np.eye(*shape).ravel(), jac=True, method="L-BFGS-B", callback=self._heard(setting),
-                         options={"maxiter": self.iterations})
-        weight = torch.from_numpy(found.x.reshape(shape).astype(np.float32)).to(points.device)
-        return weight, {"loss": float(found.fun)}
+        result = minimize(objective, np.eye(*shape).ravel(), jac=True, method="L-BFGS-B",
+                          callback=self._reporter(setting), options={"maxiter": self.iterations})
+        weight = torch.from_numpy(result.x.reshape(shape).astype(np.float32)).to(points.device)
+        return weight, {"loss": float(result.fun)}
 
 
 def target_neighbors(points: Array, labels: Array, count: int) -> tuple[Array, Array]:
-    """The images of classes of two or more, (m,) rows ascending, and each one's nearest of its class, (m, k), numbered
-    among these; of a class with fewer others they repeat, so that each image counts as much."""
+    """Return the images of classes with two images or more, and the nearest images of their class.
+
+    Args:
+        points: Points (n, r).
+        labels: Labels (n,).
+        count: Number k of target neighbors. In a smaller class they repeat, so that each image has the same weight.
+
+    Returns:
+        Ascending row numbers (m,), and for each the target neighbors (m, k) as positions in these rows.
+    """
     sizes = np.unique(labels, return_inverse=True, return_counts=True)
     rows = np.flatnonzero(sizes[2][sizes[1]] > 1)
     classes = labels[rows]
-    found = np.empty((len(rows), count), dtype=np.int64)
+    targets = np.empty((len(rows), count), dtype=np.int64)
     for label in np.unique(classes):
         members = np.flatnonzero(classes == label)
-        near = members[nearest(points[rows[members]], min(count, len(members) - 1))[1]]
-        found[members] = near[:, np.arange(count) % near.shape[1]]
-    return rows, found
+        neighbors = members[nearest(points[rows[members]], min(count, len(members) - 1))[1]]
+        targets[members] = neighbors[:, np.arange(count) % neighbors.shape[1]]
+    return rows, targets

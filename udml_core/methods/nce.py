@@ -1,8 +1,8 @@
-"""NCE and NPSoftmax: every image is a class of its own, and a memory bank holds the classes.
+"""NCE and NPSoftmax: every image is its own class, and a memory bank holds the classes.
 
 Z. Wu, Y. Xiong, S. X. Yu, D. Lin, "Unsupervised Feature Learning via Non-Parametric Instance Discrimination", CVPR
-2018. The bank starts at the embeddings of the start, where the public code has random ones: a good start is not
-unlearnt. The noise is drawn once for a batch, where that code draws it for every image.
+2018. Departures from the public code: the bank starts at the initial embeddings and not at random, so that a good start
+is kept; the noise is drawn once for a batch and not for every image.
 """
 
 from __future__ import annotations
@@ -18,44 +18,54 @@ from udml_core.declaration import Shown
 from udml_core.losses.instance_discrimination import contrast, log_normalizer, nce_loss, softmax_loss
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
+from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
-from udml_core.methods.shared.training import Network, embedded
+from udml_core.methods.shared.training import Network, embed_training_half
 
 
 class NCE(InstanceMethod):
-    """Instance discrimination against a memory of all embeddings."""
+    """Instance discrimination against a memory bank of all embeddings.
+
+    With h = p/(p + q/n) and p(i) = exp(v_iᵀf/τ)/Z: −log h(i) − Σ_noise log(1 − h(j)). Z is estimated on the first batch
+    and then constant.
+    """
 
     card: ClassVar[Card] = Card(
         name="nce",
         title="NCE",
         paper=("Z. Wu, Y. Xiong, S. X. Yu, D. Lin: Unsupervised Feature Learning via Non-Parametric Instance "
                "Discrimination."),
-        idea=("Each image is a class of its own, and a random view of it is to be told among all. A memory bank holds"
-              " what every image looked like when it was last seen. Noise-contrastive estimation compares with some "
-              "of the memory instead of the whole."),
+        idea=("Each image is its own class, and the network learns to recognize an image from a random view. A memory "
+              "bank stores the last embedding of every image. Noise-contrastive estimation compares a view with a "
+              "sample of the bank instead of the whole bank."),
         supervision="none",
         promise="may fall",
-        source="PSLR's paper, tables 3–5: no gain on birds, some on cars and products.")
+        source="PSLR's paper, tables 3–5: no gain on birds, some gain on cars and products.")
     views: ClassVar[int] = 1
 
-    temperature: Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True)] = 0.07
-    """What similarities are divided by in the softmax."""
+    temperature: Temperature = 0.07
+    """Temperature of the softmax; lower values concentrate on the most similar images."""
 
     softmax: Literal["nce", "full"] = "nce"
-    """Estimated against noise, or over the whole memory (NPSoftmax)."""
+    """Estimate the softmax by contrast with noise, or compute it over the whole bank (NPSoftmax)."""
 
     noise: Annotated[int, Field(ge=1, le=100_000), Shown(symbol="q", step=1, high=8192)] = 4096
-    """Images of the memory that a batch is compared with, where it is estimated."""
+    """Entries of the bank that a batch is compared with, if the softmax is estimated."""
 
     memory: Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)] = 0.5
-    """The share of its former entry that an image's new one keeps."""
+    """Share of its old value that an entry of the bank keeps when it is updated."""
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
-        return _Memory(self, embedded(network, data, setting.device))
+        return _Memory(self, embed_training_half(network, data, setting.device))
 
 
 class _Memory(Objective):
-    """bank (n, l): unit rows, one an image. log_z (): log Z, infinite before the first batch."""
+    """The memory bank.
+
+    Attributes:
+        bank: Unit rows (n, l), one for each training image.
+        log_z: log Z (), infinite before the first batch.
+    """
 
     bank: Tensor
     log_z: Tensor
@@ -68,15 +78,15 @@ class _Memory(Objective):
 
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         method, own = self._method, batch.to(instance.device)
-        before = {"similarity to the memory": (instance.detach() * self.bank[own]).sum(1).mean()}
+        curves = {"similarity to the memory": (instance.detach() * self.bank[own]).sum(1).mean()}
         if method.softmax == "full":
-            return softmax_loss(instance, self.bank, own, method.temperature), before
+            return softmax_loss(instance, self.bank, own, method.temperature), curves
         noise = torch.randint(len(self.bank), (method.noise,), generator=random).to(instance.device)
         contrasts = contrast(instance, self.bank, own, noise, method.temperature)
         if self.log_z.isinf():
             self.log_z.copy_(log_normalizer(contrasts, len(self.bank)))
-        return nce_loss(contrasts, self.log_z, len(self.bank)), before
+        return nce_loss(contrasts, self.log_z, len(self.bank)), curves
 
     def remember(self, instance: Tensor, batch: Tensor) -> None:
-        own, kept = batch.to(instance.device), self._method.memory
-        self.bank[own] = unit(kept * self.bank[own] + (1 - kept) * instance)
+        own, share = batch.to(instance.device), self._method.memory
+        self.bank[own] = unit(share * self.bank[own] + (1 - share) * instance)

@@ -1,4 +1,4 @@
-"""PLM: piecewise-linear manifolds of nearest-neighbor batches, and proxies with linear neighborhoods of their own.
+"""PLM: piecewise-linear manifolds of nearest-neighbor batches, and proxies with linear neighborhoods.
 
 S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning"; equation numbers are that paper's.
 """
@@ -6,7 +6,7 @@ S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning"; e
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
@@ -22,16 +22,11 @@ from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.shared.projection import (
-    Beginning,
-    check_batch_norm,
-    check_projection,
-    check_trainable,
-    first_network,
-)
+from udml_core.methods.fields import BatchNorm, Beginning, Dimension, Epochs, KeptViews, Trains
+from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
-    embedded,
+    embed_training_half,
     follow_batches,
     load_module,
     load_optimizer,
@@ -44,95 +39,97 @@ from udml_core.sampling import generator, neighbor_batches
 
 
 class PLM(Method):
-    """Piecewise-linear manifolds: on features of random views, or with the encoder trained end to end."""
+    """Piecewise-linear manifolds: a linear head on features of random views, or the encoder trained end to end.
+
+    L = (L_point + L_proxy + L_neigh)/|B|² (eq. 9). The similarity s of two points is the mean over both directions of
+    α·β with α = (1+o/2)^−Nα and β = (1+p)^−Nβ (eq. 2–5), where o and p are the distances across and along a linear
+    neighborhood. L_point and L_proxy fit distances to δ(1−s) (eq. 6–7), L_neigh fits the proxies' directions (eq. 8).
+
+    Departures from the paper: a linear head by default, the rate of the proxies, and neighborhoods centered at the
+    image rather than through the origin of the embedding.
+    """
 
     card: ClassVar[Card] = Card(
         name="plm",
         title="PLM",
         paper="S. Bhatnagar, N. Ahuja: Piecewise-Linear Manifolds for Deep Metric Learning.",
-        idea=("Around each image its nearest neighbors are fitted by a flat of a few dimensions, and only those that "
-              "lie in it are admitted. Two images are alike if one is reached from the other along the flats rather "
-              "than across them, and distances are trained to agree. Proxies with flats of their own stand for the "
-              "parts of the data that a batch does not see."),
+        idea=("Fit a low-dimensional linear neighborhood to the nearest neighbors of each image, and admit only "
+              "neighbors that lie in it. Two images are similar if a path along these neighborhoods joins them, and "
+              "dissimilar if the path leads across; the distances are trained to agree. Proxies with linear "
+              "neighborhoods represent the data outside a batch."),
         supervision="none",
         promise="may fall",
-        source=("Paper, table 1: gains with the encoder trained. A linear head alone on frozen features starts at PCA"
-                " and has little to gain; in trials on birds it stayed within half a point of it."))
+        source=("Paper, table 1: gains with the encoder trained. A linear head on frozen features starts at PCA and "
+                "has little to gain; in trials on birds it stayed within half a point of PCA."))
 
-    dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 128
-    """Width of the embedding."""
+    dimension: Dimension = 128
+    """Dimension of the embedding."""
 
-    trains: Literal["head", "encoder"] = "head"
-    """A linear head on the frozen features of random views, or the encoder with it."""
+    trains: Trains = "head"
+    """Train a linear head on the frozen features of random views, or the encoder with it."""
 
-    epochs: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 20
-    """Passes; the nearest-neighbor batches are drawn afresh in each. The paper trains a GoogLeNet for 200."""
+    epochs: Epochs = 20
+    """Epochs; each draws new nearest-neighbor batches. The paper trains a GoogLeNet for 200."""
 
     learning_rate: Annotated[float, Field(gt=0, le=1), Shown(symbol="η", low=1e-6, high=0.01, logarithmic=True)] = 1e-4
-    """Step of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
+    """Learning rate of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
 
     proxy_rate: Annotated[float, Field(ge=0, le=10_000), Shown(step=1, high=100)] = 1.0
-    """How many times larger the step on proxies and their directions is. The paper has 100; measured here, all proxies
-    then leave the data and meet in one point (see the curve of their mean distance), where they stand for nothing."""
+    """Learning rate of the proxies as a multiple of the network's. With the paper's 100 all proxies can meet in one
+    point; the curve 'proxy spread' then falls to 0."""
 
     candidates: Annotated[int, Field(ge=1, le=200), Shown(symbol="k", step=1, high=50)] = 10
-    """Nearest embeddings of a batch that may enter a linear neighborhood."""
+    """Nearest embeddings in the batch that may enter a linear neighborhood."""
 
     flat: Annotated[int, Field(ge=1, le=50), Shown(symbol="m", step=1, high=10)] = 3
-    """Dimensions of a linear neighborhood."""
+    """Dimension of a linear neighborhood."""
 
     threshold: Annotated[float, Field(gt=0, le=1), Shown(symbol="T", step=0.01)] = 0.9
-    """Least share of every member's squared distance that a linear neighborhood must hold."""
+    """Least share of every member's squared distance that lies within its linear neighborhood."""
 
     admission: bool = True
-    """Whether candidates that do not fit are refused; without it all are members (ablation 1)."""
+    """Reject candidates that do not fit the linear neighborhood; if off, all candidates are members (ablation 1)."""
 
     similarity: Kind = "linear"
-    """Similarity along and across the flats (eq. 2–5), or 1 for members and 0 for others (ablation 2)."""
+    """Similarity from distances along and across neighborhoods (eq. 2–5), or 1 for members and 0 for others
+    (ablation 2)."""
 
     n_alpha: Annotated[float, Field(ge=0, le=100), Shown(symbol="Nα", step=0.1, high=10)] = 4.0
-    """How sharply similarity decays across a flat (eq. 3). From 2Nβ on that is sharper than along it, near and far."""
+    """Decay of the similarity with the distance across a neighborhood (eq. 3). From 2Nβ on it is faster than the decay
+    along the neighborhood at every distance."""
 
     n_beta: Annotated[float, Field(ge=0, le=100), Shown(symbol="Nβ", step=0.1, high=10)] = 0.5
-    """How sharply similarity decays along a flat (eq. 4)."""
+    """Decay of the similarity with the distance along a neighborhood (eq. 4)."""
 
     scale: Annotated[float, Field(gt=0, le=2), Shown(symbol="δ", step=0.05)] = 2.0
-    """The distance that images without any similarity are pushed to (eq. 6)."""
+    """Target distance of images with similarity 0 (eq. 6)."""
 
     proxies: Annotated[int, Field(ge=0, le=5000), Shown(symbol="Nρ", step=10, high=500)] = 100
-    """Proxies that stand for what a batch does not see."""
+    """Number of proxies that represent the data outside a batch."""
 
     similarity_gradient: bool = False
-    """Whether proxies also learn through their similarities, which the paper leaves open."""
+    """Let proxies learn through their similarities as well, which the paper leaves open."""
 
     momentum: Annotated[float, Field(ge=0, lt=1), Shown(symbol="γ", step=0.001)] = 0.999
-    """How slowly the momentum encoder, which the neighborhoods come from, follows (eq. 1)."""
+    """Momentum of the teacher, an exponential moving average of the network (eq. 1)."""
 
     batch: Annotated[int, Field(ge=4, le=2000), Shown(step=1, high=400)] = 100
-    """Images in a batch; each is seen in two random views."""
+    """Images in a batch; each appears in two random views."""
 
     group: Annotated[int, Field(ge=2, le=100), Shown(step=1, high=20)] = 5
-    """A batch is made of seeds, each with its nearest images: so many in all."""
+    """Size of the groups in a batch: a seed image and its nearest neighbors."""
 
-    views: Annotated[int, Field(ge=2, le=64), Shown(step=1, high=16)] = 4
-    """Random views of each image whose frozen features are kept, where only the head trains."""
+    views: KeptViews = 4
+    """Random views of each image whose frozen features are cached, if only the head is trained."""
 
     beginning: Beginning = "pca"
-    """Where the projection starts: the principal components, or a random subspace."""
+    """Initial projection: the principal components, or a random subspace."""
 
-    batch_norm: Literal["frozen", "batch"] = "batch"
-    """Whether batch normalization keeps its pretrained statistics or follows the batches, where the encoder trains.
-    Measured on birds at 64 pixels: with frozen ones recall@1 falls from 48 to 28 within five epochs, as the weights
-    move away from them."""
+    batch_norm: BatchNorm = "batch"
+    """Keep the pretrained statistics of batch normalization, or use each batch's, if the encoder is trained."""
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
-        if self.trains_encoder:
-            check_trainable(encoder)
-        check_batch_norm(self, self.batch_norm, encoder)
-
-    @property
-    def trains_encoder(self) -> bool:
-        return self.trains == "encoder"
+        check_encoder_training(self, self.batch_norm, encoder)
 
     @property
     def views_needed(self) -> int:
@@ -161,79 +158,122 @@ class PLM(Method):
         return self._network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        student = self._network(data, setting)
-        teacher = student.momentum_copy()
-        model = _Proxies(*self._first_proxies(embedded(student, data, setting.device), setting.seed)).to(setting.device)
-        groups: list[dict[str, Any]] = [{"params": [*student.parameters()]}, {
-            "params": [*model.parameters()], "lr": self.learning_rate * self.proxy_rate}]
-        adam = torch.optim.Adam(groups, lr=self.learning_rate)
-        named = [*((f"student.{name}", one) for name, one in student.named_parameters()), *model.named_parameters()]
-        done = 0
-        if start is not None:
-            done = int(start["epoch"])
-            for name, module in (("student", student), ("teacher", teacher), ("proxies", model)):
-                load_module(name, module, start)
-            load_optimizer(adam, named, start)
-        for epoch in range(done + 1, self.epochs + 1):
-            random = generator(setting.seed, epoch)
-            points = embedded(student, data, setting.device)
-            neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self.group - 1)[1])
-            follow_batches(student, self.batch_norm == "batch")
-            batches = list(neighbor_batches(neighbors, min(self.batch, len(data)), random))
-            seen = []
-            for position, batch in enumerate(batches):
-                seen.append(self._step(self._views(data, batch, setting, random), student, teacher, model, adam))
-                setting.report((position + 1) / len(batches))
-            student.eval()
-            state = {"epoch": torch.tensor(epoch)} | optimizer_state(adam, named)
-            for name, module in (("student", student), ("teacher", teacher), ("proxies", model)):
-                state |= module_state(name, module)
-            yield Epoch(epoch, mean_curves(seen) | model.spread(), student.embedder(setting.encoder),
-                        model.explained(), state)
-
-    def _step(self, given: Tensor, student: Network, teacher: Network, model: _Proxies,
-              adam: torch.optim.Optimizer) -> dict[str, float]:
-        """One batch of images, both views of each below each other (section 3.6.4)."""
-        with torch.no_grad():
-            steady = teacher(given)
-        hoods = linear_neighborhoods(steady, self.candidates, self.flat, self.threshold, self.admission)
-        loss = piecewise_loss(student(given), steady, hoods, model.places, model.directions, n_alpha=self.n_alpha,
-                              n_beta=self.n_beta, scale=self.scale, kind=self.similarity,
-                              similarity_gradient=self.similarity_gradient)
-        adam.zero_grad(set_to_none=True)
-        loss.total.backward()
-        adam.step()
-        model.straighten()
-        teacher.follow(student, self.momentum)
-        return {"loss": loss.total.item(), "point loss": loss.point.item(), "proxy loss": loss.proxy.item(),
-                "neighborhood loss": loss.neighborhood.item(), "admitted": hoods.members.float().mean().item()}
+        training = _Training(self, data, setting, start)
+        for epoch in range(training.done + 1, self.epochs + 1):
+            curves = training.run_epoch(epoch)
+            yield Epoch(epoch, curves | training.proxies.spread(), training.student.embedder(setting.encoder),
+                        training.proxies.explained(), training.state(epoch))
 
     def _network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
 
     def _first_proxies(self, points: Tensor, seed: int) -> tuple[Tensor, Tensor]:
-        """Random training embeddings (c, l), none twice while there are enough, and the plain local PCA at each
-        (c, l, m)."""
+        """Return initial proxies (c, l) and directions (c, l, m).
+
+        Proxies start at random training embeddings, distinct while there are enough, and their directions at the local
+        principal components.
+        """
         rounds = -(-self.proxies // len(points))
         random = generator(seed, 0)
         drawn = [torch.randperm(len(points), generator=random) for _ in range(rounds)]
-        chosen = torch.cat([*drawn, torch.zeros(0, dtype=torch.int64)])[:self.proxies]
-        places = points[chosen]
+        sample = torch.cat([*drawn, torch.zeros(0, dtype=torch.int64)])[:self.proxies]
+        places = points[sample]
         if not self.proxies:
             return places, points.new_zeros(0, points.shape[1], self.flat)
         array = points.cpu().numpy()
-        found = nearest(array, min(self.candidates, len(points)), array[chosen.numpy()])[1]
-        near = torch.from_numpy(found).to(points.device)
-        return places, linear_neighborhoods_at(places, points, near, self.flat, admission=False).basis
+        indices = nearest(array, min(self.candidates, len(points)), array[sample.numpy()])[1]
+        neighbors = torch.from_numpy(indices).to(points.device)
+        return places, linear_neighborhoods_at(places, points, neighbors, self.flat, admission=False).basis
 
-    def _views(self, data: TrainingData, batch: Tensor, setting: Setting, random: torch.Generator) -> Tensor:
-        """Two random views of every image, the second ones below the first: images, or features of kept views."""
-        read = data.images(batch) if self.trains_encoder else data.view_features(batch)
-        return random_views(read.to(setting.device), 2, random, CROPS if self.trains_encoder else None)
+
+class _Training:
+    """The student, its moving average (the teacher), the proxies, and Adam on student and proxies."""
+
+    def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:
+        self.method, self.data, self.setting = method, data, setting
+        self.student = method._network(data, setting)
+        self.teacher = self.student.momentum_copy()
+        points = embed_training_half(self.student, data, setting.device)
+        self.proxies = _Proxies(*method._first_proxies(points, setting.seed)).to(setting.device)
+        groups: list[dict[str, Any]] = [
+            {"params": [*self.student.parameters()]},
+            {"params": [*self.proxies.parameters()], "lr": method.learning_rate * method.proxy_rate}]
+        self._adam = torch.optim.Adam(groups, lr=method.learning_rate)
+        self._named = [*((f"student.{name}", parameter) for name, parameter in self.student.named_parameters()),
+                       *self.proxies.named_parameters()]
+        self._modules = (("student", self.student), ("teacher", self.teacher), ("proxies", self.proxies))
+        self.done = 0
+        if start is not None:
+            self.done = int(start["epoch"])
+            for name, module in self._modules:
+                load_module(name, module, start)
+            load_optimizer(self._adam, self._named, start)
+
+    def run_epoch(self, epoch: int) -> dict[str, float]:
+        """Train for one epoch and return its curves."""
+        method, setting = self.method, self.setting
+        random = generator(setting.seed, epoch)
+        points = embed_training_half(self.student, self.data, setting.device)
+        neighbors = torch.from_numpy(nearest(points.cpu().numpy(), method.group - 1)[1])
+        follow_batches(self.student, method.batch_norm == "batch")
+        batches = list(neighbor_batches(neighbors, min(method.batch, len(self.data)), random))
+        curves = []
+        for position, batch in enumerate(batches, 1):
+            curves.append(self._step(self._views(batch, random)))
+            setting.report(position / len(batches))
+        self.student.eval()
+        return mean_curves(curves)
+
+    def state(self, epoch: int) -> dict[str, Tensor]:
+        """Return everything needed to continue after an epoch."""
+        state = {"epoch": torch.tensor(epoch)} | optimizer_state(self._adam, self._named)
+        for name, module in self._modules:
+            state |= module_state(name, module)
+        return state
+
+    def _step(self, views: Tensor) -> dict[str, float]:
+        """Take one step on a batch (section 3.6.4).
+
+        Args:
+            views: Two views of every image, (2m, …), the second views below the first.
+        """
+        method = self.method
+        # No gradient flows into the teacher: it provides fixed neighborhoods and similarities, and moves only as the
+        # average of the student. Otherwise the student could lower its loss by changing its own targets.
+        with torch.no_grad():
+            targets = self.teacher(views)
+        neighborhoods = linear_neighborhoods(targets, method.candidates, method.flat, method.threshold,
+                                             method.admission)
+        # Routes of the gradients: the student learns from the point and the proxy loss only, through distances. The
+        # proxies learn from the proxy loss, and their directions from the neighborhood loss. The similarities are
+        # constants, unless `similarity_gradient` opens the route through them to proxies and directions.
+        loss = piecewise_loss(self.student(views), targets, neighborhoods, self.proxies.places,
+                              self.proxies.directions, n_alpha=method.n_alpha, n_beta=method.n_beta,
+                              scale=method.scale, kind=method.similarity,
+                              similarity_gradient=method.similarity_gradient)
+        self._adam.zero_grad(set_to_none=True)
+        loss.total.backward()
+        self._adam.step()
+        # Adam's step leaves the set of orthonormal directions; distances along a neighborhood need them orthonormal.
+        self.proxies.straighten()
+        self.teacher.follow(self.student, method.momentum)
+        return {"loss": loss.total.item(), "point loss": loss.point.item(), "proxy loss": loss.proxy.item(),
+                "neighborhood loss": loss.neighborhood.item(), "admitted": neighborhoods.members.float().mean().item()}
+
+    def _views(self, batch: Tensor, random: torch.Generator) -> Tensor:
+        """Return two random views of every image of a batch: images, or cached features of views."""
+        trains_encoder = self.method.trains_encoder
+        inputs = self.data.images(batch) if trains_encoder else self.data.view_features(batch)
+        return random_views(inputs.to(self.setting.device), 2, random, CROPS if trains_encoder else None)
 
 
 class _Proxies(nn.Module):
-    """ρ (c, l) of any length, and Ψ (c, l, m) with orthonormal columns."""
+    """Learned proxies.
+
+    Attributes:
+        places: ρ (c, l), of any length.
+        directions: Ψ (c, l, m), with orthonormal columns.
+    """
 
     def __init__(self, places: Tensor, directions: Tensor) -> None:
         super().__init__()
@@ -241,7 +281,10 @@ class _Proxies(nn.Module):
         self.directions = nn.Parameter(directions.clone())
 
     def straighten(self) -> None:
-        """Make Ψ orthonormal again; R's diagonal is kept positive, so that no column turns round under its moment."""
+        """Orthonormalize Ψ by a QR decomposition with a positive diagonal of R.
+
+        The positive diagonal keeps the sign of each column, which Adam's moments refer to.
+        """
         if not len(self.directions):
             return
         with torch.no_grad():
@@ -249,12 +292,13 @@ class _Proxies(nn.Module):
             self.directions.copy_(q * torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1.0, 1.0)[:, None])
 
     def spread(self) -> dict[str, float]:
-        """How far apart two proxies are on average: near 0, all stand for the same, or for nothing."""
+        """Return the mean distance of two proxies; near 0, all proxies represent the same point."""
         if len(self.places) < 2:
             return {}
         return {"proxy spread": torch.pdist(unit(self.places.detach())).mean().item()}
 
     def explained(self) -> tuple[Proxies, ...]:
+        """Return the proxies as a record."""
         if not len(self.places):
             return ()
         return (Proxies(unit(self.places.detach()).clone(), self.directions.detach().clone()),)

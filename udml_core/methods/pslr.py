@@ -1,11 +1,15 @@
-"""PSLR: an image is told from the others in a latent space, whose noise is learnt with it.
+"""PSLR: instance discrimination in a latent space with learned noise.
 
 M. Ye, J. Shen, "Probabilistic Structural Latent Representation for Unsupervised Embedding"; equation numbers are that
-paper's. Departures: the softmax's form (see `losses.instance`); log σ starts at −3 everywhere; the neighbor graph, of
-which the paper only says that it uses another method's, joins mutual nearest neighbors within each of the two views, as
-an edge between an image's own views would make them equal in Z; what is embedded, and the σ that is shown, is an
-image's alone, without them. Views of photographs are crops of at least .16 of the area, resized and flipped (PLM's),
-where the paper reads images at 256 pixels and crops 227 of them at random.
+paper's. Departures from the paper:
+
+- The softmax compares both views in both directions (see `losses.instance_discrimination`).
+- log σ starts at −3 everywhere.
+- The neighbor graph joins mutual nearest neighbors within each of the two views; an edge between the views of an image
+  would make them equal in Z. The paper only says that it uses the graph of another method.
+- Embeddings and the displayed σ are computed from an image alone, without its neighbors.
+- Views of photographs are crops of at least 16 % of the area, resized and flipped (PLM's), in place of random crops of
+  227 pixels from images of 256 pixels.
 """
 
 from __future__ import annotations
@@ -34,9 +38,10 @@ from udml_core.losses.instance_discrimination import (
 )
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import AnyHead, Embedder, LatentHead, Representation
+from udml_core.methods.fields import NegativeWeight, Temperature
 from udml_core.methods.shared.distributed import agree
-from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, alignment
-from udml_core.methods.shared.training import Network, embedded
+from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective, measure_alignment
+from udml_core.methods.shared.training import Network, embed_training_half
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 
@@ -44,64 +49,70 @@ FIRST_LOG_SIGMA = -3.0
 
 
 class PSLR(InstanceMethod):
-    """Adaptable softmax on a graph latent representation, with variational reconstruction and structure."""
+    """Adaptable softmax on a latent graph representation, with variational reconstruction and structure.
+
+    L = L_z + L_r + λ(L_g + L_kl) (eq. 13): softmax on z (eq. 3–5), reconstruction of x from z* = z + σ∘ε (eq. 7),
+    agreement of z* along the graph (eq. 11) and divergence of N(z, σ²) from N(0, 1) (eq. 12).
+    """
 
     card: ClassVar[Card] = Card(
         name="pslr",
         title="PSLR",
         paper="M. Ye, J. Shen: Probabilistic Structural Latent Representation for Unsupervised Embedding.",
-        idea=("Two random views of an image are to be told as one among a batch, in a latent space behind the "
-              "embedding, so that the embedding itself does not have to tell everything apart. From the latent point,"
-              " blurred by a noise that is learnt for every image, the embedding must be rebuilt. How much noise an "
-              "image bears tells how certain its place is."),
+        idea=("Two random views of an image should be nearest to each other in a latent space behind the embedding, so "
+              "that the embedding itself need not separate all images. Learned noise is added to each latent point, "
+              "and the embedding must be reconstructed from the result. The learned amount of noise measures how "
+              "uncertain the position of an image is."),
         supervision="none",
         promise="may fall",
-        source=("Paper, tables 3–5: gains with the encoder trained. A linear head alone on frozen features starts at "
-                "PCA and has little to gain."))
+        source=("Paper, tables 3–5: gains with the encoder trained. A linear head on frozen features starts at PCA and "
+                "has little to gain."))
 
-    temperature: Annotated[float, Field(gt=0, le=10), Shown(symbol="τ", low=0.02, high=1, logarithmic=True)] = 0.1
-    """What similarities are divided by in the softmax."""
+    temperature: Temperature = 0.1
+    """Temperature of the softmax; lower values concentrate on the most similar images."""
 
-    eta: Annotated[float, Field(ge=1, le=10_000), Shown(symbol="η", low=1, high=100, logarithmic=True)] = 1.0
-    """How many times the other images count (eq. 3–5). The paper has 1 of pretrained encoders, 100 on CIFAR-10."""
+    eta: NegativeWeight = 1.0
+    """Weight of the other images in the softmax (eq. 3–5). The paper uses 1 for pretrained encoders and 100 on
+    CIFAR-10."""
 
     form: Form = "both"
-    """The softmax over both views in both directions, or from second views to first ones alone, as printed."""
+    """Softmax over both views in both directions, or from second to first views only, as the paper prints it."""
 
     one_sided: bool = False
-    """Whether an image learns only as the one that is compared, not as what others are compared with."""
+    """Stop the gradient of the images that a view is compared with."""
 
     latent: bool = True
-    """Whether the softmax compares latent representations z behind a graph layer (eq. 2), or the instance features."""
+    """Compare latent representations z behind a graph layer (eq. 2); if off, compare the instance features x."""
 
     graph: Literal["itself", "neighbors"] = "itself"
-    """What the graph layer mixes an image with: nothing (A = I), or its mutual nearest neighbors in the batch, which
-    then are no negatives of it; batches are made of neighbors."""
+    """Graph of the latent layer: without edges (A = I), or between mutual nearest neighbors in the batch. Neighbors are
+    no negatives of each other, and batches are then made of neighbors."""
 
     n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=20)] = 4
-    """Nearest images that may be neighbors, where the graph has any; found anew in every epoch."""
+    """Nearest images that may become neighbors in the graph; computed again in every epoch."""
 
     reconstruction: bool = True
-    """Whether instance features are rebuilt from noisy latent ones (eq. 7)."""
+    """Reconstruct the instance features from the noisy latent representations (eq. 7)."""
 
     fixed_target: bool = False
-    """Whether the features that are to be rebuilt get no gradient from that."""
+    """Stop the gradient of the instance features in the reconstruction."""
 
     structure: bool = True
-    """Whether noisy latent representations are to be alike where the graph has an edge (eq. 11)."""
+    """Make the noisy latent representations of connected images similar (eq. 11)."""
 
     structure_edges: Literal["graph", "views"] = "graph"
-    """The graph's edges, which with A = I join each row with itself alone, or also those between an image's views."""
+    """Edges of the structure loss: the graph's, or additionally an edge between the two views of each image. With A = I
+    the graph connects each view only with itself."""
 
     divergence: bool = True
-    """Whether the noise is drawn towards that of a standard normal distribution (eq. 12)."""
+    """Draw the latent distribution towards a standard normal distribution (eq. 12)."""
 
     weight: Annotated[float, Field(ge=0, le=100), Shown(symbol="λ", step=0.01, high=1)] = 0.1
-    """Weight of structure and divergence (eq. 13). z has length 1 and so the divergence draws every σ towards 1, where
-    noise drowns z: watch the curve of log σ, and lower the weight or leave the divergence out where it rises."""
+    """Weight of structure and divergence (eq. 13). The divergence draws σ towards 1, where the noise hides z; lower the
+    weight if the curve 'log sigma' rises."""
 
     embeds: Representation = "instance"
-    """What the embedding is: x, as in the paper, or z. The evaluation of x shows z beside it."""
+    """Embedding of an image: the instance feature x as in the paper, or z. The evaluation of x lists z as well."""
 
     def check(self, images: int, width: int | None) -> None:
         super().check(images, width)
@@ -109,7 +120,7 @@ class PSLR(InstanceMethod):
             raise UserError(f"PSLR.n_neighbors must be below the images in a batch, {min(images, self.batch)}, got "
                             f"{self.n_neighbors}. Lower the field 'n_neighbors', or raise 'batch'.")
         if self.embeds == "latent" and not self.latent:
-            raise UserError("PSLR.embeds must be 'instance' where there is no latent representation, got 'latent' with "
+            raise UserError("PSLR.embeds must be 'instance' if there is no latent representation, got 'latent' with "
                             "latent=false. Set the field 'latent' to true, or leave 'embeds' out.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
@@ -136,8 +147,7 @@ class PSLR(InstanceMethod):
 
 
 class _Latent(Objective):
-    """W (l, l) of the graph layer, the layer of log σ, and the decoder; and each image's neighbors (n, k), for a pass.
-    """
+    """The graph layer W (l, l), the linear layer of log σ, and the decoder; and each image's neighbors (n, k)."""
 
     def __init__(self, method: PSLR, seed: int) -> None:
         super().__init__()
@@ -156,10 +166,10 @@ class _Latent(Objective):
 
     def begin(self, network: Network, data: TrainingData) -> None:
         if self._method.graph == "neighbors":
-            points = embedded(network, data, self.layer.device)
-            found = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1]).to(points.device)
-            agree([found])
-            self._neighbors = found.cpu()
+            points = embed_training_half(network, data, self.layer.device)
+            neighbors = torch.from_numpy(nearest(points.cpu().numpy(), self._method.n_neighbors)[1]).to(points.device)
+            agree([neighbors])
+            self._neighbors = neighbors.cpu()
 
     def batches(self, images: int, size: int, random: torch.Generator) -> Iterator[Tensor]:
         if self._neighbors is None:
@@ -168,25 +178,32 @@ class _Latent(Objective):
 
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         method = self._method
-        near = self._near(batch)
-        adjacency = None if near is None else torch.block_diag(near.float(), near.float()).to(instance.device)
+        connected = self._connected(batch)
+        adjacency = None
+        if connected is not None:
+            # The blocks keep the two views apart: an edge between them would make their rows of z equal, and the
+            # softmax would have nothing left to learn.
+            adjacency = torch.block_diag(connected.float(), connected.float()).to(instance.device)
         graph = None if adjacency is None else normalized_graph(adjacency)
         rows = latent(instance, self.layer, graph) if method.latent else instance
-        alike = None if near is None else near.repeat(2, 2).to(instance.device)
-        found = {"latent loss": instance_loss(rows, method.temperature, method.eta, method.form, method.one_sided,
-                                              alike)}
-        curves = alignment(instance)
+        # Neighbors probably show the same class, so neither of their views may count as a negative.
+        excluded = None if connected is None else connected.repeat(2, 2).to(instance.device)
+        # The softmax compares z without noise, so that a large σ cannot hide the differences between images from it.
+        terms = {"latent loss": instance_loss(rows, method.temperature, method.eta, method.form, method.one_sided,
+                                              excluded)}
+        curves = measure_alignment(instance)
         if method.latent:
-            curves |= alignment(rows, "latent ")
+            curves |= measure_alignment(rows, "latent ")
         if method.is_noisy:
             log_sigma = self.log_sigma(mixed(instance, graph))
             noise = torch.randn(rows.shape, generator=random).to(rows.device)
-            found |= self._variational(instance, rows, log_sigma, rows + log_sigma.exp() * noise, adjacency)
+            # Reparameterization (eq. 6): with the noise as a constant, gradients reach both z and σ.
+            terms |= self._variational(instance, rows, log_sigma, rows + log_sigma.exp() * noise, adjacency)
             curves["log sigma"] = log_sigma.detach().mean()
-        total = found["latent loss"] + found.get("reconstruction", 0)
-        for part in ("structure", "divergence"):
-            total = total + method.weight * found.get(part, 0)
-        return total, {name: value.detach() for name, value in found.items()} | curves
+        total = terms["latent loss"] + terms.get("reconstruction", 0)
+        for term in ("structure", "divergence"):
+            total = total + method.weight * terms.get(term, 0)
+        return total, {name: value.detach() for name, value in terms.items()} | curves
 
     def head(self, weight: Tensor) -> AnyHead | None:
         if not self._method.latent:
@@ -194,35 +211,40 @@ class _Latent(Objective):
         return LatentHead(weight.detach().clone(), self.layer.detach().clone(), self._method.embeds)
 
     def explained(self, network: Network, data: TrainingData) -> tuple[Uncertainty, ...]:
-        """The mean σ of each image alone, also where a graph mixes it with its neighbors in training."""
+        """Return the mean σ of each image, computed without its neighbors."""
         if not self._method.is_noisy:
             return ()
         with torch.no_grad():
-            return (Uncertainty(self.log_sigma(embedded(network, data, self.layer.device)).exp().mean(1)),)
+            return (Uncertainty(self.log_sigma(embed_training_half(network, data, self.layer.device)).exp().mean(1)),)
 
     def _variational(self, instance: Tensor, rows: Tensor, log_sigma: Tensor, noisy: Tensor,
                      adjacency: Tensor | None) -> Curves:
-        """The parts that need the noise, as far as they are asked for."""
-        method, found = self._method, {}
+        """Return the enabled terms that need the noise."""
+        method = self._method
+        terms: Curves = {}
         if method.reconstruction:
+            # The reconstruction limits σ: noise that hides z makes x impossible to rebuild. The printed loss also
+            # moves x towards its reconstruction; `fixed_target` removes that route.
             target = instance.detach() if method.fixed_target else instance
-            found["reconstruction"] = reconstruction_loss(target, self.decoder(noisy))
+            terms["reconstruction"] = reconstruction_loss(target, self.decoder(noisy))
         if method.structure:
-            found["structure"] = structure_loss(noisy, self._edges(adjacency, len(rows)))
+            # Noisy neighbors should still agree, so the graph holds for the distributions and not only for their means.
+            terms["structure"] = structure_loss(noisy, self._edges(adjacency, len(rows)))
         if method.divergence:
-            found["divergence"] = divergence(rows, log_sigma)
-        return found
+            # The divergence is the counterweight of the reconstruction: without it σ would shrink to 0.
+            terms["divergence"] = divergence(rows, log_sigma)
+        return terms
 
     def _edges(self, adjacency: Tensor | None, count: int) -> Tensor | None:
-        """A of the structural loss (2m, 2m); None for A = I."""
+        """Return A (2m, 2m) of the structure loss; None for A = I."""
         if self._method.structure_edges == "graph":
             return adjacency
         own = torch.eye(count // 2, device=self.layer.device).repeat(2, 2)
         return own if adjacency is None else torch.maximum(own, adjacency)
 
-    def _near(self, batch: Tensor) -> Tensor | None:
-        """Which images of a batch are the same or each other's neighbors, (m, m) bool; None for A = I."""
+    def _connected(self, batch: Tensor) -> Tensor | None:
+        """Return which images of a batch are the same or mutual neighbors, (m, m) bool; None for A = I."""
         if self._neighbors is None:
             return None
-        names = (self._neighbors[batch][:, :, None] == batch).any(1)
-        return (names & names.mT) | (batch[:, None] == batch)
+        listed = (self._neighbors[batch][:, :, None] == batch).any(1)
+        return (listed & listed.mT) | (batch[:, None] == batch)

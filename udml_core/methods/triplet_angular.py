@@ -1,4 +1,4 @@
-"""Triplet and angular loss on the labeled images alone: what the unlabeled ones are worth shows beside them."""
+"""Triplet and angular loss on the labeled images alone: the references that show what unlabeled images contribute."""
 
 from __future__ import annotations
 
@@ -10,13 +10,26 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
+from udml_core.backbones import EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.declaration import Shown
 from udml_core.losses.angular import angular_loss, triplet_loss
-from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
+from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder
-from udml_core.methods.shared.few_labels import FewLabels
-from udml_core.methods.shared.projection import Beginning, check_projection, first_network
+from udml_core.methods.fields import (
+    Angle,
+    BatchNorm,
+    BatchSize,
+    Beginning,
+    Dimension,
+    Epochs,
+    LearningRate,
+    Momentum,
+    Trains,
+    WeightDecay,
+)
+from udml_core.methods.shared.few_labels import PAPER
+from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
     follow_batches,
@@ -29,23 +42,40 @@ from udml_core.methods.shared.training import (
 from udml_core.sampling import cluster_triplets, generator
 
 
-class LabeledOnly(FewLabels):
-    """SGD on a linear head, and the encoder below it, over random triplets of labeled images."""
-
-
-    dimension: Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)] = 64
-    """Width of the embedding."""
-
-    learning_rate: Annotated[float, Field(gt=0, le=10), Shown(symbol="η", low=1e-6, high=0.1, logarithmic=True)] = 0.01
-    """Step of SGD on the head, and on the encoder."""
-
-    per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 20
-    """Triplets of each labeled image in a pass."""
-
-    beginning: Beginning = "pca"
-    """Where the projection starts: the principal components, or a random subspace."""
+class LabeledOnly(Method):
+    """SGD on a linear head, and optionally on the encoder, with random triplets of labeled images."""
 
     MOST_TRIPLETS: ClassVar[int] = 200_000
+
+    trains: Trains = "head"
+    """Train a linear head on frozen features, or the encoder with it."""
+
+    epochs: Epochs = 10
+    """Passes over the triplets of the labeled images."""
+
+    batch: BatchSize = 100
+    """Triplets in a batch."""
+
+    learning_rate: LearningRate = 0.01
+    """Learning rate of SGD on the head and on the encoder."""
+
+    momentum: Momentum = 0.9
+    """Momentum of SGD."""
+
+    weight_decay: WeightDecay = 0.0
+    """Weight decay of SGD; the paper prints none."""
+
+    batch_norm: BatchNorm = "frozen"
+    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+
+    dimension: Dimension = 64
+    """Dimension of the embedding."""
+
+    per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 20
+    """Triplets drawn for each labeled image in each epoch."""
+
+    beginning: Beginning = "pca"
+    """Initial projection: the principal components, or a random subspace."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         return 1.0 + (1000 * image_seconds if self.trains_encoder else 0.0)
@@ -53,11 +83,14 @@ class LabeledOnly(FewLabels):
     def check(self, images: int, width: int | None) -> None:
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
+    def check_encoder(self, encoder: EncoderSpec) -> None:
+        check_encoder_training(self, self.batch_norm, encoder)
+
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        return self._head_and_encoder(data, setting).embedder(setting.encoder)
+        return self._first_network(data, setting).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
-        network = self._head_and_encoder(data, setting)
+        network = self._first_network(data, setting)
         sgd = torch.optim.SGD(network.parameters(), lr=self.learning_rate, momentum=self.momentum,
                               weight_decay=self.weight_decay)
         done = 0
@@ -72,65 +105,72 @@ class LabeledOnly(FewLabels):
             triplets = labeled[cluster_triplets(classes, self.per_anchor, self.MOST_TRIPLETS, random)]
             batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
             follow_batches(network, self.batch_norm == "batch")
-            seen = []
-            for position, batch in enumerate(batches):
-                images, local = torch.unique(batch, return_inverse=True)
-                given = data.features[images] if network.encoder is None else data.images(images)
-                embedded = network(given.to(setting.device))
-                triplet = (rows_at(embedded, part) for part in local.to(setting.device).unbind(1))
-                loss = self._loss(*triplet) / len(batch)
-                sgd.zero_grad(set_to_none=True)
-                loss.backward()
-                sgd.step()
-                seen.append({"loss": loss.item()})
-                setting.report((position + 1) / len(batches))
+            losses = []
+            for position, batch in enumerate(batches, 1):
+                losses.append({"loss": self._step(network, sgd, batch, data, setting)})
+                setting.report(position / len(batches))
             network.eval()
             state = ({"epoch": torch.tensor(epoch)} | module_state("network", network)
                      | optimizer_state(sgd, network.named_parameters()))
-            yield Epoch(epoch, mean_curves(seen), network.embedder(setting.encoder), (), state)
+            yield Epoch(epoch, mean_curves(losses), network.embedder(setting.encoder), (), state)
 
-    def _head_and_encoder(self, data: TrainingData, setting: Setting) -> Network:
+    def _step(self, network: Network, sgd: torch.optim.SGD, batch: Tensor, data: TrainingData,
+              setting: Setting) -> float:
+        """Take one step of SGD on the mean loss of a batch of triplets (t, 3) and return the loss."""
+        images, local = torch.unique(batch, return_inverse=True)
+        inputs = data.features[images] if network.encoder is None else data.images(images)
+        embeddings = network(inputs.to(setting.device))
+        triplet = (rows_at(embeddings, part) for part in local.to(setting.device).unbind(1))
+        loss = self._loss(*triplet) / len(batch)
+        sgd.zero_grad(set_to_none=True)
+        loss.backward()
+        sgd.step()
+        return loss.item()
+
+    def _first_network(self, data: TrainingData, setting: Setting) -> Network:
         return first_network(self, data, setting, self.dimension, self.beginning)
 
     @abstractmethod
     def _loss(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """The sum over a batch's triplets, of unit embeddings (t, l)."""
+        """Return the sum of the losses of a batch's triplets of unit embeddings (t, l)."""
 
 
 class Triplet(LabeledOnly):
-    """Triplet loss (F. Schroff, D. Kalenichenko, J. Philbin, CVPR 2015)."""
+    """Triplet loss (F. Schroff, D. Kalenichenko, J. Philbin, CVPR 2015): Σ [δ²(a,p) − δ²(a,n) + τ]₊."""
 
     card: ClassVar[Card] = Card(
         name="triplet",
         title="Triplet, labels alone",
-        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
-        idea=("A labeled image is to be closer to one of its class than to one of another, by a margin. Unlabeled "
-              "images are not looked at. What a method gains beyond this it owes to them."),
+        paper=PAPER,
+        idea=("Each labeled image should be closer to an image of its class than to an image of another class, by at "
+              "least a margin. Unlabeled images are not used. The gain of another method over this one is the gain "
+              "from the unlabeled images."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 5: 42.6 in recall@1 on CUB, where SSDML has 44.8.")
+        source="Paper, table 5: recall@1 on CUB is 42.6, against 44.8 for SSDML.")
 
     margin: Annotated[float, Field(ge=0, le=4), Shown(symbol="τ", step=0.05, high=2)] = 0.2
-    """How much farther a negative is to be, in squared distance (the paper does not say)."""
+    """Least difference between the squared distances to the negative and to the positive. The paper gives no value."""
 
     def _loss(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
         return triplet_loss(anchor, positive, negative, self.margin)
 
 
 class Angular(LabeledOnly):
-    """Angular loss (J. Wang et al., ICCV 2017)."""
+    """Angular loss (J. Wang et al., ICCV 2017): Σ [δ²(a,p) − 4tan²α·δ²(n,m)]₊ with m = (a+p)/2."""
 
     card: ClassVar[Card] = Card(
         name="angular",
         title="Angular, labels alone",
-        paper="U. K. Dutta, M. Harandi, C. Chandra Sekhar: Semi-Supervised Metric Learning: A Deep Resurrection.",
-        idea=("A labeled negative is to see anchor and positive under a small angle. Unlabeled images are not looked "
-              "at. What a method gains beyond this it owes to them."),
+        paper=PAPER,
+        idea=("In a triangle of an anchor, a positive and a negative image, the angle at the negative should be small. "
+              "Unlabeled images are not used. The gain of another method over this one is the gain from the unlabeled "
+              "images."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 5: 41.4 in recall@1 on CUB, where SSDML has 44.8.")
+        source="Paper, table 5: recall@1 on CUB is 41.4, against 44.8 for SSDML.")
 
-    alpha: Annotated[float, Field(gt=0, lt=90), Shown(symbol="α", unit="°", step=1)] = 45.0
+    alpha: Angle = 45.0
     """Upper bound on the angle at the negative."""
 
     def _loss(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:

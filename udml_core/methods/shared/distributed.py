@@ -1,7 +1,7 @@
-"""One batch on several processes: each encodes a part, all see the whole batch's embeddings.
+"""One batch on several processes: each encodes a part, and all see the embeddings of the whole batch.
 
-Started by `torchrun --nproc-per-node N -m udml_core work RUN --again`; without a process group there is one process,
-and nothing here does anything.
+Start the processes by `torchrun --nproc-per-node N -m udml_core work RUN --again`. Without a process group there is
+one process, and the functions of this module return their inputs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from torch.nn.parallel import DistributedDataParallel
 from udml_core.errors import UserError
 
 PATIENCE = timedelta(hours=2)
-"""For the first process, which measures and writes between epochs while the others wait."""
+"""Timeout of the processes that wait while the first one evaluates and writes between epochs."""
 
 
 @contextmanager
 def together(device: str) -> Iterator[str | None]:
-    """Work in the processes that `torchrun` started, if it did.
+    """Join the process group if `torchrun` started several processes.
 
     Args:
-        device: what the first process works on, `cpu` or `cuda:N`.
+        device: Device of the first process, `cpu` or `cuda:N`.
 
     Yields:
-        None in the first process, which alone writes; in the others, the device that they help on.
+        None in the first process, which alone writes; the device in the other processes.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield None
@@ -48,101 +48,113 @@ def together(device: str) -> Iterator[str | None]:
         distributed.destroy_process_group()
 
 
-def processes() -> int:
-    """How many processes work on a batch together."""
+def process_count() -> int:
+    """Return the number of processes that share a batch."""
     return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 def is_first() -> bool:
-    """Whether this process is the one that writes, or alone."""
-    return processes() == 1 or distributed.get_rank() == 0
+    """Return whether this process is the one that writes."""
+    return process_count() == 1 or distributed.get_rank() == 0
 
 
-def divisible(batch: Tensor) -> Tensor:
-    """As many first rows of a batch (b,) as the processes can share evenly.
+def cut_to_multiple(batch: Tensor) -> Tensor:
+    """Return the longest beginning of a batch (b,) that the processes can share evenly.
 
     Raises:
-        UserError: a process would get none.
+        UserError: The batch has fewer images than there are processes.
     """
-    if len(batch) < processes():
-        raise UserError(f"{processes()} processes share every batch, which needs at least as many images, got "
+    if len(batch) < process_count():
+        raise UserError(f"{process_count()} processes share every batch, which needs at least as many images, got "
                         f"{len(batch)}. Raise the field 'batch', or start fewer processes.")
-    return batch[: len(batch) - len(batch) % processes()]
+    return batch[: len(batch) - len(batch) % process_count()]
 
 
 def own_part(batch: Tensor) -> tuple[Tensor, int]:
-    """This process's rows of a batch (b,) that `divisible` gave, and where they begin."""
-    size, rest = divmod(len(batch), processes())
+    """Return this process's rows of a batch (b,) and the position of the first.
+
+    Raises:
+        ValueError: The batch is not a multiple of the processes; call `cut_to_multiple` first.
+    """
+    size, rest = divmod(len(batch), process_count())
     if rest:
-        raise ValueError(f"a batch that {processes()} processes share must be a multiple of them, got {len(batch)}")
-    if processes() == 1:
+        raise ValueError(f"a batch that {process_count()} processes share must be a multiple of them, got {len(batch)}")
+    if process_count() == 1:
         return batch, 0
     first = distributed.get_rank() * size
     return batch[first : first + size], first
 
 
-def replicated(network: nn.Module) -> nn.Module:
-    """The network with its gradients averaged over the processes."""
-    return network if processes() == 1 else DistributedDataParallel(network, forward_sync_buffers=False)
+def replicate(network: nn.Module) -> nn.Module:
+    """Wrap the network so that its gradients are averaged over the processes."""
+    return network if process_count() == 1 else DistributedDataParallel(network, forward_sync_buffers=False)
 
 
 def without_averaging(network: nn.Module) -> AbstractContextManager[Any]:
-    """Where gradients of a `replicated` network are only added up, for the averaging to follow later."""
+    """Suspend the averaging of a `replicate` network; gradients add up until the next pass outside the context."""
     return network.no_sync() if isinstance(network, DistributedDataParallel) else nullcontext()
 
 
-def gathered(rows: Tensor, views: int) -> Tensor:
-    """The whole batch's rows (v·m, l) from each process's (v·m/p, l): all first views, then all second ones.
+def gather_rows(rows: Tensor, views: int) -> Tensor:
+    """Gather the whole batch's rows from all processes.
 
-    Every process computes the same loss of them. Backward a process takes its own rows' gradient, times the number of
-    processes, which the averaging over them divides by: parameters get the whole batch's gradient.
+    Every process computes the same loss of them. Backward, a process takes the gradient of its own rows times the
+    number of processes. Averaging over the processes divides by this number, so parameters get the gradient of the
+    whole batch.
+
+    Args:
+        rows: This process's rows (v·m/p, l), the second views below the first.
+        views: Number v of views.
+
+    Returns:
+        Rows (v·m, l), all first views, then all second ones.
     """
-    if processes() == 1:
+    if process_count() == 1:
         return rows
     parts: Tensor = _Gather.apply(rows)  # type: ignore[no-untyped-call]
     return parts.unflatten(1, (views, -1)).transpose(0, 1).flatten(0, 2)
 
 
 class _Gather(torch.autograd.Function):
-    """Rows (b, l) of every process, (p, b, l)."""
+    """The rows (b, l) of every process, (p, b, l)."""
 
     @staticmethod
     def forward(_ctx: Any, rows: Tensor) -> Tensor:
-        parts = [torch.empty_like(rows) for _ in range(processes())]
+        parts = [torch.empty_like(rows) for _ in range(process_count())]
         distributed.all_gather(parts, rows.contiguous())
         return torch.stack(parts)
 
     @staticmethod
     def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0][distributed.get_rank()] * processes()
+        return gradients[0][distributed.get_rank()] * process_count()
 
 
 def agree(tensors: Iterable[Tensor]) -> None:
-    """Give every process the first one's values, also where they are a part of a larger array."""
-    if processes() > 1:
-        for one in tensors:
-            whole = one.contiguous()
+    """Copy the values of the first process to all processes."""
+    if process_count() > 1:
+        for tensor in tensors:
+            whole = tensor.contiguous()  # the tensor may be a view of a larger array
             distributed.broadcast(whole, 0)
-            one.copy_(whole)
+            tensor.copy_(whole)
 
 
 def average_gradients(module: nn.Module) -> None:
-    """Of what every process computes from the same gathered rows, so that rounding does not lead them apart."""
-    if processes() > 1:
-        for one in module.parameters():
-            if one.grad is not None:
-                distributed.all_reduce(one.grad)
-                one.grad /= processes()
+    """Average gradients that every process computed from the same rows, so that rounding does not let them drift."""
+    if process_count() > 1:
+        for parameter in module.parameters():
+            if parameter.grad is not None:
+                distributed.all_reduce(parameter.grad)
+                parameter.grad /= process_count()
 
 
 def read_ahead(read: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
-    """Each batch with what is read for it; while one is worked on, the next is read."""
+    """Yield each batch with its input, and read the next input in the background."""
     with ThreadPoolExecutor(max_workers=1) as pool:
         waiting: list[tuple[Tensor, Any]] = []
         for batch in batches:
             waiting.append((batch, pool.submit(read, batch)))
             if len(waiting) > 1:
-                first, found = waiting.pop(0)
-                yield first, found.result()
-        for first, found in waiting:
-            yield first, found.result()
+                first, future = waiting.pop(0)
+                yield first, future.result()
+        for first, future in waiting:
+            yield first, future.result()

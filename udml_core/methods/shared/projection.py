@@ -1,8 +1,6 @@
-"""Where a projection starts, for every method that learns one, and whether the encoder below it can learn."""
+"""The initial projection of the methods that learn one, and checks of the encoder below it."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 from torch import Tensor
 
@@ -13,16 +11,22 @@ from udml_core.geometry import Grassmann
 from udml_core.methods.base import Method, Setting
 from udml_core.methods.closed_form import check_directions, principal_directions
 from udml_core.methods.embedder import unit
+from udml_core.methods.fields import BatchNorm, Beginning
 from udml_core.methods.shared.training import Network
-
-Beginning = Literal["random", "pca"]
 
 
 def check_projection(method: str, dimension: int, beginning: Beginning, images: int, width: int | None) -> None:
-    """Refuse a dimension that the features, or for the principal components the images, do not allow.
+    """Reject a dimension that the features, or the images for principal components, do not allow.
+
+    Args:
+        method: Name of the method's class, for the message.
+        dimension: Dimension l of the embedding.
+        beginning: How the projection is initialized.
+        images: Number of training images.
+        width: Dimension d of the features; None if it is unknown.
 
     Raises:
-        UserError: naming the method's field and what it allows.
+        UserError: The message names the field, its largest value and the value received.
     """
     if width is not None and dimension > width:
         raise UserError(f"{method}.dimension must be at most the features' width {width}, got {dimension}. "
@@ -32,7 +36,17 @@ def check_projection(method: str, dimension: int, beginning: Beginning, images: 
 
 
 def first_projection(rows: Tensor, dimension: int, beginning: Beginning, seed: int) -> Tensor:
-    """Orthonormal columns (d, dimension): the principal components of rows (n, d), or a random subspace."""
+    """Return the initial projection with orthonormal columns.
+
+    Args:
+        rows: Unit features (n, d).
+        dimension: Number l of columns.
+        beginning: The principal components, or a random subspace.
+        seed: Seed of the random subspace.
+
+    Returns:
+        The projection (d, l).
+    """
     if beginning == "pca":
         return principal_directions(rows, dimension)
     return Grassmann(rows.shape[1], dimension).random(seed)[0]
@@ -49,7 +63,7 @@ def check_trainable(encoder: EncoderSpec) -> None:
                         "'trains' to 'head', or choose another backbone.")
 
 
-def check_batch_norm(method: Method, batch_norm: Literal["frozen", "batch"], encoder: EncoderSpec) -> None:
+def check_batch_norm(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
     """Reject frozen batch-normalization statistics that were never learned.
 
     Raises:
@@ -61,12 +75,23 @@ def check_batch_norm(method: Method, batch_norm: Literal["frozen", "batch"], enc
                         "'batch'.")
 
 
-def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
-                  beginning: Beginning) -> Network:
-    """The network that a method's linear head, and the encoder where that trains, begin as.
+def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
+    """Reject an encoder that the method cannot train with its fields `trains` and `batch_norm`.
 
     Raises:
-        UserError: the method's fields do not fit the features, or the encoder cannot train.
+        UserError: The encoder has nothing to train, or trains from scratch with frozen statistics.
+    """
+    if method.trains_encoder:
+        check_trainable(encoder)
+    check_batch_norm(method, batch_norm, encoder)
+
+
+def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
+                  beginning: Beginning) -> Network:
+    """Return the untrained network: a linear head, and the encoder if the method trains it.
+
+    Raises:
+        UserError: The method's fields do not fit the features, or the encoder cannot be trained.
     """
     rows = unit(data.features)
     method.check(*rows.shape)

@@ -1,4 +1,4 @@
-"""Encoders in training, alone or with a linear head, what they are given, and the state to go on exactly."""
+"""Encoders in training, alone or with a linear head, their inputs, and the state for an exact resume."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
 
 EMBEDDED = 256
-"""Images that pass the encoder at a time where no gradient is wanted."""
+"""Number of images that pass the encoder at a time without a gradient."""
 
 
 class Network(nn.Module):
-    """Unit embeddings (b, l) of images where the encoder trains, else of its features.
+    """Unit embeddings (b, l) of images, or of features if only the head is trained.
 
-    encoder: None where only the head trains. weight (d, l): of the head, a parameter.
+    Attributes:
+        encoder: The encoder in training; None if only the head is trained.
+        weight: The head's projection (d, l), a parameter.
     """
 
     def __init__(self, weight: Tensor, encoder: Encoder | None = None) -> None:
@@ -30,86 +32,100 @@ class Network(nn.Module):
         self.encoder = copy.deepcopy(encoder)
         self.weight = nn.Parameter(weight.clone())
 
-    def forward(self, given: Tensor) -> Tensor:
-        features = given if self.encoder is None else self._encoded(given)
+    def forward(self, inputs: Tensor) -> Tensor:
+        features = inputs if self.encoder is None else self._encode(inputs)
         return unit(unit(features) @ self.weight)
 
-    def _encoded(self, images: Tensor) -> Tensor:
-        """Features (b, d) float32; on a GPU the encoder computes in bfloat16 where that is safe."""
+    def _encode(self, images: Tensor) -> Tensor:
+        """Return features (b, d) float32; on a GPU the encoder computes in bfloat16 where that is safe."""
         assert self.encoder is not None
         with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda):
             features: Tensor = self.encoder(images)
         return features.float()
 
     def momentum_copy(self) -> Network:
-        """A copy that `follow` moves; it never gets a gradient and always evaluates."""
+        """Return a copy for `follow`, without gradients and in evaluation mode."""
         return copy.deepcopy(self).requires_grad_(False).eval()
 
     def follow(self, other: Network, momentum: float) -> None:
-        """Move parameters and buffers towards another network's: ← momentum · own + (1 − momentum) · its."""
+        """Move parameters and buffers towards another network's: own ← momentum·own + (1 − momentum)·target."""
         with torch.no_grad():
-            for own, its in zip([*self.parameters(), *self.buffers()], [*other.parameters(), *other.buffers()],
-                                strict=True):
+            for own, target in zip([*self.parameters(), *self.buffers()], [*other.parameters(), *other.buffers()],
+                                   strict=True):
                 if own.dtype.is_floating_point:
-                    own.lerp_(its, 1 - momentum)
+                    own.lerp_(target, 1 - momentum)
                 else:
-                    own.copy_(its)
+                    own.copy_(target)
 
     def embedder(self, frozen: Encoder, head: AnyHead | None = None) -> Embedder:
-        """What it is now, with its own linear head or a given one; training goes on without changing it."""
+        """Return the current embedder; further training does not change it.
+
+        Args:
+            frozen: The frozen encoder, if only the head is trained.
+            head: A head to use in place of the network's linear head.
+        """
         head = head or Head(self.weight.detach().clone())
         if self.encoder is None:
             return Embedder(frozen, head)
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
 
 
-def embedded(network: Network, data: TrainingData, device: torch.device) -> Tensor:
-    """The training half without augmentation, (n, l), on the device."""
-    given = data.images if network.encoder is not None else data.features.__getitem__
-    return _in_parts(lambda rows: network(given(rows).to(device)), torch.arange(len(data)))
+def embed_training_half(network: Network, data: TrainingData, device: torch.device) -> Tensor:
+    """Return the embeddings (n, l) of the training half without augmentation, on the device."""
+    inputs = data.images if network.encoder is not None else data.features.__getitem__
+    return _in_parts(lambda rows: network(inputs(rows).to(device)), torch.arange(len(data)))
 
 
 def follow_batches(module: nn.Module, follows: bool) -> None:
-    """Whether batch normalization takes its statistics from the batches. All else stays as it evaluates: dropout and
-    stochastic depth draw from no seed of the run, and otherwise for each pass of the same part of a batch."""
-    for one in module.modules():
-        if isinstance(one, nn.modules.batchnorm._BatchNorm):
-            one.train(follows)
+    """Choose whether batch normalization uses the statistics of the batches.
+
+    All other layers stay in evaluation mode: dropout and stochastic depth draw from a random stream outside the run's
+    seed, and differently in each pass of the same part of a batch.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.train(follows)
 
 
 def _in_parts(compute: Callable[[Tensor], Tensor], indices: Tensor) -> Tensor:
-    """What is computed of indices, without a gradient and `EMBEDDED` at a time."""
+    """Compute a function of indices without a gradient, `EMBEDDED` indices at a time."""
     with torch.no_grad():
         return torch.cat([compute(part) for part in indices.split(EMBEDDED)])
 
 
 def rows_at(features: Tensor, indices: Tensor) -> Tensor:
-    """features[indices], with a gradient that is the same every time. That of indexing adds up what comes to a row in
-    whichever order the threads arrive."""
+    """Return features[indices] with a deterministic gradient.
+
+    The gradient of indexing adds the contributions to a row in the order in which threads arrive.
+    """
     return features.index_select(0, indices)
 
 
-def random_views(read: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
+def random_views(inputs: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
                  whole: int | None = None, first: int = 0) -> Tensor:
-    """`count` random views of every image of a batch, those of a second draw below the first, on the images' device.
+    """Return random views of every image of a batch, the second views below the first, on the images' device.
 
     Args:
-        read: images (b, c, s, s), or without `augmentation` the features of kept views (b, v, d), of which different
-            ones are drawn.
-        whole: of how many images the batch is, where `read` is a part of it that begins at `first`: the draws are
-            always those of the whole batch.
+        inputs: Images (b, c, s, s), or without `augmentation` cached features of views (b, v, d), from which distinct
+            views are drawn.
+        count: Number of views of each image.
+        random: Random stream.
+        augmentation: The random augmentation; None for cached features.
+        whole: Number of images of the whole batch, if `inputs` is a part of it. Random numbers are drawn
+            for the whole batch, so that they do not depend on the number of processes.
+        first: Position of the part in the whole batch.
     """
-    whole, part = whole or len(read), slice(first, first + len(read))
+    whole, part = whole or len(inputs), slice(first, first + len(inputs))
     if augmentation is not None:
         draws = [augmentation.draw(whole, random)[part] for _ in range(count)]
-        return torch.cat([augmentation.apply(read, one) for one in draws])
-    chosen = torch.rand(whole, read.shape[1], generator=random).argsort(1)[part, :count].to(read.device)
-    rows = torch.arange(len(read), device=read.device)
-    return torch.cat([read[rows, one] for one in chosen.unbind(1)])
+        return torch.cat([augmentation.apply(inputs, draw) for draw in draws])
+    views = torch.rand(whole, inputs.shape[1], generator=random).argsort(1)[part, :count].to(inputs.device)
+    rows = torch.arange(len(inputs), device=inputs.device)
+    return torch.cat([inputs[rows, view] for view in views.unbind(1)])
 
 
 class SGDRates(NamedTuple):
-    """Of stochastic gradient descent."""
+    """The rates of stochastic gradient descent."""
 
     learning_rate: float
     momentum: float = 0.9
@@ -117,15 +133,23 @@ class SGDRates(NamedTuple):
 
 
 class EncoderInTraining:
-    """An encoder and its SGD; cached features where it is not to train or has no parameters.
+    """An encoder with its SGD; cached features if the encoder stays frozen or has no parameters.
 
-    Args:
-        rates: None keeps the encoder frozen. batch_norm: whether batch normalization follows the batches.
-        start: a state of `state` to go on from.
+    Attributes:
+        trains: Whether the encoder is trained.
     """
 
     def __init__(self, data: TrainingData, setting: Setting, rates: SGDRates | None, batch_norm: bool,
                  start: State | None) -> None:
+        """Copy the setting's encoder and prepare its SGD.
+
+        Args:
+            data: Training half.
+            setting: Device and encoder.
+            rates: Rates of SGD; None keeps the encoder frozen.
+            batch_norm: Whether batch normalization uses the statistics of the batches.
+            start: State from `state` to continue after.
+        """
         self.trains = rates is not None and setting.encoder.trainable
         self._data = data
         self._device = setting.device
@@ -142,32 +166,33 @@ class EncoderInTraining:
             load_optimizer(self._sgd, self._encoder.named_parameters(), start)
 
     def features(self, indices: Tensor) -> Tensor:
-        """Unit features (b, d), with a gradient to the encoder where it trains."""
+        """Return unit features (b, d), with a gradient to the encoder if it is trained."""
         if not self.trains:
             return unit(self._data.features[indices].to(self._device))
         return unit(self._encoder(self._data.images(indices).to(self._device)))
 
-    def embedded(self, indices: Tensor) -> Tensor:
-        """Unit features (b, d) as the encoder is now, of any number of images, without a gradient."""
+    def embed(self, indices: Tensor) -> Tensor:
+        """Return the current unit features (b, d) of any number of images, without a gradient."""
         if not self.trains:
             return self.features(indices)
         self._encoder.eval()
-        found = _in_parts(self.features, indices)
+        features = _in_parts(self.features, indices)
         follow_batches(self._encoder, self._batch_norm)
-        return found
+        return features
 
     def step(self, loss: Tensor) -> None:
-        """One step of SGD; nothing without an encoder to train."""
+        """Take one step of SGD; do nothing if the encoder is not trained."""
         if self.trains:
             self._sgd.zero_grad(set_to_none=True)
             loss.backward()
             self._sgd.step()
 
     def snapshot(self) -> Encoder:
-        """The encoder as it is now, for embedding; training goes on without changing it."""
+        """Return the current encoder for embedding; further training does not change it."""
         return copy.deepcopy(self._encoder).eval() if self.trains else self._encoder
 
     def state(self) -> dict[str, Tensor]:
+        """Return everything needed to continue: weights, buffers and SGD's moments."""
         if not self.trains:
             return {}
         return (module_state("encoder", self._encoder)
@@ -175,27 +200,30 @@ class EncoderInTraining:
 
 
 def module_state(name: str, module: nn.Module) -> dict[str, Tensor]:
-    """Copies of a module's parameters and buffers, under `name.`."""
+    """Return copies of a module's parameters and buffers under the prefix `name.`."""
     return {f"{name}.{key}": value.detach().clone() for key, value in module.state_dict().items()}
 
 
 def load_module(name: str, module: nn.Module, state: Mapping[str, Tensor]) -> None:
-    """The opposite of `module_state`."""
+    """Load parameters and buffers that `module_state` returned."""
     module.load_state_dict({key: state[f"{name}.{key}"] for key in module.state_dict()})
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, parameters: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """Copies of what an optimizer remembers of named parameters, under `optimizer.`."""
+    """Return copies of an optimizer's tensors for named parameters under the prefix `optimizer.`."""
     return {f"optimizer.{name}.{key}": value.detach().clone() for name, parameter in parameters
             for key, value in optimizer.state.get(parameter, {}).items() if isinstance(value, Tensor)}
 
 
 def load_optimizer(optimizer: torch.optim.Optimizer, parameters: Iterable[tuple[str, Tensor]],
                    state: Mapping[str, Tensor]) -> None:
-    """The opposite of `optimizer_state`; a moment takes its parameter's memory layout, without which sums differ."""
+    """Load tensors that `optimizer_state` returned.
+
+    A moment gets the memory layout of its parameter, because sums in another order differ in the last bits.
+    """
     for name, parameter in parameters:
         prefix = f"optimizer.{name}."
         for key, value in state.items():
             if key.startswith(prefix):
-                kept = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value.clone()
-                optimizer.state[parameter][key.removeprefix(prefix)] = kept
+                moment = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value.clone()
+                optimizer.state[parameter][key.removeprefix(prefix)] = moment

@@ -1,0 +1,30 @@
+"""Laws of the methods' class hierarchy: shallow inheritance, and every field declared once in a lineage."""
+
+from __future__ import annotations
+
+import pytest
+
+from udml_core.methods import METHODS, Method
+
+every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
+
+
+def lineage(method: type[Method]) -> list[type[Method]]:
+    """Return the class and its bases below `Method`, the most derived first."""
+    return [part for part in method.__mro__ if issubclass(part, Method) and part is not Method]
+
+
+@every_method
+def test_a_method_has_at_most_two_levels_of_inheritance(method: type[Method]) -> None:
+    assert len(lineage(method)) <= 2, " → ".join(part.__name__ for part in reversed(lineage(method)))
+
+
+@every_method
+def test_no_field_is_declared_again_by_a_subclass(method: type[Method]) -> None:
+    declared: dict[str, str] = {}
+    for part in reversed(lineage(method)):
+        fields = set(vars(part).get("__annotations__", {})) & set(part.model_fields)
+        again = {name: (declared[name], part.__name__) for name in fields & set(declared)}
+        assert not again, f"declared twice: {again}"
+        declared |= dict.fromkeys(fields, part.__name__)
+    assert set(declared) == set(method.model_fields)

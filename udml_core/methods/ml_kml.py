@@ -1,0 +1,162 @@
+"""ML and KML: the linear and the kernelized baseline of NML, with the same loss on the same pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
+from udml_core.errors import UserError
+from udml_core.losses.kernels import Linear, kernel_of
+from udml_core.losses.pair_hinge import PairHinge
+from udml_core.methods.base import Card, Setting
+from udml_core.methods.embedder import Head, KernelHead, histograms, unit
+from udml_core.methods.fields import Beginning
+from udml_core.methods.shared.pairs import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
+from udml_core.methods.shared.projection import check_projection, first_projection
+
+Bias = Annotated[float, Field(gt=0, le=100), Shown(symbol="b", step=0.1, high=10.0)]
+Margin = Annotated[float, Field(ge=0, le=100), Shown(symbol="m", step=0.1, high=10.0)]
+RowRate = Annotated[float, Field(gt=0, le=1000), Shown(symbol="η", low=1e-4, high=1.0, logarithmic=True)]
+
+
+class ML(PairMethod):
+    """Linear metric learning: min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) on unit features, with m = b = 1."""
+
+    card: ClassVar[Card] = Card(
+        name="ml",
+        title="ML, linear",
+        paper=PAPER,
+        idea=("Learn a linear projection of unit features that brings similar pairs closer than a threshold and moves "
+              "dissimilar pairs farther apart. It is NML with the dot product as its kernel. It is the strongest of "
+              "NML's baselines."),
+        supervision="pairs",
+        promise="may fall",
+        source="NML's paper uses it as a baseline and promises no gain.")
+
+    bias: Bias = 1.0
+    """Squared distance that separates similar from dissimilar pairs."""
+
+    margin: Margin = 1.0
+    """Distance that each pair must keep from the bias; at most the bias."""
+
+    learning_rate: RowRate = 0.01
+    """Learning rate for each pair, divided by the mean squared length of the points."""
+
+    beginning: Beginning = "pca"
+    """Initial projection: the principal components, or a random subspace as in the paper. Both are scaled so that the
+    median squared distance of pairs is the bias."""
+
+    def check(self, images: int, width: int | None) -> None:
+        check_margin("ML", self.margin, self.bias)
+        check_projection("ML", self.dimension, self.beginning, images, width)
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        return steps_seconds(2e-10, self.dimension, width, self.batch)
+
+    def _problem(self, data: TrainingData, setting: Setting) -> PairProblem:
+        points = unit(data.features.to(setting.device))
+        self.check(*points.shape)
+        return PairProblem(points, PairHinge(Linear(), self.bias, self.margin), self.learning_rate)
+
+    def _first_rows(self, problem: PairProblem, data: TrainingData, seed: int) -> Tensor:
+        return _scaled_projection(problem, data, self.dimension, self.beginning, seed)
+
+    def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
+        return _inverse_squared_length(problem.points)
+
+    def _head(self, rows: Tensor, data: TrainingData) -> Head:
+        return Head(rows.mT.contiguous(), normalized=False)
+
+
+class KML(PairMethod):
+    """The kernelized form of ML: ‖A(K_i − K_j)‖², where K_i is the column of the χ² kernel matrix of image i.
+
+    A step costs O(dn), and embedding a new image takes n kernels; NML avoids both. K is centered, which changes no
+    distance.
+    """
+
+    MOST_IMAGES: ClassVar[int] = 10_000
+
+    card: ClassVar[Card] = Card(
+        name="kml",
+        title="KML, kernelized",
+        paper=PAPER,
+        idea=("Describe each image by its χ² kernel with every training image, and learn a projection of this "
+              "description. This is the usual way to make a linear metric nonlinear. Its cost grows with the number of "
+              "training images."),
+        supervision="pairs",
+        promise="may fall",
+        source="Paper, in words: about as good as NML at many times the cost.")
+
+    bias: Bias = 1.0
+    """Squared distance that separates similar from dissimilar pairs."""
+
+    margin: Margin = 1.0
+    """Distance that each pair must keep from the bias; at most the bias."""
+
+    learning_rate: RowRate = 0.01
+    """Learning rate for each pair, divided by the mean squared length of the points."""
+
+    beginning: Beginning = "pca"
+    """Initial projection: the principal components, or a random subspace as in the paper. Both are scaled so that the
+    median squared distance of pairs is the bias."""
+
+    @property
+    def positive_only(self) -> bool:
+        return True
+
+    @property
+    def continues_on_new_vectors(self) -> bool:
+        return False  # each entry of the description belongs to one training image
+
+    def check(self, images: int, width: int | None) -> None:
+        check_margin("KML", self.margin, self.bias)
+        if images > self.MOST_IMAGES:
+            raise UserError(f"KML keeps a kernel of every two training images and takes at most {self.MOST_IMAGES:,}, "
+                            f"got {images:,}. Choose NML, whose cost does not depend on them.")
+        check_projection("KML", self.dimension, self.beginning, images, images)
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        once = 3e-10 * images**2 * width + (2e-9 * images**3 if self.beginning == "pca" else 0.0)
+        return once / self.epochs + steps_seconds(2e-10, self.dimension, images, self.batch)
+
+    def expected_bytes(self, images: int, width: int) -> float:
+        return super().expected_bytes(images, width) + 48.0 * images**2
+
+    def _problem(self, data: TrainingData, setting: Setting) -> PairProblem:
+        points = self._histograms(data, setting.device)
+        self.check(len(points), points.shape[1])
+        values = kernel_of("chi2", 1.0, points.shape[1]).values(points, points)
+        hinge = PairHinge(Linear(), self.bias, self.margin)
+        return PairProblem(values - values.mean(0), hinge, self.learning_rate)
+
+    def _histograms(self, data: TrainingData, device: torch.device) -> Tensor:
+        return histograms(data.features.to(device))
+
+    def _first_rows(self, problem: PairProblem, data: TrainingData, seed: int) -> Tensor:
+        return _scaled_projection(problem, data, self.dimension, self.beginning, seed)
+
+    def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
+        return _inverse_squared_length(problem.points)
+
+    def _head(self, rows: Tensor, data: TrainingData) -> KernelHead:
+        return KernelHead(self._histograms(data, rows.device), "chi2", 1.0, weight=rows.mT.contiguous())
+
+
+def _scaled_projection(problem: PairProblem, data: TrainingData, dimension: int, beginning: Beginning,
+                       seed: int) -> Tensor:
+    """Return the initial rows (d, D), scaled so that the median d² of pairs is the bias."""
+    rows = first_projection(problem.points, dimension, beginning, seed).mT.contiguous().to(problem.points.device)
+    pairs = data.pairs[0].to(problem.points.device)
+    median = problem.hinge.squared(problem.points, rows, pairs).median()
+    return rows * (problem.hinge.bias / median.clamp_min(1e-12)).sqrt()
+
+
+def _inverse_squared_length(points: Tensor) -> float:
+    """Return 1 / mean ‖x‖², with which a step changes distances equally for points of any length."""
+    return 1 / float(points.square().sum(1).mean().clamp_min(1e-12))

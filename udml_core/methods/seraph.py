@@ -1,0 +1,148 @@
+"""SERAPH: a metric that makes labeled pairs likely and unlabeled pairs certain; a baseline of SSDML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from udml_core.backbones import EncoderSpec
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
+from udml_core.losses.mahalanobis import Report, entropy_metric, pair_entropy
+from udml_core.methods.base import Card, Epoch, Method, Setting, State
+from udml_core.methods.fields import (
+    BatchNorm,
+    BatchSize,
+    Epochs,
+    GraphNeighbors,
+    LearningRate,
+    Momentum,
+    Partition,
+    PartitionEpochs,
+    Trains,
+    WeightDecay,
+)
+from udml_core.methods.shared.few_labels import PAPER, Partitions, encoder_in_training
+from udml_core.methods.shared.pair_metric import (
+    MOST_PAIRS,
+    LearnedMetric,
+    WeightedGraph,
+    alternate,
+    alternation_seconds,
+    some_pairs,
+)
+from udml_core.methods.shared.projection import check_encoder_training
+from udml_core.methods.shared.training import SGDRates
+
+
+class SERAPH(Method):
+    """Entropy regularized metric learning (G. Niu et al., Neural Computation 2014).
+
+    max Σ_labeled log p(y_ij) + μ Σ_unlabeled Σ_y p log p − λ tr M with p(y) = 1/(1+exp(y(δ²−η))), made deep by SSDML's
+    Algorithm 1. Both sums are means here, so that μ does not depend on the numbers of pairs.
+    """
+
+    card: ClassVar[Card] = Card(
+        name="seraph",
+        title="Deep-SERAPH",
+        paper=PAPER,
+        idea=("The probability that two images are similar falls with their distance. The metric should make the "
+              "labels of labeled pairs likely, and the decision about unlabeled pairs certain in either direction. "
+              "Certainty alone is also reached if all images move together, so the result depends on the start."),
+        supervision="few",
+        promise="may fall",
+        source="Paper, table 1: recall@1 rises over Initial on every data set.")
+    rank_shows_collapse: ClassVar[bool] = False  # M itself changes the effective rank with every partition
+
+    trains: Trains = "head"
+    """Train only the metric on frozen features, or the encoder with it."""
+
+    epochs: Epochs = 10
+    """Passes over the partition, if the encoder is trained. SSDML's paper takes at most 50 and keeps the best."""
+
+    batch: BatchSize = 100
+    """Pairs of each kind in a batch."""
+
+    learning_rate: LearningRate = 1e-4
+    """Learning rate of SGD on the encoder."""
+
+    momentum: Momentum = 0.9
+    """Momentum of SGD."""
+
+    weight_decay: WeightDecay = 0.0
+    """Weight decay of SGD; the paper prints none."""
+
+    batch_norm: BatchNorm = "frozen"
+    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+
+    partition: Partition = 9000
+    """Unlabeled images in a partition; 0 takes all of them."""
+
+    partition_epochs: PartitionEpochs = 10
+    """Epochs with one partition before the next is drawn."""
+
+    n_neighbors: GraphNeighbors = 10
+    """Number of random images that each image is paired with; these pairs count as unlabeled."""
+
+    threshold: Annotated[float, Field(gt=0, le=100), Shown(symbol="η", step=0.05, high=4)] = 1.0
+    """Squared distance at which a pair is similar with probability ½."""
+
+    weight_unlabeled: Annotated[float, Field(ge=0, le=100), Shown(symbol="μ", step=0.1, high=10)] = 1.0
+    """Weight of the mean entropy of unlabeled pairs, relative to the mean log-likelihood of labeled pairs."""
+
+    trace: Annotated[float, Field(ge=0, le=100), Shown(symbol="λ", step=0.01, high=1)] = 0.0
+    """Weight of tr M. Larger values give a metric of lower rank."""
+
+    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 50
+    """Projected-gradient steps on M in each partition."""
+
+    @property
+    def epochs_planned(self) -> int:
+        return self.epochs if self.trains_encoder else 1
+
+    @property
+    def partitions(self) -> Partitions:
+        """The partitions' size and length."""
+        return Partitions(self.partition, self.partition_epochs)
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        size = self.partitions.most_images(images)
+        distances = width * min(size * (size + width), 2 * MOST_PAIRS * width)
+        step = 1e-10 * distances + 4e-10 * width**3
+        return alternation_seconds(self.trains_encoder, size, width, image_seconds) + self.steps * step
+
+    def check_encoder(self, encoder: EncoderSpec) -> None:
+        check_encoder_training(self, self.batch_norm, encoder)
+
+    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
+        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
+        network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
+        yield from alternate(self, network, self.partitions, self.epochs_planned, self.batch, data, setting, start)
+
+    def build_graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> WeightedGraph:
+        """Pair each point with random others, because SERAPH's unlabeled pairs are all pairs and not neighbors."""
+        count = len(features)
+        offsets = torch.randint(1, count, (count, self.n_neighbors), generator=random)
+        partners = (torch.arange(count)[:, None] + offsets) % count
+        return WeightedGraph(features, labels, partners, torch.ones(partners.shape, dtype=torch.float64))
+
+    def learn_metric(self, graph: WeightedGraph, random: torch.Generator, report: Report) -> LearnedMetric:
+        """Maximize the objective by projected gradient, starting from the Euclidean metric."""
+        pairs = some_pairs(graph.labels, MOST_PAIRS, random)
+        rows = torch.arange(len(graph.features)).repeat_interleave(self.n_neighbors)
+        unlabeled = torch.stack([rows, graph.neighbors.flatten()], dim=1)
+        unlabeled = unlabeled[torch.randperm(len(unlabeled), generator=random)[:MOST_PAIRS]]
+        signs = torch.cat([torch.ones(len(pairs.similar)), -torch.ones(len(pairs.dissimilar))]).double()
+        start = torch.eye(graph.features.shape[1], dtype=torch.float64)
+        metric = entropy_metric(start, graph.features, torch.cat(pairs), signs, unlabeled, self.threshold,
+                                self.weight_unlabeled, self.trace, self.steps, report)
+        return LearnedMetric(metric, curves={"metric rank": float((torch.linalg.eigvalsh(metric) > 1e-6).sum())})
+
+    def network_loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
+        """Return the negative objective on a batch with M fixed; `edges` are the unlabeled pairs."""
+        signs = torch.cat([torch.ones_like(similar), -torch.ones_like(dissimilar)])
+        return pair_entropy(torch.cat([similar, dissimilar]), signs, edges, self.threshold, self.weight_unlabeled)

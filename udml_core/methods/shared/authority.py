@@ -1,0 +1,111 @@
+"""The base of RPML and sRPML: pseudo-labels by authority ascent, the weight of a triplet, and the search space.
+
+U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
+equation numbers are that paper's.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
+from udml_core.errors import UserError
+from udml_core.explanations import Clusters, Explanation
+from udml_core.geometry import Euclidean, Grassmann, Point, Product
+from udml_core.graph import AuthorityGraph
+from udml_core.losses.angular import Weight
+from udml_core.methods.base import Method, Setting, State
+from udml_core.methods.embedder import Embedder, Head, unit
+from udml_core.methods.fields import Angle, Beginning, Dimension, Epochs
+from udml_core.methods.shared.projection import check_projection, first_projection
+
+
+class AuthorityMethod(Method):
+    """Pseudo-labels, triplet weight, search space and initial point of RPML and sRPML."""
+
+    alpha: Angle = 45.0
+    """Upper bound on the angle at the negative (eq. 8). A smaller angle requires more distant negatives."""
+
+    epsilon: Annotated[float, Field(ge=0, le=1), Shown(symbol="ε", step=0.01)] = 0.65
+    """Least relevancy of an edge that authority ascent may follow (eq. 4). Lower values give fewer, larger clusters."""
+
+    gamma: Annotated[float, Field(ge=0, le=100_000), Shown(symbol="γ", step=1, high=1000)] = 100.0
+    """Factor by which a difference in authority lowers the relevancy of an edge (eq. 3)."""
+
+    n_neighbors: Annotated[int, Field(ge=2, le=500), Shown(symbol="k", step=1, high=200)] = 50
+    """Neighbors of each image in the graph, at most the number of images less one."""
+
+    dimension: Dimension = 128
+    """Dimension of the embedding."""
+
+    weight: Weight = "bilinear"
+    """Weight of a triplet: the mean of two bilinear similarities (eq. 25, RPMLv1), or a function of the concatenated
+    triplet (eq. 10), whose optimum is the collapse of all weights to 0."""
+
+    beginning: Beginning = "random"
+    """Initial projection: a random subspace as in the paper, or the principal components."""
+
+    epochs: Epochs = 10
+    """Epochs; each draws new triplets."""
+
+    def check(self, images: int, width: int | None) -> None:
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
+
+    def initial(self, data: TrainingData, setting: Setting) -> Embedder:
+        return Embedder(setting.encoder, Head(self._first_point(data, setting)[1]))
+
+    def _first_point(self, data: TrainingData, setting: Setting) -> Point:
+        """Return the initial parameter of the weight and the initial L.
+
+        R starts at a seeded Gaussian/√d, because R = 0 is a stationary point of eq. 28. r starts at 0, where w = ½.
+        """
+        rows = unit(data.features)
+        self.check(*rows.shape)
+        width = rows.shape[1]
+        projection = first_projection(rows, self.dimension, self.beginning, setting.seed)
+        if self.weight == "bilinear":
+            parameter = Euclidean(width, self.dimension, scale=width**-0.5).random(setting.seed + 1)[0]
+        else:
+            parameter = torch.zeros(2 * width)
+        return parameter.to(setting.device), projection.to(setting.device)
+
+    def _manifold(self, width: int) -> Product:
+        """Return R^{d×l} × Grassmann(l, d), or R^{2d} × Grassmann(l, d) (eq. 13)."""
+        shape = (width, self.dimension) if self.weight == "bilinear" else (2 * width,)
+        return Product(Euclidean(*shape), Grassmann(width, self.dimension))
+
+    def _clusters(self, data: TrainingData) -> Clusters:
+        """Compute the pseudo-labels of the frozen features.
+
+        Raises:
+            UserError: No cluster has two images, or all images are in one cluster.
+        """
+        neighbors = min(self.n_neighbors, len(data) - 1)
+        graph = AuthorityGraph.build(unit(data.features).numpy(), neighbors)
+        clusters = graph.clusters(self.epsilon, self.gamma)
+        if len(clusters.modes) == 1:
+            raise UserError(f"Authority ascent put all {len(data)} images into one cluster at ε={self.epsilon:g}, so "
+                            "there are no negatives. Raise the field 'epsilon'.")
+        if len(clusters.modes) == len(data):
+            raise UserError(f"Authority ascent left each of the {len(data)} images alone at ε={self.epsilon:g}, so "
+                            "there are no positives. Lower the field 'epsilon'.")
+        return Clusters(*(torch.from_numpy(part) for part in (clusters.labels, clusters.modes, clusters.parents)))
+
+    def _resume(self, data: TrainingData, setting: Setting,
+                start: State | None) -> tuple[int, Point, float, Tensor, tuple[Explanation, ...]]:
+        """Return the finished epochs, the point, the remembered step, the pseudo-labels and their explanation if new.
+        """
+        if start is None:
+            clusters = self._clusters(data)
+            return 0, self._first_point(data, setting), 0.0, clusters.labels, (clusters,)
+        point = (start["parameter"].to(setting.device), start["projection"].to(setting.device))
+        return int(start["epoch"]), point, float(start["step"]), start["labels"], ()
+
+    def _state(self, epoch: int, point: Point, step: float, labels: Tensor) -> dict[str, Tensor]:
+        return {"epoch": torch.tensor(epoch), "parameter": point[0], "projection": point[1],
+                "step": torch.tensor(step, dtype=torch.float64), "labels": labels}

@@ -1,0 +1,166 @@
+"""Learning from pairs of similar and dissimilar images, shared by NML, ML and KML.
+
+G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval". The paper takes 10⁶
+steps of one pair each. Batches of several pairs are a departure; `batch` = 1 is the paper's algorithm.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from udml_core.data.training import TrainingData
+from udml_core.declaration import Shown
+from udml_core.errors import UserError
+from udml_core.explanations import Pairs, Prototypes
+from udml_core.losses.pair_hinge import PairHinge
+from udml_core.methods.base import Epoch, Method, Setting, State
+from udml_core.methods.embedder import Embedder, Head, KernelHead
+from udml_core.methods.fields import Epochs, PairDimension
+from udml_core.sampling import balanced_draw, generator
+
+PAPER = "G. Sharma, B. Schiele: Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval."
+PAIRS_AN_EPOCH = 10_000
+SHOWN_PAIRS = 2_000
+
+
+@dataclass(frozen=True)
+class PairProblem:
+    """The optimization problem of a method on a training half.
+
+    Attributes:
+        points: Points (n, D), the features in the method's own form.
+        hinge: The hinge loss with its kernel, bias b and margin m.
+        learning_rate: The field of that name, before it is scaled to the data.
+    """
+
+    points: Tensor
+    hinge: PairHinge
+    learning_rate: float
+
+    def step(self, rows: Tensor, gradient: Tensor, rate: float) -> Tensor:
+        """Return l − rate·∂l, clamped at 0 if the kernel is defined for non-negative entries only."""
+        moved = rows - rate * gradient
+        return moved.clamp_min_(0) if self.hinge.kernel.positive else moved
+
+
+class PairMethod(Method):
+    """Stochastic subgradient descent on the hinge loss Σ max(0, m − y(b − d²)) of pairs.
+
+    y is 1 for similar and −1 for dissimilar pairs; each batch holds both kinds in equal numbers. The learned rows
+    l (d, D) define the embedding, one dimension each.
+    """
+
+    fields_when_continued: ClassVar[tuple[str, ...]] = ("epochs", "batch", "bias", "margin", "learning_rate")
+
+    dimension: PairDimension = 32
+    """Dimension of the embedding, which is the number of learned rows l."""
+
+    batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000)] = 100
+    """Pairs in a batch; the paper uses 1."""
+
+    epochs: Epochs = 100
+    """Epochs of 10,000 pairs each. The paper's million pairs are 100 epochs."""
+
+    @abstractmethod
+    def _problem(self, data: TrainingData, setting: Setting) -> PairProblem:
+        """Return the points, the loss and the learning rate."""
+
+    @abstractmethod
+    def _first_rows(self, problem: PairProblem, data: TrainingData, seed: int) -> Tensor:
+        """Return the initial rows l, scaled so that the median d² of pairs is close to the bias b."""
+
+    @abstractmethod
+    def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
+        """Return the unit of the learning rate, which makes one default suit features of any scale."""
+
+    @abstractmethod
+    def _head(self, rows: Tensor, data: TrainingData) -> Head | KernelHead:
+        """Return the head that embeds features with the rows."""
+
+    def _prototypes(self, rows: Tensor) -> tuple[Prototypes, ...]:
+        """Return the rows as a record if they lie in the space of the features."""
+        return ()
+
+    def initial(self, data: TrainingData, setting: Setting) -> Embedder:
+        rows = self._first_rows(self._problem(data, setting), data, setting.seed)
+        return Embedder(setting.encoder, self._head(rows, data).to(setting.device))
+
+    def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
+        problem = self._problem(data, setting)
+        done, rows, first, unit = self._resume(problem, data, setting, start)
+        pairs, same = (part.to(setting.device) for part in data.pairs)
+        hinge = problem.hinge
+        shown = torch.arange(0, len(pairs), -(-len(pairs) // SHOWN_PAIRS))
+        before = hinge.squared(problem.points, first, pairs[shown])
+        rate = problem.learning_rate * unit
+        for epoch in range(done + 1, self.epochs + 1):
+            drawn = balanced_draw(same.cpu(), PAIRS_AN_EPOCH, generator(setting.seed, epoch)).to(setting.device)
+            arguments = []
+            for position, part in enumerate(drawn.split(self.batch), 1):
+                argument, gradient = hinge.gradient(problem.points, rows, pairs[part], same[part])
+                # The gradient is of the batch's mean; times its size it is the sum of the steps of single pairs.
+                rows = problem.step(rows, gradient, rate * len(part))
+                arguments.append(argument)
+                setting.report(position * self.batch / PAIRS_AN_EPOCH)
+            after = hinge.squared(problem.points, rows, pairs[shown])
+            used = Pairs(pairs[shown], same[shown], before, after, hinge.argument(after, same[shown]))
+            yield Epoch(epoch, _curves(torch.cat(arguments)), Embedder(setting.encoder, self._head(rows, data)),
+                        (used, *self._prototypes(rows)),
+                        {"epoch": torch.tensor(epoch), "rows": rows, "first rows": first,
+                         "unit": torch.tensor(unit, dtype=torch.float64)})
+
+    def continue_fit(self, data: TrainingData, setting: Setting, state: State, epochs: int) -> Iterator[Epoch]:
+        return self.model_copy(update={"epochs": int(state["epoch"]) + epochs}).fit(data, setting, state)
+
+    def state_to_continue(self, state: State) -> State:
+        # Explanations compare distances before and after; for the new run, before is the finished model.
+        return {**state, "first rows": state["rows"]}
+
+    def _resume(self, problem: PairProblem, data: TrainingData, setting: Setting,
+                start: State | None) -> tuple[int, Tensor, Tensor, float]:
+        """Return the number of finished epochs, the rows, the initial rows and the unit of the learning rate."""
+        if start is None:
+            rows = self._first_rows(problem, data, setting.seed)
+            return 0, rows, rows, self._rate_unit(problem, rows)
+        rows, first = (start[name].to(setting.device) for name in ("rows", "first rows"))
+        if rows.shape[1] != problem.points.shape[1]:
+            raise UserError(f"To continue, {type(self).__name__} needs points of the width {rows.shape[1]} that it "
+                            f"began with, got {problem.points.shape[1]}. Use the same features, or start a new run.")
+        # States of the first version do not hold the unit.
+        unit = float(start["unit"]) if "unit" in start else self._rate_unit(problem, first)
+        return int(start["epoch"]), rows, first, unit
+
+
+def check_margin(method: str, margin: float, bias: float) -> None:
+    """Reject a margin above the bias, which would ask for squared distances below 0.
+
+    Raises:
+        UserError: The message names the field and both values.
+    """
+    if margin > bias:
+        raise UserError(f"{method}.margin must be at most the bias {bias:g}, got {margin:g}: similar pairs would need "
+                        "a squared distance below 0. Lower the field 'margin'.")
+
+
+def steps_seconds(rate: float, dimension: int, width: int, batch: int) -> float:
+    """Estimate the time of an epoch's steps.
+
+    Args:
+        rate: Time for one entry of the gradient and one pair.
+        dimension: Number d of rows.
+        width: Width D of the points.
+        batch: Pairs in a batch.
+    """
+    return rate * PAIRS_AN_EPOCH * dimension * width + 3e-4 * PAIRS_AN_EPOCH / batch
+
+
+def _curves(arguments: Tensor) -> dict[str, float]:
+    """Return the mean loss and the share of pairs that violate their margin."""
+    return {"loss": float(arguments.clamp_min(0).mean()), "violating": float((arguments > 0).float().mean())}
