@@ -1,8 +1,8 @@
-# With only Python 3.11+ and make: `make app` starts the app, `make test` runs the whole suite.
+# Needs only Python 3.11 or newer and make. `make app` starts the app, `make test` runs the whole test suite.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: app setup dev test check benchmark
+.PHONY: app setup dev test check benchmark wheel
 
 app: setup
 	$(BIN)/streamlit run app.py
@@ -11,8 +11,8 @@ setup: .venv/ready
 
 dev: .venv/ready-dev
 
-# Four processes with one thread each, as browser tests wait more than they compute; a file's tests share what they
-# train, and tests/conftest.py says which files come first.
+# Four processes with one thread each, because browser tests wait more than they compute. The tests of one file share
+# what they train; tests/conftest.py says which files start first.
 test: dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
@@ -24,16 +24,20 @@ check: dev
 benchmark: dev
 	UDML_BENCHMARK=1 $(BIN)/python -m pytest tests/benchmarks -s
 
+# Builds the library's wheel, installs it into an empty environment outside the checkout, and runs `udml` there.
+wheel:
+	tests/try_wheel.sh $(PYTHON)
+
 .venv/bin/python:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version.split()[0] + ". Name another: make app PYTHON=python3.12")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is required; this is " + sys.version.split()[0] + ". Name another: make app PYTHON=python3.12")'
 	$(PYTHON) -m venv .venv
 
-# A set-up that was interrupted, or lacked Debian's python3-venv, left a Python without pip.
-.venv/ready: requirements.txt | .venv/bin/python
+# An interrupted setup, or a system without Debian's python3-venv, leaves a Python without pip.
+.venv/ready: requirements.txt requirements-library.txt | .venv/bin/python
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	@touch $@
 
-.venv/ready-dev: requirements-dev.txt requirements.txt .venv/ready
+.venv/ready-dev: requirements-dev.txt requirements.txt requirements-library.txt .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	@touch $@

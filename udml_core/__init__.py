@@ -10,4 +10,4 @@ import os
 # and 0.4 s like this. It is read when the first of them is loaded, so it is set before.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

@@ -1,5 +1,17 @@
-"""`python -m udml_core`."""
+"""`udml` and `python -m udml_core`."""
 
-from udml_core.cli import main
+from typing import NoReturn
 
-main()
+from udml_core.malloc import keep_freed_memory
+
+
+def main() -> NoReturn:
+    """Run the command line with memory settings for training."""
+    keep_freed_memory()
+    from udml_core.cli import main as run_command_line
+
+    run_command_line()
+
+
+if __name__ == "__main__":
+    main()
