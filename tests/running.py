@@ -40,8 +40,9 @@ def worked(root: Path, **request: Any) -> Run:
     """Return an executed run in its own folder; an equal request trains once in a test session and is copied."""
     planned, pairs = spec(**request), request.get("pairs")
     run = create_run(planned, root, pairs)
-    shutil.copytree(_executed(planned, pairs), run.folder, dirs_exist_ok=True,
-                    ignore=shutil.ignore_patterns("spec.json", "lock"))
+    own_spec = (run.folder / "spec.json").read_bytes()
+    shutil.copytree(_executed(planned, pairs), run.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock"))
+    (run.folder / "spec.json").write_bytes(own_spec)
     return run
 
 
@@ -57,6 +58,7 @@ def _executed(planned: Spec, pairs: PairSet | None) -> Path:
             run = create_run(planned, folder.with_suffix(".part"), pairs)
             worker.work(run)
             run.folder.rename(folder)
+            folder.with_suffix(".part").rmdir()
     return folder
 
 

@@ -86,14 +86,14 @@ class AnalysisSpec(BaseModel):
     def _check_combination(self) -> AnalysisSpec:
         frames = ", ".join(self.frames)
         if self.scope != "sample" and any(frame.isdecimal() for frame in self.frames):
-            raise ValueError("embeddings of single epochs are stored for the sample only: use the scope 'sample' or "
-                             f"the frames frozen, initial and final, got the frames {frames} with '{self.scope}'")
+            raise ValueError("epochs are stored for the sample only; use the scope 'sample' or the frames frozen, "
+                             f"initial and final, got the frames {frames} with the scope '{self.scope}'")
         if len(set(self.frames)) < len(self.frames):
             raise ValueError(f"name each frame once, got {frames}")
         if self.kind == "graph" and len(self.frames) > 1:
             raise ValueError(f"a graph has exactly one frame, got {frames}")
         if self.kind in ("grid", "placed") and not (self.source and self.frame):
-            raise ValueError(f"the kind '{self.kind}' needs a map: set source to the id of a map, and frame to one of "
+            raise ValueError(f"the kind '{self.kind}' needs a map; set source to the id of a map, and frame to one of "
                              "its frames")
         return self
 

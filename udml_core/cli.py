@@ -263,7 +263,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
     elif image.isdecimal() and len(image) < LONGEST_NUMBER:
         hits = opened.search_item(int(image), k, "final", gallery)
     else:
-        raise UserError(f"The query must be an image file or the number of an image; '{image[:80]}' is neither.")
+        raise UserError(f"The query must be an existing image file or the number of an image, got '{image[:80]}'.")
     dataset = opened.dataset
     rows: list[dict[str, Any]] = [
         {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,

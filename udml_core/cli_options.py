@@ -58,8 +58,9 @@ def takes_options(options: type[Options], without: tuple[str, ...] = ()) -> Call
 
 def _parameter(field: Described) -> inspect.Parameter:
     """Describe a field as the parameter of a command, from which typer makes an option."""
-    names = field.shown.options or (f"--{field.name.replace('_', '-')}",)
-    text = field.text if field.choices or field.kind is str else f"{field.text} Allowed: {field.allowed}."
+    name = field.name.replace("_", "-")
+    names = field.shown.options or (f"--{name}/--no-{name}" if field.kind is bool else f"--{name}",)
+    text = field.text if field.choices or field.kind in (str, bool) else f"{field.text} Allowed: {field.allowed}."
     required = not field.optional and field.required
     return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY,
                              default=inspect.Parameter.empty if required else field.default,
