@@ -1,7 +1,7 @@
-// What the components share. Python puts this text before each of them, so that each remains one module.
+// Code that all components share. Python joins it with each component's script, so that each component is one module.
 
-// Large parts travel once: they are fetched by an address that changes with their content, and kept here for all
-// components of the page. {url} → ArrayBuffer, ImageBitmap or parsed JSON, as `read` makes it.
+// Large parts travel once: the address of a part changes with its content, and all components of the page share the
+// parts fetched so far. `read` turns a response into an ArrayBuffer, an ImageBitmap or parsed JSON.
 const kept = (window.udmlKept ??= new Map());
 const MOST_KEPT = 48;
 
@@ -23,8 +23,8 @@ const asImage = async (answer) => createImageBitmap(await answer.blob());
 const asBuffer = (answer) => answer.arrayBuffer();
 const asJson = (answer) => answer.json();
 
-// A message: 4 bytes length of the header (little endian), the header as JSON, then the parts that it places with
-// {at, length}. A part that did not change since it was sent is {url}.
+// A message: the length of the header in 4 bytes (little endian), the header as JSON, then the parts. The header refers
+// to a part inside the message as {at, length}, and to a part to fetch as {url}.
 function unpack(data) {
   const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
   const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
@@ -38,7 +38,7 @@ function unpack(data) {
   return [header, array];
 }
 
-// A selection crosses as a bitmask, lowest bit first, in base64: bounded, however many are selected.
+// A selection is sent as a bitmask, lowest bit first, in base64, so that its size does not depend on the selection.
 function packMask(flags) {
   const bytes = new Uint8Array(Math.ceil(flags.length / 8));
   for (let row = 0; row < flags.length; row += 1) if (flags[row]) bytes[row >> 3] |= 1 << (row & 7);
@@ -53,17 +53,17 @@ function unpackMask(bytes, count) {
   return flags;
 }
 
-// Components of one group on one page hear each other at once, without a way over Python.
+// Components of the same group on a page notify each other directly, without a round trip to Python.
 function tell(kind, group, detail) {
   if (group) window.dispatchEvent(new CustomEvent(`udml-${kind}`, { detail: { group, ...detail } }));
 }
 
-// Streamlit binds these keys on the document, so they must not leave a component; a page's own keys, as of its buttons, may.
+// Streamlit binds these keys on the document, so they must not leave a component; shortcuts of a page's buttons may.
 const isStreamlits = (key) => ["c", "r"].includes(key.toLowerCase());
 
 const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-// Where image `id` lies: its sheet, its cell there, and how many rows that sheet has (the last one may be short).
+// Return the sheet that holds image `id`, its cell, and the sheet's number of rows, as the last sheet may be short.
 function placeOf({ urls, count, columns, perSheet }, id) {
   const sheet = Math.floor(id / perSheet);
   const cell = id % perSheet;

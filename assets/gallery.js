@@ -1,10 +1,11 @@
-// Images as labelled buttons in a grid, cut out of sprite sheets; thousands of them, drawn where they are in sight.
+// Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
 //          columns, perSheet}, byPlace, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
-//          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot be asked with
-// answers: triggers "picked" id and "asked" id (right-click, long press or Q: the image becomes the query); with `multiple` state "selection" {mask over the tiles, revision}.
+//          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query
+// answers: trigger "picked" id; trigger "asked" id (right-click, long press or Q: the image becomes the query);
+//          with `multiple` state "selection" {mask over the tiles, revision}
 const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠" };
-const WORDS = { hit: "same class", miss: "other class", query: "query", same: "the same", different: "different" };
+const WORDS = { hit: "same class", miss: "other class", query: "query", same: "same", different: "different" };
 
 const asLink = async (answer) => URL.createObjectURL(await answer.blob());
 
@@ -94,7 +95,7 @@ class Gallery {
     current?.setAttribute("aria-current", "true");
   }
 
-  // One tile at a time is reached by Tab; the arrows move within.
+  // Tab reaches one tile of the grid; the arrow keys move the focus within the grid.
   rove(place) {
     if (place < 0) return;
     const tiles = this.grid.children;
@@ -154,7 +155,7 @@ class Gallery {
       event.preventDefault();
       this.focus(moves[event.key]);
     } else if (event.key === "Enter" && this.header.multiple) {
-      event.preventDefault(); // a click, which Enter is otherwise, would choose
+      event.preventDefault(); // Enter would click the button, which selects the tile
       this.pick(button);
     } else if (event.key === "Escape") {
       if (this.header.multiple) { this.chosen.fill(0); this.announce(); } else button.blur();
@@ -178,7 +179,7 @@ function tileButton(tile, searchable) {
   const badge = tile.caption.includes(tile.badge) ? "" : tile.badge;
   const words = [tile.caption, WORDS[tile.mark], badge].filter(Boolean).join(", ");
   button.setAttribute("aria-label", words);
-  button.title = words + (searchable ? " — right-click or Q: search with it" : "");
+  button.title = words + (searchable ? "; right-click or press Q to search with it" : "");
   const image = document.createElement("span");
   image.className = "image";
   image.setAttribute("role", "presentation");

@@ -1,4 +1,4 @@
-// A map's legend: what each colour means, how many points it has, and a button that selects them.
+// A map's legend: the meaning of each color, its number of points, and a button that selects these points.
 const BINS = 6;
 const LISTED = 60;
 const shown = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
@@ -9,7 +9,7 @@ class Legend {
     this.box = chart.root.querySelector(".legend");
   }
 
-  entries() { // name, count, mark, colour, and which codes it stands for
+  entries() { // name, count, mark, color, and a test whether it holds a row
     const { color, count } = this.chart.header;
     if (color.kind === "category") {
       const counts = new Int32Array(color.names.length);
@@ -24,7 +24,7 @@ class Legend {
       const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
         on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
         color: PALETTE[code % 8], holds: (row) => this.chart.values[row] === code }));
-      if (all.length > 24) all.sort((one, other) => other.count - one.count);
+      if (all.length > 24) all.sort((first, second) => second.count - first.count);
       if (without) all.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }
@@ -54,7 +54,7 @@ class Legend {
       const button = document.createElement("button");
       button.type = "button";
       button.setAttribute("aria-pressed", String(Boolean(entry.on)));
-      button.title = "Select these; Shift adds, Alt keeps what is selected in both";
+      button.title = "Select these images; Shift adds them to the selection, Alt keeps the overlap";
       const mark = document.createElement("span");
       mark.className = "mark";
       mark.textContent = entry.mark;
@@ -74,7 +74,7 @@ class Legend {
     });
     const rest = document.createElement("div");
     rest.className = "rest";
-    if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller ones`;
+    if (entries.length > LISTED) rest.textContent = `and ${(entries.length - LISTED).toLocaleString("en")} smaller categories`;
     const focused = [...this.box.children].indexOf(this.chart.root.getRootNode().activeElement);
     this.box.replaceChildren(title, ...buttons, rest);
     if (focused > 0) this.box.children[focused]?.focus();

@@ -1,4 +1,7 @@
-"""Makes assets/lessons/digits.npy, the t-SNE map of the digits for lessons: `python -m assets.make_digits_layout`."""
+"""Make assets/lessons/digits.npy, the t-SNE map of the digits for lessons.
+
+Run `python -m assets.make_digits_layout`.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-// What a map shows above its points, on a 2-D canvas: images, seams, marks, the point under the pointer, the lasso.
+// The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
 const MOST_IMAGES_PER_CELL = 6;
 
@@ -12,7 +12,7 @@ class Overlay {
     const pen = this.chart.surface.getContext("2d");
     pen.setTransform(density, 0, 0, density, 0, 0);
     pen.clearRect(0, 0, width, height);
-    pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // a canvas that is cleared and nothing more may keep showing its last picture
+    pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // some browsers keep the last picture of a canvas that is only cleared
     pen.fillRect(0, 0, 1, 1);
     if (this.chart.header.grid) this.drawGrid(pen, width, height);
     else if (this.chart.images && this.chart.header.sheets && this.chart.travel >= 1) this.drawImages(pen, width, height);
@@ -22,7 +22,7 @@ class Overlay {
     if (this.chart.path) this.drawPath(pen);
   }
 
-  drawImages(pen, width, height) { // one image a cell of the screen, once the cells hold few points each
+  drawImages(pen, width, height) { // one image for each cell of the screen, if cells hold few points
     const [x0, y0] = this.chart.toMap(0, height);
     const [x1, y1] = this.chart.toMap(width, 0);
     const spans = [...this.chart.within(x0, y0, x1, y1)];
@@ -35,21 +35,20 @@ class Overlay {
         const [sx, sy] = this.chart.place(row);
         if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
         const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
-        const rank = this.chart.greyed(row) ? 1e9 + row : row;
+        const rank = this.chart.grayed(row) ? 1e9 + row : row;
         if (!best.has(cell) || rank < best.get(cell)) best.set(cell, rank);
       }
     }
     for (const rank of best.values()) {
       const row = rank % 1e9;
       const [sx, sy] = this.chart.place(row);
-      pen.globalAlpha = this.chart.greyed(row) ? 0.25 : 1;
+      pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
       this.drawImage(pen, this.chart.idOf(row), sx, sy, TILE - 8, this.chart.tint(row));
     }
     pen.globalAlpha = 1;
   }
 
-  // A grid of images: cell (column, −row) is the position of its image; seams as bright as the images are far apart.
-
+  // A grid of images: an image lies at (column, −row); the brighter a seam, the farther apart its two images.
   drawGrid(pen, width, height) {
     const side = this.chart.camera.zoom;
     const [x0, y0] = this.chart.toMap(0, height);
@@ -60,7 +59,7 @@ class Overlay {
       for (const row of rows) {
         const [sx, sy] = this.chart.place(row);
         if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
-        pen.globalAlpha = this.chart.greyed(row) ? 0.18 : 1;
+        pen.globalAlpha = this.chart.grayed(row) ? 0.18 : 1;
         if (this.chart.images && side >= 5) this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side > 24 ? this.chart.tint(row) : "");
         else {
           pen.fillStyle = this.chart.tint(row);

@@ -1,8 +1,8 @@
-// A box that takes images: pasted anywhere on the page, dropped, or chosen as files. What is large is made smaller here.
+// A box that accepts images pasted anywhere on the page, dropped, or chosen as files. Large images are reduced here.
 // data: {most}; answers: trigger "brought" [{name, data: base64}].
-const SIDE = 1024; // longest side that is sent
-const HEAVY = 1.5e6; // bytes above which a file is compressed anew
-const LARGEST = 2e7; // bytes above which a file that the browser cannot read is not sent
+const SIDE = 1024; // longest side of an image in pixels
+const HEAVY = 1.5e6; // bytes above which a file is compressed again
+const LARGEST = 2e7; // bytes above which an unreadable file is not sent
 
 const inBase64 = (blob) => new Promise((done, failed) => {
   const reader = new FileReader();
@@ -11,8 +11,8 @@ const inBase64 = (blob) => new Promise((done, failed) => {
   reader.readAsDataURL(blob);
 });
 
-// The file itself where it is small; else the picture at most 1024 px long. What the browser cannot read goes as it is,
-// so that Python says what is wrong with it, unless it is too large for that.
+// Return a small file unchanged and a large image reduced to SIDE pixels. A file that the browser cannot read is sent
+// unchanged, so that Python can explain the problem, unless it is too large; then the result is null.
 async function smaller(file) {
   const picture = await createImageBitmap(file).catch(() => null);
   if (!picture) return file.size <= LARGEST ? file : null;
@@ -31,41 +31,41 @@ async function smaller(file) {
 class Box {
   constructor(root) {
     this.root = root;
-    this.said = root.querySelector("[role=status]");
+    this.status = root.querySelector("[role=status]");
     this.input = root.querySelector("input");
     root.querySelector("button").onclick = () => this.input.click();
     this.input.onchange = () => { this.take([...this.input.files]); this.input.value = ""; };
     root.onkeydown = (event) => event.stopPropagation(); // Streamlit binds single keys on the document
     root.ondragover = (event) => { event.preventDefault(); root.classList.add("over"); };
     root.ondragleave = () => root.classList.remove("over");
-    root.ondrop = (event) => { root.classList.remove("over"); this.given(event, event.dataTransfer); };
+    root.ondrop = (event) => { root.classList.remove("over"); this.accept(event, event.dataTransfer); };
     this.onPaste = (event) => {
       const [target, ...above] = event.composedPath();
       const inText = target.matches?.("input, textarea, [contenteditable]");
-      if (above.includes(root) || target === root) this.given(event, event.clipboardData);
-      else if (!inText && event.clipboardData?.files.length) this.given(event, event.clipboardData);
+      if (above.includes(root) || target === root) this.accept(event, event.clipboardData);
+      else if (!inText && event.clipboardData?.files.length) this.accept(event, event.clipboardData);
     };
     document.addEventListener("paste", this.onPaste);
   }
 
-  given(event, transfer) {
+  accept(event, transfer) {
     event.preventDefault();
     const files = [...(transfer?.files ?? [])];
     if (files.length) this.take(files);
-    else this.said.textContent = "That is no image but a text or a link: copy the image itself.";
+    else this.status.textContent = "This is text or a link, not an image: copy the image itself.";
   }
 
   async take(files) {
-    const taken = files.slice(0, this.most);
-    this.said.textContent = `Reading ${taken.length === 1 ? "an image" : `${taken.length} images`} …`;
+    const accepted = files.slice(0, this.most);
+    this.status.textContent = `Reading ${accepted.length === 1 ? "an image" : `${accepted.length} images`} …`;
     const brought = [];
-    let untaken = files.length > this.most ? `Only the first ${this.most} images were taken. ` : "";
-    for (const file of taken) {
+    let problems = files.length > this.most ? `Only the first ${this.most} images were added. ` : "";
+    for (const file of accepted) {
       const data = await smaller(file).then((blob) => blob && inBase64(blob)).catch(() => null);
       if (data) brought.push({ name: file.name, data });
-      else untaken += `${file.name} cannot be read here: save it as JPEG or PNG. `;
+      else problems += `${file.name} could not be read. Save it as JPEG or PNG. `;
     }
-    this.said.textContent = untaken;
+    this.status.textContent = problems;
     if (brought.length) this.answers.setTriggerValue("brought", brought);
   }
 

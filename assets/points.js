@@ -1,27 +1,27 @@
-// The points and lines of a map on WebGL2: what is uploaded stays on the GPU until it changes.
+// The points and lines of a map in WebGL2. Uploaded arrays stay on the GPU until they change.
 const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00"]; // Okabe–Ito
 const RAMP = ["#00204d", "#31446b", "#666970", "#958f78", "#cbba69", "#ffea46"]; // cividis
 const RAMP_DARK = ["#2f5f9e", "#5a7393", "#87898a", "#a8a07d", "#d0be69", "#ffea46"];
-const SHAPES = ["●", "■", "▲", "◆", "✚", "✖", "○", "□", "△", "◇", "✛", "⨯"]; // a class is never told by its colour alone
+const SHAPES = ["●", "■", "▲", "◆", "✚", "✖", "○", "□", "△", "◇", "✛", "⨯"]; // classes also differ in shape
 
 const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16) / 255);
 
 const VERTEX = `#version 300 es
 in vec2 from; in vec2 to; in float code; in float flag;
 uniform float travel, size, pass, numeric, colors; uniform vec2 center, scale;
-uniform vec3 palette[8]; uniform vec3 ramp[6]; uniform vec3 grey;
+uniform vec3 palette[8]; uniform vec3 ramp[6]; uniform vec3 gray;
 out vec3 tint; out float shape; out float alpha; out float radius;
 void main() {
   vec2 at = (mix(from, to, travel) - center) * scale;
   bool dim = flag < 0.5;
   gl_Position = (pass > 0.5) == dim ? vec4(2.0, 2.0, 0.0, 1.0) : vec4(at, 0.0, 1.0);
   float grow = 1.0;
-  if (code < 0.0) { tint = grey; shape = 6.0; alpha = 0.5; grow = 0.8; }
+  if (code < 0.0) { tint = gray; shape = 6.0; alpha = 0.5; grow = 0.8; }
   else if (numeric > 0.5) {
     float place = clamp(code, 0.0, 1.0) * 5.0; int low = int(min(floor(place), 4.0));
     tint = mix(ramp[low], ramp[low + 1], place - float(low)); shape = 0.0; alpha = 0.9; grow = 0.75 + 0.6 * clamp(code, 0.0, 1.0);
   } else { int style = int(code + 0.5); tint = palette[style % 8]; shape = float(style / 8); alpha = 0.85; }
-  if (dim) { tint = grey; alpha = 0.22; grow *= 0.8; }
+  if (dim) { tint = gray; alpha = 0.22; grow *= 0.8; }
   radius = max(1.0, size * grow);
   gl_PointSize = radius;
 }`;
@@ -50,7 +50,7 @@ const LINE_FRAGMENT = `#version 300 es
 precision mediump float; uniform vec4 tint; out vec4 color; void main() { color = tint; }`;
 
 class Points {
-  // restored: called when the GPU, which may take everything away at any time, is there again and empty
+  // restored: called when the GPU context returns empty, after the browser dropped it
   constructor(canvas, restored) {
     this.canvas = canvas;
     this.buffers = {};
@@ -110,7 +110,7 @@ class Points {
     gl.vertexAttribPointer(place, size, type, false, 0, 0);
   }
 
-  // rows: pairs of points to join, where these travel from and to
+  // rows: pairs of points to join by a line; from, to: positions of all points before and after a move
   join(rows, from, to) {
     this.lines = rows?.length ?? 0;
     if (!this.lines) return;
@@ -123,7 +123,7 @@ class Points {
     this.upload("lineTo", ends(to));
   }
 
-  // view: {count, center, scale, travel, size, numeric, dark, ink, grey, dimmed}; sizes in pixels of the canvas
+  // view: {count, center, scale, travel, size, numeric, dark, ink, gray, dimmed}; sizes in pixels of the canvas
   draw(view) {
     const { gl } = this;
     gl.viewport(0, 0, this.canvas.width, this.canvas.height);
@@ -150,12 +150,12 @@ class Points {
     gl.uniform1f(uniforms.numeric, view.numeric ? 1 : 0);
     gl.uniform3fv(uniforms.palette, PALETTE.flatMap(rgb));
     gl.uniform3fv(uniforms.ramp, (view.dark ? RAMP_DARK : RAMP).flatMap(rgb));
-    gl.uniform3fv(uniforms.grey, view.grey);
+    gl.uniform3fv(uniforms.gray, view.gray);
     this.attribute(program, "from", "from", 2, gl.FLOAT);
     this.attribute(program, "to", "to", 2, gl.FLOAT);
     this.attribute(program, "code", "code", 1, gl.FLOAT);
     this.attribute(program, "flag", "flag", 1, gl.UNSIGNED_BYTE);
-    for (const pass of view.dimmed ? [0, 1] : [1]) { // the greyed ones lie below
+    for (const pass of view.dimmed ? [0, 1] : [1]) { // grayed points lie below the others
       gl.uniform1f(uniforms.pass, pass);
       gl.drawArrays(gl.POINTS, 0, view.count);
     }

@@ -1,9 +1,10 @@
-// A map of up to a million points (points.js) below pictures and marks (overlay.js), with a legend (legend.js).
-// Positions are fetched once; an update changes only what its header changes.
+// A map of up to a million points (points.js) below images and marks (overlay.js), with a legend (legend.js).
+// Positions are fetched once; an update draws only the parts of the header that changed.
 // header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
 //          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
 //          marks, placed, linked, camera, cameraKey, grid: {right, down, columns, rows, low, high}}
-// answers: state "selection" {mask, revision}; triggers "picked" row and "asked" row (right-click, long press or Q).
+// answers: state "selection" {mask, revision}; trigger "picked" row; trigger "asked" row (right-click, long press or
+//          Q: the image becomes the query)
 const TRAVEL = 700;
 const NONE = -1;
 
@@ -17,9 +18,9 @@ const ICONS = {
   images: '<path d="M4 5h16v14H4zM4 16l5-5 4 4 3-3 4 4M9 9h.01"/>',
   save: '<path d="M12 4v11M7 11l5 5 5-5M5 20h14"/>',
 };
-const TOOLS = [["pan", "Pan: drag moves the map", true], ["lasso", "Lasso: drag around points (Shift+drag too)", true],
+const TOOLS = [["pan", "Pan: drag to move the map", true], ["lasso", "Lasso: drag around points (or Shift and drag)", true],
   ["box", "Box: drag a rectangle", true], ["closer", "Zoom in (+)"], ["farther", "Zoom out (−)"],
-  ["fit", "Show everything (0)"], ["clear", "Clear the selection (Esc)"], ["images", "Thumbnails where there is room"],
+  ["fit", "Show all points (0)"], ["clear", "Clear the selection (Esc)"], ["images", "Show thumbnails when zoomed in"],
   ["save", "Save the map as PNG"]];
 
 class Chart {
@@ -41,14 +42,14 @@ class Chart {
     this.legend = new Legend(this);
     this.points = new Points(this.canvas, () => this.uploadAll());
     if (!this.points.gl) {
-      this.stage.insertAdjacentHTML("beforeend", '<p class="refused">This browser offers no WebGL2, which the map needs.'
+      this.stage.insertAdjacentHTML("beforeend", '<p class="refused">This browser does not support WebGL2, which the map needs.'
         + " Turn on hardware acceleration, or use a current Firefox, Chrome, Edge or Safari.</p>");
     }
     this.buildTools();
     this.listen();
   }
 
-  // What arrives
+  // Updates from Python
 
   uploadAll() {
     if (!this.to) return;
@@ -70,14 +71,14 @@ class Chart {
       array(header.classes, Int32Array), array(header.neighbors, Int32Array), array(header.segments, Int32Array),
       array(header.selection.mask, Uint8Array), array(header.grid?.right, Float32Array),
       array(header.grid?.down, Float32Array)]);
-    if (turn !== this.turn || !this.root.isConnected) return; // a newer update overtook this one
+    if (turn !== this.turn || !this.root.isConnected) return; // a newer update came first
     this.header = header;
     this.root.setAttribute("aria-label", header.label);
     this.canvas.setAttribute("aria-label", header.label);
     this.root.style.setProperty("--height", `${header.height}px`);
     Object.assign(this, { ids, classes, neighbors, segments, seams: { right, down } });
     const fresh = header.count !== old?.count || differs("ids");
-    if (fresh) { // other images: nothing of the old selection holds
+    if (fresh) { // other images: the old selection does not apply
       this.selected = new Uint8Array(header.count);
       this.selectedCount = 0;
       this.revision = -1;
@@ -93,7 +94,7 @@ class Chart {
     if (moved || differs("segments")) this.points.join(this.segments, this.from, this.to);
     if (recolored || reselected) this.legend.draw();
     this.ask(moved || recolored || reselected || differs("segments"));
-    if (!this.cameraIsFitted) this.rewriteCamera(); // Python, which does not know it, may have written the address anew
+    if (!this.cameraIsFitted) this.rewriteCamera(); // Python may have dropped the camera from the address
     this.root.dataset.drawn = String(turn);
     this.root.dataset.colored = header.color.token;
   }
@@ -131,7 +132,7 @@ class Chart {
     const { color } = this.header;
     this.values = values;
     this.codes = new Float32Array(values.length).fill(NONE);
-    if (color.kind === "category") { // colour by code, shape by the rank among those present: few classes, all different
+    if (color.kind === "category") { // color by code, shape by rank, so that few classes all differ
       this.styles = new Int32Array(color.names.length).fill(NONE);
       for (const code of values) if (code >= 0) this.styles[code] = 0;
       let rank = 0;
@@ -166,7 +167,7 @@ class Chart {
     this.stale = true;
     this.ink = value(text);
     this.dark = value(paper).reduce((sum, part) => sum + part, 0) < 1.5;
-    this.grey = this.dark ? [0.62, 0.64, 0.68] : [0.45, 0.47, 0.5];
+    this.gray = this.dark ? [0.62, 0.64, 0.68] : [0.45, 0.47, 0.5];
   }
 
   // Camera: center in the layout's units, zoom in pixels per unit
@@ -182,7 +183,7 @@ class Chart {
   }
 
   fit() {
-    const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // of all layouts that belong together
+    const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // bounds of all layouts of the map
     const width = Math.max(right - left, 1e-6); const height = Math.max(top - bottom, 1e-6);
     const room = this.room();
     this.fitted = 0.92 * Math.min(room.width / width, room.height / height);
@@ -223,18 +224,18 @@ class Chart {
     this.writing = setTimeout(() => this.writeCamera(), 300);
   }
 
-  writeCamera() { // into the address, without asking Python: a link shows the same part of the map
+  writeCamera() { // into the address, without Python, so that a link shows the same part of the map
     if (!this.header?.cameraKey) return;
     const address = new URL(window.location.href);
     if (this.cameraIsFitted) address.searchParams.delete(this.header.cameraKey);
     else {
       const { x, y, zoom } = this.camera;
-      address.searchParams.set(this.header.cameraKey, [x, y, zoom].map((one) => Number(one.toPrecision(6))).join(","));
+      address.searchParams.set(this.header.cameraKey, [x, y, zoom].map((part) => Number(part.toPrecision(6))).join(","));
     }
     if (address.href !== window.location.href) window.history.replaceState(window.history.state, "", address);
   }
 
-  // Finding points: a uniform grid over the layout, rows ordered by cell
+  // Search for points: a uniform grid over the layout, with rows ordered by cell
 
   grid() {
     if (this.index) return this.index;
@@ -273,7 +274,7 @@ class Chart {
     for (const rows of this.within(x0, y0, x1, y1)) {
       for (const row of rows) {
         const [sx, sy] = this.toScreen(this.to[2 * row], this.to[2 * row + 1]);
-        const distance = (sx - left) ** 2 + (sy - top) ** 2 + (this.greyed(row) ? reach : 0);
+        const distance = (sx - left) ** 2 + (sy - top) ** 2 + (this.grayed(row) ? reach : 0);
         if (distance < closest) { best = row; closest = distance; }
       }
     }
@@ -282,7 +283,7 @@ class Chart {
 
   // Selection
 
-  greyed(row) { return this.selectedCount > 0 && !this.selected[row]; }
+  grayed(row) { return this.selectedCount > 0 && !this.selected[row]; }
 
   flags() {
     if (this.selectedCount > 0) return this.selected;
@@ -297,15 +298,15 @@ class Chart {
   }
 
   counted() {
-    this.selectedCount = this.selected.reduce((sum, one) => sum + one, 0);
+    this.selectedCount = this.selected.reduce((sum, flag) => sum + flag, 0);
     this.points.upload("flag", this.flags());
     this.ask();
   }
 
   choose(flags, how) { // how: replace, add, within
     const old = this.selected;
-    if (how === "add") this.selected = flags.map((one, row) => one | old[row]);
-    else if (how === "within" && this.selectedCount) this.selected = flags.map((one, row) => one & old[row]);
+    if (how === "add") this.selected = flags.map((flag, row) => flag | old[row]);
+    else if (how === "within" && this.selectedCount) this.selected = flags.map((flag, row) => flag & old[row]);
     else this.selected = flags;
     this.counted();
     this.announce();
@@ -316,7 +317,7 @@ class Chart {
     const { group, linked } = this.header;
     if (linked) {
       const chosen = new Set();
-      this.selected.forEach((one, row) => { if (one) chosen.add(this.idOf(row)); });
+      this.selected.forEach((flag, row) => { if (flag) chosen.add(this.idOf(row)); });
       tell("select", group, { from: this, chosen, revision: this.revision });
     }
     this.legend.draw();
@@ -336,13 +337,13 @@ class Chart {
 
   row(id) {
     if (!this.ids) return id < this.header.count ? id : NONE;
-    this.rowOf ??= new Map([...this.ids].map((one, row) => [one, row]));
+    this.rowOf ??= new Map([...this.ids].map((id, row) => [id, row]));
     return this.rowOf.get(id) ?? NONE;
   }
 
-  inside(path) { // flags of the points within a polygon in map units, by the even-odd rule
+  inside(path) { // flags of the points inside a polygon in map units, by the even-odd rule
     const flags = new Uint8Array(this.header.count);
-    const xs = path.map((one) => one[0]); const ys = path.map((one) => one[1]);
+    const xs = path.map((point) => point[0]); const ys = path.map((point) => point[1]);
     const box = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)];
     for (const rows of this.within(...box)) {
       for (const row of rows) {
@@ -359,9 +360,9 @@ class Chart {
     return flags;
   }
 
-  // A frame
+  // Drawing
 
-  // only the overlay is drawn where the points are as they were: they may be a million
+  // Without `points` only the overlay is drawn, as there may be a million points.
   ask(points = true) {
     this.stale ||= points;
     if (this.waiting) return;
@@ -389,7 +390,7 @@ class Chart {
     if (this.stale && this.points.ready && !this.header.grid) {
       this.points.draw({ count: this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
         scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
-        numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, grey: this.grey,
+        numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, gray: this.gray,
         dimmed: this.selectedCount > 0 });
     }
     this.stale = this.travel < 1;
@@ -411,7 +412,7 @@ class Chart {
 
   tint(row) {
     const code = this.codes[row];
-    if (code < 0 || this.greyed(row)) return this.dark ? "#9ea3ad" : "#73787f";
+    if (code < 0 || this.grayed(row)) return this.dark ? "#9ea3ad" : "#73787f";
     if (this.header.color.kind === "category") return PALETTE[code % 8];
     const ramp = this.dark ? RAMP_DARK : RAMP;
     return ramp[Math.round(Math.min(1, code) * (ramp.length - 1))];
@@ -506,7 +507,7 @@ class Chart {
     const at = this.at(event);
     if (!this.pointers.has(event.pointerId)) { this.hover(this.nearest(...at)); return; }
     const before = this.pointers.get(event.pointerId);
-    if (this.pointers.size === 2) { // two fingers: what lies between them stays between them
+    if (this.pointers.size === 2) { // pinch: the point under the other finger stays there
       const other = [...this.pointers].find(([id]) => id !== event.pointerId)[1];
       const spread = ([x, y]) => Math.hypot(x - other[0], y - other[1]) || 1;
       this.zoomAt(other[0], other[1], spread(at) / spread(before));

@@ -1,4 +1,4 @@
-// A slider that reports every movement, with at most one report in progress, and that can play by itself.
+// A slider that reports every movement, with at most one report in progress, and can step through its values itself.
 // header: {label, low, high, step, value, unit, play, logarithmic, marks: [{at, word}], revision};
 // reports: state "value" {value, revision}.
 const PATIENCE = 1500;
@@ -83,7 +83,7 @@ class Live {
     this.answers.setStateValue("value", { value: this.value, revision: this.revision });
   }
 
-  answered() { // Python has drawn: what was moved to in the meantime is asked now
+  answered() { // Python has answered: report the latest value if the slider moved meanwhile
     clearTimeout(this.late);
     this.asking = false;
     if (this.wanted) this.ask();

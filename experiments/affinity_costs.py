@@ -1,5 +1,6 @@
-"""What affinity propagation costs on Fashion-MNIST, as the untrained LeNet sees it: a partition of the paper's beside
-the dense solve, and all 60,000 training images at once.
+"""Costs of affinity propagation on Fashion-MNIST in the features of an untrained LeNet.
+
+Compares a partition of the paper's size with the dense solve, and measures all 60,000 training images at once.
 
     python -m experiments.affinity_costs --out assets/results/affinity-costs.json
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from experiments.zero_shot import made_by
+from experiments.zero_shot import provenance
 from tests.benchmarks.measure import medians, seconds
 from tests.graph.naive import propagated
 from udml_core.arrays import Array
@@ -29,24 +30,25 @@ PARTITION, WHOLE, NEIGHBORS, PER_CLASS = 9_100, 60_000, 10, 10
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
     features, labels = points()
-    record = made_by("affinity_costs") | {
+    record = provenance("affinity_costs") | {
         "threads": torch.get_num_threads(),
-        "costs": {"protocol": f"seconds, k={NEIGHBORS}, {PER_CLASS} labels a class; error: the largest difference to "
-                              "the dense float64 solve, of the largest affinity; same halves: percent of the points",
+        "costs": {"protocol": f"seconds, k = {NEIGHBORS}, {PER_CLASS} labels per class; error: largest difference from "
+                              "the dense float64 solve, relative to the largest affinity; same halves: percent of "
+                              "the points with the same positive and negative half",
                   "rows": {str(PARTITION): partition_costs(features, labels),
                            str(WHOLE): whole_costs(features, labels)}}}
-    given.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def points() -> tuple[Array, Array]:
-    """Unit features (60,000, 128) of the training images, and labels of 10 a class, −1 elsewhere.
+    """Return unit features (60000, 128) of the training images, and labels of which all but 10 per class are −1.
 
     Raises:
-        UserError: the data set is not there.
+        UserError: The data set is not installed.
     """
     dataset = catalog.load("fashion-mnist")
     encoder = Encoder(choose_spec("lenet", 28, True))
@@ -60,23 +62,24 @@ def points() -> tuple[Array, Array]:
 
 
 def partition_costs(features: Array, labels: Array) -> dict[str, float]:
-    """Seconds of ours and of the dense solve on the first points, and how far they are apart."""
+    """Measure the seconds of propagation and of the dense solve on the first points, and their difference."""
     features, labels = features[:PARTITION], labels[:PARTITION]
     neighbors = nearest(features, NEIGHBORS)[1]
-    whole: list[Array] = []
-    took = medians(3, ours=lambda: propagate_affinities(neighbors, labels))["ours"]
-    dense = seconds(lambda: whole.append(propagated(neighbors, labels, 0.99)))
-    found, expected = propagate_affinities(neighbors, labels), whole[0][np.arange(PARTITION)[:, None], neighbors]
-    halves = [np.sort(np.argsort(-one, axis=1, kind="stable")[:, : NEIGHBORS // 2]) for one in (found, expected)]
-    costs = {"seconds": took, "dense seconds": dense, "ratio": dense / took,
-             "error": float(abs(found - expected).max() / abs(whole[0]).max()),
+    dense: list[Array] = []
+    ours_seconds = medians(3, ours=lambda: propagate_affinities(neighbors, labels))["ours"]
+    dense_seconds = seconds(lambda: dense.append(propagated(neighbors, labels, 0.99)))
+    affinities, expected = propagate_affinities(neighbors, labels), dense[0][np.arange(PARTITION)[:, None], neighbors]
+    halves = [np.sort(np.argsort(-values, axis=1, kind="stable")[:, : NEIGHBORS // 2])
+              for values in (affinities, expected)]
+    costs = {"seconds": ours_seconds, "dense seconds": dense_seconds, "ratio": dense_seconds / ours_seconds,
+             "error": float(abs(affinities - expected).max() / abs(dense[0]).max()),
              "same halves": 100 * float((halves[0] == halves[1]).all(1).mean())}
     print(f"n={PARTITION}: " + ", ".join(f"{name} {value:.3g}" for name, value in costs.items()), flush=True)
     return costs
 
 
 def whole_costs(features: Array, labels: Array) -> dict[str, float]:
-    """Seconds and the process's largest memory for all points at once."""
+    """Measure the seconds and the process's peak memory for all points at once."""
     neighbors = nearest(features, NEIGHBORS)[1]
     costs = {"seconds": seconds(lambda: propagate_affinities(neighbors, labels)),
              "memory, GB": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6}

@@ -1,11 +1,11 @@
-"""What a step of PSLR, ISIF and NCE costs beside the encoder's bare forward and backward pass on the same images, and
-how many images the input delivers against what the step takes.
+"""Costs of a training step of PSLR, ISIF and NCE, relative to the encoder alone and to the input pipeline.
 
     python -m experiments.instance_costs --backbone resnet18-small --size 32 --batch 128 \\
         --out assets/results/instance-costs.json
 
-step: views, encoder, loss, backward and SGD. bare: forward and backward of the encoder on as many prepared views, with
-the same precision and normalization. input: reading and random views alone, in views a second.
+`step` draws the views and runs the encoder, the loss, the backward pass and SGD. `bare` runs the encoder's forward and
+backward pass on as many prepared views, with the same precision and normalization. `input` only reads images and draws
+views. Input and step are also compared in views per second.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from experiments.zero_shot import made_by
+from experiments.zero_shot import provenance
 from tests.benchmarks.measure import medians
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.training import training_data
@@ -35,7 +35,7 @@ METHODS: dict[str, dict[str, Any]] = {"pslr": {"eta": 100.0}, "isif": {}, "nce":
 
 
 def costs(name: str, backbone: str, size: int, batch: int, device: str, repetitions: int = 5) -> dict[str, float]:
-    """Median seconds of a step and of the bare encoder, their ratio, and views a second delivered and taken."""
+    """Measure median seconds of a step and of the bare encoder, and the views per second of input and step."""
     encoder = Encoder(EncoderSpec(backbone=backbone, size=size)).to(device)
     images = 4 * batch
     pixels = torch.randint(0, 256, (images, 3, size, size), dtype=torch.uint8, generator=generator(0, 0)).numpy()
@@ -47,7 +47,7 @@ def costs(name: str, backbone: str, size: int, batch: int, device: str, repetiti
     training.network.train()
     random, rows = generator(0, 2), torch.arange(batch)
     read = training._read(rows).to(device)
-    prepared = views(training, read, random)
+    prepared = draw_views(training, read, random)
 
     def synchronized(call: Callable[[], Any]) -> Callable[[], None]:
         def measured() -> None:
@@ -64,35 +64,36 @@ def costs(name: str, backbone: str, size: int, batch: int, device: str, repetiti
         out.float().sum().backward()
 
     calls = {"step": lambda: training._step(rows, read, random), "bare": bare,
-             "input": lambda: views(training, training._read(rows).to(device), random)}
+             "input": lambda: draw_views(training, training._read(rows).to(device), random)}
     for call in calls.values():
         call()
-    found = medians(repetitions, **{key: synchronized(call) for key, call in calls.items()})
-    return {"step_seconds": found["step"], "bare_seconds": found["bare"], "ratio": found["step"] / found["bare"],
-            "delivered_per_second": len(prepared) / found["input"], "taken_per_second": len(prepared) / found["step"]}
+    seconds = medians(repetitions, **{key: synchronized(call) for key, call in calls.items()})
+    return {"step_seconds": seconds["step"], "bare_seconds": seconds["bare"],
+            "ratio": seconds["step"] / seconds["bare"], "delivered_per_second": len(prepared) / seconds["input"],
+            "taken_per_second": len(prepared) / seconds["step"]}
 
 
-def views(training: _Training, read: Tensor, random: torch.Generator) -> Tensor:
+def draw_views(training: _Training, read: Tensor, random: torch.Generator) -> Tensor:
     return random_views(read, training.method.views, random, training.method.augmentation)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--backbone", default="resnet18-small")
-    parser.add_argument("--size", type=int, default=32)
-    parser.add_argument("--batch", type=int, default=128)
+    parser.add_argument("--size", type=int, default=32, help="image size in pixels")
+    parser.add_argument("--batch", type=int, default=128, help="images in a batch")
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
     rows = {}
     for name in METHODS:
-        rows[find_method(name).card.title] = costs(name, given.backbone, given.size, given.batch, given.device)
+        rows[find_method(name).card.title] = costs(name, options.backbone, options.size, options.batch, options.device)
         print(name, json.dumps(rows[find_method(name).card.title]), flush=True)
-    title = f"Batches of {given.batch} images of {given.size} pixels, {given.backbone}"
-    record = made_by("instance_costs") | {
-        "protocol": "medians of 5; views a second; a step takes two views of an image (NCE one)",
+    title = f"Batches of {options.batch} images of {options.size} pixels, {options.backbone}"
+    record = provenance("instance_costs") | {
+        "protocol": "medians of 5; views per second; a step uses two views of each image (NCE one)",
         "datasets": {title: {"rows": rows}}}
-    given.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
+    options.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
 
 
 if __name__ == "__main__":

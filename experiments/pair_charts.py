@@ -1,5 +1,6 @@
-"""The figures of NML's paper from a record of `experiments.pairs`, an SVG file a data set: mprec@K over K at one
-width, and mprec@10 over the width d; all methods in both.
+"""Draw the figures of NML's paper from a record of `experiments.pairs`, one SVG file for each data set.
+
+The left figure is mprec@K over K at one width; the right figure is mprec@10 over the width d.
 
     python -m experiments.pair_charts assets/results/nml.json --out assets/readme
 """
@@ -19,27 +20,33 @@ from experiments.pairs import DEPTHS
 from pages.parts.kit.drawing import LIGHT, svg
 from pages.parts.kit.figures import COLORS, GRAY
 
-UNLEARNT = "no projection"
+NO_PROJECTION = "no projection"
 DASHES = ("none", "7 4", "2 3", "8 3 2 3")
 WIDTH, HEIGHT, LEFT, TOP = 360, 250, 48, 40
 Points = list[tuple[float, float]]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("record", type=Path)
-    parser.add_argument("--width", type=int, default=64, help="d of the figure over K.")
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    for title, found in json.loads(given.record.read_text(encoding="utf-8"))["datasets"].items():
+    parser.add_argument("--width", type=int, default=64, help="width d of the figure over K")
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write to")
+    options = parser.parse_args()
+    for title, dataset in json.loads(options.record.read_text(encoding="utf-8"))["datasets"].items():
         name = re.sub("[^a-z0-9]+", "-", title.lower()).strip("-")
-        path = given.out / f"{given.record.stem}-{name}.svg"
-        path.write_text(chart(title, found["rows"], given.width), encoding="utf-8")
+        path = options.out / f"{options.record.stem}-{name}.svg"
+        path.write_text(chart(title, dataset["rows"], options.width), encoding="utf-8")
         print(path)
 
 
 def chart(title: str, rows: Mapping[str, Any], width: int) -> str:
-    """Both figures of a data set's rows, `METHOD d=WIDTH` each, whose measures are [mean, deviation]."""
+    """Return both figures of a data set as SVG.
+
+    Args:
+        title: Title of the data set.
+        rows: Measures as [mean, deviation], by row `METHOD d=WIDTH`.
+        width: Width d of the figure over K.
+    """
     over_depth, over_width = curves(rows, width)
     names = list(over_width)
     widths = sorted({x for points in over_width.values() for x, _ in points})
@@ -47,36 +54,48 @@ def chart(title: str, rows: Mapping[str, Any], width: int) -> str:
              '<rect width="100%" height="100%" fill="#ffffff"/>',
              *panel(0, f"{title}: mprec@K in percent, d = {width}", "K", over_depth, names, [1, 10, 20, 30, 40, 50]),
              *panel(WIDTH + 2 * LEFT, "mprec@10 in percent", "d, logarithmic", over_width, names, widths, math.log2)]
-    for place, name in enumerate(names):
-        x, y = LEFT + place % 4 * 200, TOP + HEIGHT + 62 + place // 4 * 20
+    for number, name in enumerate(names):
+        x, y = LEFT + number % 4 * 200, TOP + HEIGHT + 62 + number // 4 * 20
         drawn.append(f'<path d="M{x} {y - 4}h30" {stroke(name, names)}/>{text(x + 38, y, name, "start")}')
     return svg(2 * WIDTH + 4 * LEFT, TOP + HEIGHT + 72 + (len(names) - 1) // 4 * 20, LIGHT[0], drawn)
 
 
 def curves(rows: Mapping[str, Any], width: int) -> tuple[dict[str, Points], dict[str, Points]]:
-    """Of each method mprec@K over K at a width, and mprec@10 over the width; without a projection it is the same at
-    every width."""
+    """Return each method's points of mprec@K over K at a width, and of mprec@10 over the width.
+
+    The features without a projection are a horizontal line over the width.
+    """
     over_depth: dict[str, Points] = {}
     over_width: dict[str, Points] = {}
     for title, row in rows.items():
-        name, _, of = title.partition(" d=")
-        if not of or int(of) == width:
+        name, _, row_width = title.partition(" d=")
+        if not row_width or int(row_width) == width:
             over_depth[name] = [(k, row[f"mprec@{k}"][0]) for k in DEPTHS]
-        if of:
-            over_width.setdefault(name, []).append((int(of), row["mprec@10"][0]))
-    if UNLEARNT in rows:
+        if row_width:
+            over_width.setdefault(name, []).append((int(row_width), row["mprec@10"][0]))
+    if NO_PROJECTION in rows:
         ends = sorted(x for points in over_width.values() for x, _ in points)
-        over_width[UNLEARNT] = [(end, rows[UNLEARNT]["mprec@10"][0]) for end in (ends[0], ends[-1])]
+        over_width[NO_PROJECTION] = [(end, rows[NO_PROJECTION]["mprec@10"][0]) for end in (ends[0], ends[-1])]
     return over_depth, over_width
 
 
 def panel(left: float, title: str, x_title: str, lines: Mapping[str, Points], names: Sequence[str],
           ticks: Sequence[float], scale: Any = float) -> list[str]:
-    """One figure: its axes, whose x goes by a scale, and a line a method."""
+    """Return one figure: axes and one line for each method.
+
+    Args:
+        left: Left end in pixels.
+        title: Title of the figure.
+        x_title: Title of the x-axis.
+        lines: Points of each method.
+        names: All methods, in the order that decides color and dash.
+        ticks: Ticks of the x-axis, ascending.
+        scale: Maps x to its position on the axis, such as a logarithm.
+    """
     first, last = scale(ticks[0]), scale(ticks[-1])
-    every = [y for points in lines.values() for _, y in points]
-    step = next(one for one in (1, 2, 5, 10, 20) if max(every) - min(every) <= 6 * one or one == 20)
-    low, high = math.floor(min(every) / step) * step, math.ceil(max(every) / step) * step
+    values = [y for points in lines.values() for _, y in points]
+    step = next(size for size in (1, 2, 5, 10, 20) if max(values) - min(values) <= 6 * size or size == 20)
+    low, high = math.floor(min(values) / step) * step, math.ceil(max(values) / step) * step
 
     def across(x: float) -> float:
         return left + LEFT + WIDTH * (scale(x) - first) / max(last - first, 1e-9)
@@ -89,20 +108,20 @@ def panel(left: float, title: str, x_title: str, lines: Mapping[str, Points], na
               + text(left + LEFT - 8, up(value) + 4, str(value), "end") for value in range(low, high + 1, step)]
     drawn += [text(across(tick), TOP + HEIGHT + 18, f"{tick:g}") for tick in ticks]
     for name, points in lines.items():
-        way = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
-        drawn.append(f'<polyline points="{way}" {stroke(name, names)}/>')
+        path = " ".join(f"{across(x):.1f},{up(y):.1f}" for x, y in points)
+        drawn.append(f'<polyline points="{path}" {stroke(name, names)}/>')
     return drawn
 
 
 def stroke(name: str, names: Sequence[str]) -> str:
-    """A method's colour and dash; gray for what needs no training."""
-    place = [one for one in names if one != UNLEARNT].index(name) if name != UNLEARNT else 0
-    color, dash = (GRAY, "none") if name == UNLEARNT else (COLORS[place % 4], DASHES[(place + place // 4) % 4])
+    """Return a method's color and dash; the features without a projection are gray."""
+    number = [other for other in names if other != NO_PROJECTION].index(name) if name != NO_PROJECTION else 0
+    color, dash = (GRAY, "none") if name == NO_PROJECTION else (COLORS[number % 4], DASHES[(number + number // 4) % 4])
     return f'fill="none" stroke="{color}" stroke-width="2" stroke-dasharray="{dash}"'
 
 
-def text(x: float, y: float, words: str, anchor: str = "middle", size: int = 12) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(words)}</text>'
+def text(x: float, y: float, content: str, anchor: str = "middle", size: int = 12) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-size="{size}">{escape(content)}</text>'
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""NML beside its baselines at several widths, as in the figures of its paper; or a sweep of its bias and margin.
+"""NML and its baselines at several widths, as in the figures of its paper, or a sweep of its bias and margin.
 
     python -m experiments.pairs birds100 fashion-mini digits --seeds 3 --out assets/results/nml.json
     python -m experiments.pairs birds100 fashion-mini --sweep --dimensions 64 --out assets/results/nml-sweep.json
 
-mprec@K for K up to 50 and R@1 on the test images of classes that were seen in training. Of the methods that go by
-epochs, the epoch is kept that is best (mprec@10) on 15 % of each class of the training images, which no method sees;
-so is, for each data set and width with the first seed, their learning rate among three.
+The measures are mprec@K for K up to 50 and R@1 on test images of classes seen in training. 15 % of each class of the
+training half is held out for validation. Iterative methods keep the epoch with the best validation mprec@10. One of
+three learning rates is chosen the same way, for each data set and width, with the first seed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from experiments.zero_shot import made_by, spread
+from experiments.zero_shot import mean_and_deviation, provenance
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
@@ -40,40 +40,47 @@ BIASES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.5), (0.005, 0.01, 0.02, 0.05, 0.1)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", nargs="+")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32, 64, 128])
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32, 64, 128],
+                        help="widths of the embedding")
     parser.add_argument("--epochs", type=int, default=100)
-    parser.add_argument("--sweep", action="store_true", help="Bias and margin of NML in place of the methods.")
-    parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as KML, whose steps grow "
-                                                                 "with the images")
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    found: dict[str, Any] = {}
-    for name in given.datasets:
-        given_data = Given(name)
+    parser.add_argument("--sweep", action="store_true", help="sweep NML's bias and margin instead of comparing methods")
+    parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as KML, whose cost grows "
+                                                                 "with the number of images")
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
+    results: dict[str, Any] = {}
+    for name in options.datasets:
+        data = ExperimentData(name)
         rows: dict[str, Any] = {}
-        for title, method in candidates(given.dimensions, given_data.features.shape[1], given.epochs,
-                                        given.sweep):
-            if title.split()[0] in given.without:
+        for title, method in candidates(options.dimensions, data.features.shape[1], options.epochs, options.sweep):
+            if title.split()[0] in options.without:
                 continue
-            tuned = method if given.sweep else given_data.tuned(method)
-            runs = [given_data.measured(tuned, seed) for seed in range(given.seeds)]
+            tuned = method if options.sweep else data.tune(method)
+            runs = [data.measure(tuned, seed) for seed in range(options.seeds)]
             rows[title] = {"fields": tuned.model_dump()} | {
-                measure: spread([one[measure] for one in runs]) for measure in runs[0]}
+                measure: mean_and_deviation([run[measure] for run in runs]) for measure in runs[0]}
             print(f"{name:14} {title:24} " + "  ".join(f"{key} {rows[title][key][0]:.1f} ±{rows[title][key][1]:.1f}"
                                                        for key in ("mprec@10", "recall@1", "seconds")), flush=True)
-            found[given_data.title] = {"encoder": given_data.encoder.spec.key, "rows": rows}
-            record = made_by("pairs") | {
+            results[data.title] = {"encoder": data.encoder.spec.key, "rows": rows}
+            record = provenance("pairs") | {
                 "protocol": "classes seen in training; percent; [mean, standard deviation] over the seeds; epochs "
-                            "and learning rates selected by mprec@10 on 15 % of the training images, held out",
-                "datasets": found}
-            given.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+                            "and learning rates selected by mprec@10 on 15 % of the training half, held out",
+                "datasets": results}
+            options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -> Iterator[tuple[str, Method]]:
-    """Rows of the table and the methods that make them; a sweep is a grid, at the usual learning rate."""
+    """Yield the rows of the table with their methods; a sweep is a grid at the default learning rate.
+
+    Args:
+        dimensions: Widths of the embedding.
+        features: Number D of features.
+        epochs: Epochs of the iterative methods.
+        sweep: Whether to sweep NML's bias and margin instead of comparing methods.
+    """
     if sweep:
         for width, bias, margin in product(dimensions, BIASES, MARGINS):
             if margin <= bias:
@@ -83,7 +90,7 @@ def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -
     yield "no projection", Frozen()
     for width in dimensions:
         if width > features:
-            yield f"NML d={width}", NML(dimension=width, epochs=epochs)  # alone in that it may be wider
+            yield f"NML d={width}", NML(dimension=width, epochs=epochs)  # only NML may be wider than the features
             continue
         yield f"PCA d={width}", PCA(dimension=width)
         yield f"NML d={width}", NML(dimension=width, epochs=epochs)
@@ -94,8 +101,8 @@ def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -
         yield f"LMNN(r) d={width}", LMNN(dimension=width)
 
 
-class Given:
-    """A data set's frozen features and its halves."""
+class ExperimentData:
+    """A data set with its frozen features."""
 
     def __init__(self, name: str) -> None:
         self.dataset = catalog.load(name)
@@ -104,37 +111,41 @@ class Given:
         self.encoder = Encoder(choose_spec(backbone, self.dataset.native_size, self.dataset.gray))
         self.features = np.array(features_of(self.dataset, self.encoder))
 
-    def tuned(self, method: Method) -> Method:
-        """The method with the learning rate, of those that are tried, that is best on the held-out images."""
-        tried = [method.model_copy(update={"learning_rate": rate}) for rate in RATES.get(method.card.name, ())]
-        return max(tried, key=lambda one: self.measured(one, 0)["validation"]) if tried else method
+    def tune(self, method: Method) -> Method:
+        """Return the method with the learning rate that is best on the held-out images."""
+        variants = [method.model_copy(update={"learning_rate": rate}) for rate in RATES.get(method.card.name, ())]
+        return max(variants, key=lambda variant: self.measure(variant, 0)["validation"]) if variants else method
 
-    def measured(self, method: Method, seed: int) -> dict[str, float]:
-        """Percent on the test half, of the epoch that is best on the held-out images; and the seconds of training."""
+    def measure(self, method: Method, seed: int) -> dict[str, float]:
+        """Train, keep the epoch that is best on the held-out images, and evaluate it on the test half.
+
+        Returns:
+            mprec@K, R@1 and the validation score in percent, the epoch that was kept, and the seconds of training.
+        """
         labels = self.dataset.labels
         assert labels is not None
         split = make_split(self.dataset, "seen", "validation", seed)
-        began, best, kept, at = time.monotonic(), -1.0, None, 0
-        for epoch in method.fit(self._data(method, split.train, seed), Setting(seed, torch.device("cpu"),
-                                                                              self.encoder)):
+        began, best, kept, kept_epoch = time.monotonic(), -1.0, None, 0
+        setting = Setting(seed, torch.device("cpu"), self.encoder)
+        for epoch in method.fit(self._training_data(method, split.train, seed), setting):
             score = self._precision(epoch.embedder, split.validation)[10]
             if score > best:
-                best, kept, at = score, epoch.embedder, epoch.number
+                best, kept, kept_epoch = score, epoch.embedder, epoch.number
         seconds = time.monotonic() - began
         assert kept is not None
         recall = recall_at_k(kept.embed_features(self.features[split.test]), labels[split.test], (1,))[1]
         return {f"mprec@{k}": 100 * value for k, value in self._precision(kept, split.test).items()} | {
-            "recall@1": 100 * recall, "validation": 100 * best, "epoch": at, "seconds": seconds}
+            "recall@1": 100 * recall, "validation": 100 * best, "epoch": kept_epoch, "seconds": seconds}
 
     def _precision(self, embedder: Embedder, images: Array) -> dict[int, float]:
         assert self.dataset.labels is not None
         return mean_precision_at_k(embedder.embed_features(self.features[images]), self.dataset.labels[images], DEPTHS)
 
-    def _data(self, method: Method, train: Array, seed: int) -> TrainingData:
+    def _training_data(self, method: Method, train: Array, seed: int) -> TrainingData:
         assert self.dataset.labels is not None
         drawn = label_pairs(torch.from_numpy(self.dataset.labels[train]), MOST_PAIRS, generator(seed, 0))
         return training_data(self.features, self.dataset.labels, train, method.card.supervision,
-                             pairs=PairSet(*(one.numpy() for one in drawn)))
+                             pairs=PairSet(*(part.numpy() for part in drawn)))
 
 
 if __name__ == "__main__":

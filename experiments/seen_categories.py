@@ -1,15 +1,16 @@
-"""Learning curves on seen categories: methods that tell images apart, trained from scratch under one budget.
+"""Learning curves on seen classes: instance discrimination from scratch under one training budget.
 
     python -m experiments.seen_categories cifar10 --epochs 200 --runs runs/cifar10 \\
         --out assets/results/cifar10-curves.json
 
-Each row is a real run in the split `seen`: its curve holds weighted kNN (k = 200) on a sample for every epoch, its
-evaluation that of the whole test half, with the linear probe. `--table` takes a table of `zero_shot` instead: the
-components (PSLR's table 7) or η (its figure 7). Runs stay in the folder `--runs`, and the same command goes on with
-those that are not done. `--per-class N` takes the first N training images of every class, and a fifth of that to test,
-for a machine without a GPU; of data sets that are folders below UDML_DATA with the halves `train` and `test`.
+Every row is a run in the split `seen`. Its curve contains weighted kNN accuracy (k = 200) on a sample after every
+epoch; its evaluation contains the whole test half and a linear probe. `--table` takes the rows of a table of
+`zero_shot`, such as the components (PSLR's table 7) or η (its figure 7). Runs are kept in the folder `--runs`, and
+the same command resumes unfinished ones. `--per-class N` trains on the first N images of every class and tests on
+N/5, for a machine without a GPU; it needs a data set in a folder below UDML_DATA with the halves `train` and `test`.
 
-The paper's setting from scratch: η = 100 (PSLR), SGD .03 with two tenths, momentum .9, weight decay 5e-4, batch 128.
+Training from scratch uses the paper's settings: η = 100 (PSLR), SGD at .03 with two reductions to a tenth, momentum
+.9, weight decay 5e-4, batches of 128.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.zero_shot import TABLES, finished, made_by, planned, summary
+from experiments.zero_shot import TABLES, finish_run, plan_row, provenance, summarize
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.files import jsonable
@@ -39,49 +40,56 @@ HALVES = {"train": 1.0, "test": 0.2}
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
-    parser.add_argument("--row", action="append", default=[], help="NAME=METHOD FIELD=VALUE …")
-    parser.add_argument("--table", choices=TABLES)
-    parser.add_argument("--with", dest="common", default="")
+    parser.add_argument("--row", action="append", default=[], help="NAME=METHOD FIELD=VALUE …; repeatable")
+    parser.add_argument("--table", choices=TABLES, help="the rows of a table of `zero_shot`")
+    parser.add_argument("--with", dest="common", default="", help="fields for every row")
     parser.add_argument("--backbone", default="resnet18-small")
     parser.add_argument("--epochs", type=int, default=200)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--per-class", type=int)
-    parser.add_argument("--runs", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    rows = dict(row.split("=", 1) for row in given.row) or (TABLES[given.table] if given.table else CURVES)
+    parser.add_argument("--seeds", type=int, default=1, help="number of seeds")
+    parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many test")
+    parser.add_argument("--runs", type=Path, required=True, help="folder that keeps the runs")
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
+    rows = dict(row.split("=", 1) for row in options.row) or (TABLES[options.table] if options.table else CURVES)
     with tempfile.TemporaryDirectory() as folder:
-        if given.per_class:
-            os.environ["UDML_DATA"] = str(shrunk(given.dataset, given.per_class, Path(folder)))
-        dataset = catalog.load(given.dataset)
+        if options.per_class:
+            os.environ["UDML_DATA"] = str(link_first_images(options.dataset, options.per_class, Path(folder)))
+        dataset = catalog.load(options.dataset)
         results: dict[str, Any] = {}
-        for name, words in rows.items():
-            row = f"{words} {SCRATCH.format(epochs=given.epochs)} {given.common}".strip()
-            runs = [begun(dataset, row, seed, given.backbone, given.runs) for seed in range(given.seeds)]
-            found = [finished(run, name) for run in runs]
-            results[name] = {"row": row, "runs": found, "summary": summary(found, MEASURES)}
-            given.out.write_text(json.dumps(jsonable(record(given, dataset, results)), indent=1) + "\n")
+        for name, method_and_fields in rows.items():
+            row = f"{method_and_fields} {SCRATCH.format(epochs=options.epochs)} {options.common}".strip()
+            created = [find_or_create_run(dataset, row, seed, options.backbone, options.runs)
+                       for seed in range(options.seeds)]
+            runs = [finish_run(run, name) for run in created]
+            results[name] = {"row": row, "runs": runs, "summary": summarize(runs, MEASURES)}
+            options.out.write_text(json.dumps(jsonable(build_record(options, dataset, results)), indent=1) + "\n")
             print(name, results[name]["summary"]["final"], flush=True)
 
 
-def begun(dataset: Dataset, row: str, seed: int, backbone: str, folder: Path) -> Run:
-    """The run of a row and seed, begun before or now."""
-    spec = planned(dataset, row, seed, backbone=backbone, split="seen")
-    asked = spec.model_dump(exclude={"created", "versions", "device"})
+def find_or_create_run(dataset: Dataset, row: str, seed: int, backbone: str, folder: Path) -> Run:
+    """Return the folder's run of a row and seed, or create it."""
+    spec = plan_row(dataset, row, seed, backbone=backbone, split="seen")
+    content = spec.model_dump(exclude={"created", "versions", "device"})
     folder.mkdir(parents=True, exist_ok=True)
     for path in sorted(folder.glob("*/spec.json")):
         run = Run(path.parent)
-        if run.spec().model_dump(exclude={"created", "versions", "device"}) == asked:
+        if run.spec().model_dump(exclude={"created", "versions", "device"}) == content:
             return run
     return create_run(spec, folder)
 
 
-def shrunk(dataset: str, per_class: int, folder: Path) -> Path:
-    """A data folder with links to the first images of every class of a data set's halves."""
+def link_first_images(dataset: str, per_class: int, folder: Path) -> Path:
+    """Fill a data folder with links to the first images of every class of a data set, and return it.
+
+    Args:
+        dataset: Name of the data set's folder below UDML_DATA.
+        per_class: Number of training images of every class; a fifth as many are test images.
+        folder: The folder to fill.
+    """
     base = data_folder()
-    assert base is not None, "set UDML_DATA"
+    assert base is not None, "UDML_DATA must be set to the folder that contains the data set."
     for half, share in HALVES.items():
         for source in sorted((base / dataset / half).iterdir()):
             target = folder / dataset / half / source.name
@@ -91,13 +99,14 @@ def shrunk(dataset: str, per_class: int, folder: Path) -> Path:
     return folder
 
 
-def record(given: argparse.Namespace, dataset: Dataset, results: dict[str, Any]) -> dict[str, Any]:
-    return made_by("seen_categories") | {
-        "dataset": dataset.title, "images": len(dataset), "backbone": given.backbone,
-        "comparable": (given.dataset, given.backbone, given.epochs) == PAPER and given.per_class is None,
+def build_record(options: argparse.Namespace, dataset: Dataset, results: dict[str, Any]) -> dict[str, Any]:
+    return provenance("seen_categories") | {
+        "dataset": dataset.title, "images": len(dataset), "backbone": options.backbone,
+        "comparable": (options.dataset, options.backbone, options.epochs) == PAPER and options.per_class is None,
         "printed": {name: {"knn@200": PRINTED[name]} for name in ("Start", *results) if name in PRINTED}
-        if given.dataset == PAPER[0] and not given.table else {},
-        "protocol": "seen: the authors' division; percent; [mean, standard deviation] over the seeds", "rows": results}
+        if options.dataset == PAPER[0] and not options.table else {},
+        "protocol": "seen: the authors' division into halves; percent; [mean, standard deviation] over the seeds",
+        "rows": results}
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""SSDML's tables: learning from few labels, with the encoder trained, several seeds, each a real run.
+"""SSDML's tables: encoders trained with few labels, several seeds; every row and seed is a run.
 
     python -m experiments.semi_supervised fashion-mini --seeds 3 --out assets/results/fashion-mini-ssdml.json
     python -m experiments.semi_supervised birds100 --table 5 --table alpha --epochs 20 --out …
 
-Table 1 is the start, the five baselines and SSDML; 4 is SSDML without orthogonality; 5 the losses on labels alone;
-alpha is fig. 2; collapse is SSDML with its loss as printed, as a mean, and relative. The epoch is chosen by MAP@R on
-15 % of the training half. The paper's printed figures stand beside what is measured where it has the data set.
+Table 1 contains the start, the five baselines and SSDML; table 4 SSDML without orthogonality; table 5 the losses on
+labels alone. `alpha` is figure 2; `collapse` compares SSDML's loss as the printed sum, as a mean, and relative. The
+epoch is chosen by MAP@R on 15 % of the training half. If the paper uses the data set, the record contains its printed
+figures.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.seen_categories import shrunk
-from experiments.zero_shot import finished, made_by, spread, summary
-from udml_core.cli import _parsed
+from experiments.seen_categories import link_first_images
+from experiments.zero_shot import finish_run, mean_and_deviation, provenance, summarize
+from udml_core.cli import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.files import jsonable
@@ -52,56 +53,63 @@ PRINTED: dict[str, dict[str, list[float]]] = {
         "Deep-APLLR": [13.3, 24.4, 40.0, 58.8, 76.4], "Deep-APIT": [11.4, 26.0, 41.4, 59.6, 76.4],
         "SSDML": [25.3, 41.4, 57.3, 72.6, 84.9], "SSDML, not orthogonal": [19.0, 37.4, 54.2, 69.7, 83.4]},
 }
-"""NMI and recall@1, 2, 4, 8 of tables 1 and 4, by what a data set's name begins with."""
+"""NMI and recall@1, 2, 4, 8 of tables 1 and 4, by the beginning of a data set's name."""
 SHOWN = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8", "map@r")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("dataset")
-    parser.add_argument("--table", action="append", choices=TABLES)
-    parser.add_argument("--row", action="append", help="Of the tables' rows only these.")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--epochs", type=int, default=50)
-    parser.add_argument("--labels-per-class", type=int)
-    parser.add_argument("--select", choices=("validation", "last"), default="validation")
-    parser.add_argument("--per-class", type=int, help="only the first training images of every class and a fifth of "
-                                                      "that to test, of a folder below UDML_DATA with both halves")
-    parser.add_argument("--head", action="store_true", help="only the metric learns, on frozen features")
-    parser.add_argument("--backbone")
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
-                        help="of SSDML, in every row of it")
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    tables = given.table or ["1"]
-    rows = {name: words for table in tables for name, words in TABLES[table].items()
-            if not given.row or name in given.row}
+    options = parse_arguments()
+    tables = options.table or ["1"]
+    rows = {name: row for table in tables for name, row in TABLES[table].items()
+            if not options.row or name in options.row}
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
-        if given.per_class:
-            os.environ["UDML_DATA"] = str(shrunk(given.dataset, given.per_class, Path(data)))
-        dataset = catalog.load(given.dataset)
-        for name, words in rows.items():
-            method, *settings = words.split()
-            fields = fields_of(given, method, dataset) | _parsed(settings)
+        if options.per_class:
+            os.environ["UDML_DATA"] = str(link_first_images(options.dataset, options.per_class, Path(data)))
+        dataset = catalog.load(options.dataset)
+        for name, row in rows.items():
+            method, *settings = row.split()
+            fields = choose_fields(options, method, dataset) | parse_settings(settings)
             specs = [plan(RunRequest(dataset=dataset.name, method=method, fields=fields, seed=seed,
-                                     select=given.select, backbone=given.backbone or backbone_of(dataset),
-                                     split=split_of(dataset), labels_per_class=given.labels_per_class), dataset)
-                     for seed in range(given.seeds)]
-            found = [finished(create_run(spec, Path(folder)), name) for spec in specs]
-            results[name] = {"fields": fields, "seconds": spread([one["seconds"] for one in found]), "runs": found,
-                             "summary": summary(found), "printed": printed(given.dataset, name)}
-            tell(name, results[name]["summary"]["final"], results[name])
-            given.out.write_text(json.dumps(jsonable(record(given, dataset, tables, results)), indent=1,
-                                            ensure_ascii=False) + "\n", encoding="utf-8")
+                                     select=options.select, backbone=options.backbone or choose_backbone(dataset),
+                                     split=choose_split(dataset), labels_per_class=options.labels_per_class), dataset)
+                     for seed in range(options.seeds)]
+            runs = [finish_run(create_run(spec, Path(folder)), name) for spec in specs]
+            results[name] = {"fields": fields, "seconds": mean_and_deviation([run["seconds"] for run in runs]),
+                             "runs": runs, "summary": summarize(runs),
+                             "printed": printed_figures(options.dataset, name)}
+            print_row(name, results[name]["summary"]["final"], results[name])
+            record = build_record(options, dataset, tables, results)
+            options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     first = next(iter(results.values()))
-    tell("Initial", first["summary"]["initial"], {"printed": printed(given.dataset, "Initial")})
+    print_row("Initial", first["summary"]["initial"], {"printed": printed_figures(options.dataset, "Initial")})
 
 
-def fields_of(given: argparse.Namespace, method: str, dataset: Dataset) -> dict[str, Any]:
-    """The paper's settings: k=10 and α=40° with partitions on small images; k=50, α=45°, 128-d and all images at once
-    on photographs."""
-    fields: dict[str, Any] = {"epochs": given.epochs, "trains": "head" if given.head else "encoder"}
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("dataset")
+    parser.add_argument("--table", action="append", choices=TABLES, help="a table of the paper; repeatable")
+    parser.add_argument("--row", action="append", help="measure only this row of the tables; repeatable")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--epochs", type=int, default=50)
+    parser.add_argument("--labels-per-class", type=int, help="number of labels of every class")
+    parser.add_argument("--select", choices=("validation", "last"), default="validation", help="which epoch to keep")
+    parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many "
+                                                      "test. Needs a folder below UDML_DATA with both halves")
+    parser.add_argument("--head", action="store_true", help="learn only the metric, on frozen features")
+    parser.add_argument("--backbone")
+    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
+                        help="a field of SSDML in every row; repeatable")
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    return parser.parse_args()
+
+
+def choose_fields(options: argparse.Namespace, method: str, dataset: Dataset) -> dict[str, Any]:
+    """Return the paper's settings.
+
+    Small images: k = 10 and α = 40° with partitions. Photographs: k = 50, α = 45°, 128 dimensions, all images at once.
+    """
+    fields: dict[str, Any] = {"epochs": options.epochs, "trains": "head" if options.head else "encoder"}
     photographs = dataset.native_size > 32
     if photographs and method not in ("triplet", "angular"):
         fields |= {"n_neighbors": 50, "partition": 0}
@@ -109,38 +117,40 @@ def fields_of(given: argparse.Namespace, method: str, dataset: Dataset) -> dict[
         fields |= {"alpha": 45.0}
     if method in ("ssdml", "triplet", "angular"):
         fields |= {"dimension": 128 if photographs else 64 if dataset.gray else 32}
-    return fields | (_parsed(given.settings) if method == "ssdml" else {})
+    return fields | (parse_settings(options.settings) if method == "ssdml" else {})
 
 
-def backbone_of(dataset: Dataset) -> str:
+def choose_backbone(dataset: Dataset) -> str:
     if dataset.native_size > 32:
         return "efficientnet-lite0"
     return "lenet" if dataset.gray else "cifar-quick"
 
 
-def split_of(dataset: Dataset) -> str:
+def choose_split(dataset: Dataset) -> str:
     return "zero-shot" if dataset.native_size > 32 else "seen"
 
 
-def printed(dataset: str, row: str) -> list[float] | None:
-    """The paper's figures of a row: NMI, recall@1, 2, 4, 8."""
+def printed_figures(dataset: str, row: str) -> list[float] | None:
+    """Return the paper's figures of a row: NMI and recall@1, 2, 4, 8."""
     return next((table.get(row) for name, table in PRINTED.items() if Path(dataset).name.startswith(name)), None)
 
 
-def tell(name: str, measured: dict[str, list[float]], result: dict[str, Any]) -> None:
+def print_row(name: str, measured: dict[str, list[float]], result: dict[str, Any]) -> None:
     line = "  ".join(f"{measure} {mean:.1f}±{deviation:.1f}" for measure, (mean, deviation) in
-                     ((one, measured[one]) for one in SHOWN))
+                     ((measure, measured[measure]) for measure in SHOWN))
     print(f"{name:24} {line}  seconds {result.get('seconds', ['–'])[0]}  printed {result['printed']}", flush=True)
 
 
-def record(given: argparse.Namespace, dataset: Dataset, tables: list[str], results: dict[str, Any]) -> dict[str, Any]:
-    return made_by("semi_supervised") | {
-            "dataset": dataset.title, "images": len(dataset), "tables": tables,
-            "protocol": f"split {split_of(dataset)}; labels drawn by the seed; epoch chosen by {given.select}; "
-                        "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
-            "comparable": (printed(given.dataset, "SSDML") is not None and given.per_class is None
-                           and not {"mini", "t10k"} & set(given.dataset.split("-"))),
-            "printed": {"Start": start} if (start := printed(given.dataset, "Initial")) else {}, "rows": results}
+def build_record(options: argparse.Namespace, dataset: Dataset, tables: list[str],
+                 results: dict[str, Any]) -> dict[str, Any]:
+    start = printed_figures(options.dataset, "Initial")
+    return provenance("semi_supervised") | {
+        "dataset": dataset.title, "images": len(dataset), "tables": tables,
+        "protocol": f"split {choose_split(dataset)}; labels drawn by the seed; epoch chosen by {options.select}; "
+                    "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
+        "comparable": (printed_figures(options.dataset, "SSDML") is not None and options.per_class is None
+                       and not {"mini", "t10k"} & set(options.dataset.split("-"))),
+        "printed": {"Start": start} if start else {}, "rows": results}
 
 
 if __name__ == "__main__":

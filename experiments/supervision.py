@@ -1,9 +1,10 @@
-"""PLM's table 2: how good the supervision is that a method finds without labels, in frozen features of a test half.
+"""PLM's table 2: quality of the supervision that methods derive without labels from a test half's frozen features.
 
     python -m experiments.supervision fashion-mini birds100 digits --out assets/results/supervision.json
 
-Purity of clusters, or of neighborhoods with their mean size; correlation of the similarity (same cluster = 1, or s)
-with that of the labels over all pairs. Clusterings are told the true number of classes, as in the paper.
+The measures are the purity and mean size of clusters or neighborhoods, and the correlation of the similarity (1
+within a cluster, or s) with class equality over all pairs. As in the paper, k-means and average linkage receive the
+true number of classes.
 """
 
 from __future__ import annotations
@@ -33,12 +34,12 @@ NEIGHBORS, ASCENT, EPSILON, GAMMA = 10, 50, 0.65, 100.0
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("datasets", nargs="+")
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    found = {}
-    for name in given.datasets:
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
+    results = {}
+    for name in options.datasets:
         dataset = catalog.load(name)
         backbone = "pixels" if name == "digits" else "efficientnet-lite0"
         encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
@@ -46,38 +47,39 @@ def main() -> None:
         assert dataset.labels is not None
         features = np.array(features_of(dataset, encoder)[test])
         points = features / np.linalg.norm(features, axis=1, keepdims=True)
-        found[dataset.title] = {"encoder": encoder.spec.key, "images": len(test),
-                                "classes": len(np.unique(dataset.labels[test])),
-                                "rows": rows(points, dataset.labels[test])}
+        results[dataset.title] = {"encoder": encoder.spec.key, "images": len(test),
+                                  "classes": len(np.unique(dataset.labels[test])),
+                                  "rows": measure_rows(points, dataset.labels[test])}
         record = {"command": "python -m experiments.supervision " + " ".join(sys.argv[1:]),
                   "protocol": "frozen unit features, zero-shot test half; purity and Pearson correlation in percent",
-                  "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"), "datasets": found}
-        given.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+                  "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"), "datasets": results}
+        options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def rows(points: Array, labels: Array) -> dict[str, dict[str, float]]:
-    """Every row of the table on one embedding, in percent."""
+def measure_rows(points: Array, labels: Array) -> dict[str, dict[str, float]]:
+    """Measure every row of the table on unit features (n, D) with classes (n,), in percent."""
     classes = len(np.unique(labels))
     linkage = AgglomerativeClustering(classes, metric="cosine", linkage="average")
     ascent = AuthorityGraph.build(points, ASCENT).clusters(EPSILON, GAMMA)
-    found = {"k-means": of_clusters(kmeans_clusters(points, classes), labels),
-             "average linkage": of_clusters(linkage.fit_predict(points), labels),
-             f"authority ascent, ε={EPSILON}": of_clusters(np.asarray(ascent.labels), labels),
-             "random walk": {"correlation": 100 * similarity_correlation(walk_similarity(points, ASCENT), labels)}}
+    rows = {"k-means": measure_clusters(kmeans_clusters(points, classes), labels),
+            "average linkage": measure_clusters(linkage.fit_predict(points), labels),
+            f"authority ascent, ε={EPSILON}": measure_clusters(np.asarray(ascent.labels), labels),
+            "random walk": {"correlation": 100 * similarity_correlation(walk_similarity(points, ASCENT), labels)}}
     tensor = torch.from_numpy(points)
     for name, admission in (("plain nearest 10", False), ("linear neighborhoods", True)):
         hoods = linear_neighborhoods(tensor, NEIGHBORS, admission=admission)
         purity, size = neighborhood_purity(hoods.neighbors.numpy(), hoods.members.numpy(), labels)
-        alike = similarity(tensor, hoods.basis).numpy()
-        found[name] = {"purity": 100 * purity, "size": size, "correlation": 100 * similarity_correlation(alike, labels)}
-    found["cosine"] = {"correlation": 100 * similarity_correlation(points @ points.T, labels)}
-    for name, row in found.items():
+        similar = similarity(tensor, hoods.basis).numpy()
+        rows[name] = {"purity": 100 * purity, "size": size,
+                      "correlation": 100 * similarity_correlation(similar, labels)}
+    rows["cosine"] = {"correlation": 100 * similarity_correlation(points @ points.T, labels)}
+    for name, row in rows.items():
         print(f"{name:24}" + "  ".join(f"{key} {value:.1f}" for key, value in row.items()), flush=True)
-    return found
+    return rows
 
 
-def of_clusters(clusters: Array, labels: Array) -> dict[str, float]:
-    """Purity, mean size, and the correlation of "the same cluster" with "the same class"."""
+def measure_clusters(clusters: Array, labels: Array) -> dict[str, float]:
+    """Return purity, mean size, and the correlation of cluster equality with class equality."""
     return {"purity": 100 * label_purity(clusters, labels), "size": len(labels) / len(np.unique(clusters)),
             "correlation": 100 * similarity_correlation(clusters[:, None] == clusters, labels)}
 

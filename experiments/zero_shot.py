@@ -1,11 +1,11 @@
-"""Every row of a zero-shot table: methods on one data set, several seeds, each a real run with its evaluation.
+"""Compare methods zero-shot on one data set; every row and seed is a run with its evaluation.
 
     python -m experiments.zero_shot birds100 --seeds 3 --out assets/results/birds100-zero-shot.json \\
         --row "RPML=rpml" --row "RPML, start PCA=rpml beginning=pca"
 
-A row is NAME=METHOD FIELD=VALUE … and may set the encoder's image size with @size=N. Frozen, PCA of the same width and
-the start stand in every run's evaluation and are written once a seed. `--table` adds the rows of a paper's ablation,
-each with what is given behind `--with` (fields, @size):
+A row is NAME=METHOD FIELD=VALUE …; @size=N sets the encoder's image size. Every run's evaluation contains the frozen
+features, PCA of the same width and the embedding before training, so these need no rows. `--table` adds the rows of a
+paper's ablation, and `--with` adds fields or @size to every row:
 
     python -m experiments.zero_shot birds100 --out assets/results/birds100-plm-ablation.json \\
         --table plm-ablation --with "epochs=10"
@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from udml_core.cli import _parsed
+from udml_core.cli import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.evaluation import headline_measures
@@ -39,7 +39,7 @@ TABLES = {
     "plm-ablation": {  # PLM's table 3
         "Full": "plm", "No admission": "plm admission=false", "Binary similarity": "plm similarity=binary",
         "Both": "plm admission=false similarity=binary"},
-    "plm-fields": {  # PLM's figure 3: each field alone, the others as they are by default
+    "plm-fields": {  # PLM's figure 3: one field varies, the others keep their defaults
         "as the defaults": "plm", "proxies' step × 100": "plm proxy_rate=100.0",
         **{f"Nρ = {count}": f"plm proxies={count}" for count in (0, 1, 10, 500)},
         **{f"m = {flat}": f"plm flat={flat}" for flat in (1, 2, 5, 7)},
@@ -53,16 +53,16 @@ TABLES = {
     "pslr-eta": {  # PSLR's figure 7
         f"{method.upper()}, η = {eta:g}": f"{method} eta={eta}" for method in ("pslr", "isif")
         for eta in (1.0, 10.0, 100.0)},
-    "every-method": {  # heads of one width on frozen features; sRPML, which only trains encoders, is not among them
+    "every-method": {  # heads of one width on frozen features; sRPML is missing because it only trains encoders
         "RPML, random start": "rpml", "RPML": "rpml beginning=pca", "PLM": "plm", "PSLR": "pslr",
         "PSLR, no divergence": "pslr divergence=false", "ISIF": "isif", "NCE": "nce",
         "NPSoftmax": "nce softmax=full", "Whitening": "whiten",
-        **{f"{title}, few labels": f"{words} dimension=128" for title, words in (
+        **{f"{title}, few labels": f"{row} dimension=128" for title, row in (
             ("SSDML", "ssdml beginning=pca"), ("Triplet", "triplet"), ("Angular", "angular"))},
         **{f"{title}, few labels": title.lower() for title in ("LRML", "SERAPH", "ISDML", "APLLR", "APIT")},
-        **{f"{title}, pairs": f"{words} dimension=128" for title, words in (
+        **{f"{title}, pairs": f"{row} dimension=128" for title, row in (
             ("NML", "nml"), ("ML", "ml"), ("KML", "kml"))},
-        **{f"{title}, all labels": f"{words} dimension=128" for title, words in (
+        **{f"{title}, all labels": f"{row} dimension=128" for title, row in (
             ("NCA", "nca"), ("LMNN(s)", "lmnn variant=square"), ("LMNN(r)", "lmnn"))}},
     "instance": {"PSLR": "pslr", "ISIF": "isif", "NCE": "nce", "NPSoftmax": "nce softmax=full"},
 }
@@ -70,39 +70,55 @@ MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
-    parser.add_argument("--row", action="append", default=[])
-    parser.add_argument("--table", choices=TABLES)
-    parser.add_argument("--with", dest="common", default="")
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--out", type=Path, required=True)
-    given = parser.parse_args()
-    rows = (TABLES[given.table] if given.table else {}) | dict(row.split("=", 1) for row in given.row)
+    parser.add_argument("--row", action="append", default=[], help="NAME=METHOD FIELD=VALUE … @size=N; repeatable")
+    parser.add_argument("--table", choices=TABLES, help="add the rows of a paper's ablation")
+    parser.add_argument("--with", dest="common", default="", help="fields or @size=N for every row")
+    parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
+    rows = (TABLES[options.table] if options.table else {}) | dict(row.split("=", 1) for row in options.row)
     if not rows:
-        parser.error("at least one --row, or a --table, is needed")
-    dataset = catalog.load(given.dataset)
+        parser.error("no rows to measure: give at least one --row, or a --table")
+    dataset = catalog.load(options.dataset)
     results: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        for name, words in rows.items():
-            row = f"{words} {given.common}".strip()
-            found = [finished(create_run(planned(dataset, row, seed), Path(folder)), name) for seed in range(given.seeds)]
-            results[name] = {"row": row, "runs": found, "summary": summary(found)}
-            given.out.write_text(json.dumps(jsonable(record(dataset.title, results)), indent=1) + "\n")
+        for name, method_and_fields in rows.items():
+            row = f"{method_and_fields} {options.common}".strip()
+            runs = [finish_run(create_run(plan_row(dataset, row, seed), Path(folder)), name)
+                    for seed in range(options.seeds)]
+            results[name] = {"row": row, "runs": runs, "summary": summarize(runs)}
+            options.out.write_text(json.dumps(jsonable(build_record(dataset.title, results)), indent=1) + "\n")
             print(name, results[name]["summary"]["final"], flush=True)
 
 
-def planned(dataset: Dataset, row: str, seed: int, **rest: Any) -> Spec:
-    """The spec of METHOD FIELD=VALUE … @size=N."""
+def plan_row(dataset: Dataset, row: str, seed: int, **others: Any) -> Spec:
+    """Plan the run of a row.
+
+    Args:
+        dataset: The data set.
+        row: METHOD FIELD=VALUE … @size=N.
+        seed: Seed of the run.
+        others: Further run options.
+    """
     method, *settings = row.split()
-    size = next((int(one[6:]) for one in settings if one.startswith("@size=")), None)
-    fields = _parsed([one for one in settings if not one.startswith("@")])
-    return plan(RunRequest.make({"dataset": dataset.name, "method": method, "fields": fields, "size": size, "seed": seed}
-                                | rest), dataset)
+    size = next((int(setting[6:]) for setting in settings if setting.startswith("@size=")), None)
+    fields = parse_settings([setting for setting in settings if not setting.startswith("@")])
+    request = {"dataset": dataset.name, "method": method, "fields": fields, "size": size, "seed": seed}
+    return plan(RunRequest.make(request | others), dataset)
 
 
-def finished(run: Run, name: str) -> dict[str, Any]:
-    """What a run gives, once it has been worked on from where it stands to its end; without the time that it waited."""
+def finish_run(run: Run, name: str) -> dict[str, Any]:
+    """Run or resume training to its end and return its result; exit if it fails.
+
+    Args:
+        run: The run.
+        name: Name of its row, for the error message.
+
+    Returns:
+        Seed, seconds of work, headline measures of every candidate embedding, and curves.
+    """
     status = worker.work(run, analyse=False)
     if status.state != "done":
         sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
@@ -111,27 +127,28 @@ def finished(run: Run, name: str) -> dict[str, Any]:
             "curves": run.metrics()[0]}
 
 
-def summary(found: list[dict[str, Any]], measures: Iterable[str] = MEASURES) -> dict[str, dict[str, list[float]]]:
-    """Mean and standard deviation over the seeds, of every candidate and measure."""
-    return {candidate: {measure: spread([one["evaluation"][candidate][measure] for one in found])
-                        for measure in measures} for candidate in found[0]["evaluation"]}
+def summarize(runs: list[dict[str, Any]], measures: Iterable[str] = MEASURES) -> dict[str, dict[str, list[float]]]:
+    """Return mean and standard deviation over the seeds, by candidate and measure."""
+    return {candidate: {measure: mean_and_deviation([run["evaluation"][candidate][measure] for run in runs])
+                        for measure in measures} for candidate in runs[0]["evaluation"]}
 
 
-def record(title: str, results: dict[str, Any]) -> dict[str, Any]:
-    return made_by("zero_shot") | {
-        "dataset": title, "protocol": "zero-shot: first half of the classes by sorted name trains, second half tests; "
-                                      "percent; [mean, standard deviation] over the seeds", "rows": results}
+def build_record(title: str, results: dict[str, Any]) -> dict[str, Any]:
+    return provenance("zero_shot") | {
+        "dataset": title, "protocol": "zero-shot: train on the first half of the classes by sorted name, test on the "
+                                      "second half; percent; [mean, standard deviation] over the seeds",
+        "rows": results}
 
 
-def made_by(module: str) -> dict[str, Any]:
-    """With what command, when and on what a record was made."""
-    words = " ".join(f'"{one}"' if " " in one else one for one in sys.argv[1:])
+def provenance(module: str) -> dict[str, Any]:
+    """Return the command, device, versions and date of a record that a module of this package writes."""
+    arguments = " ".join(f'"{argument}"' if " " in argument else argument for argument in sys.argv[1:])
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
-    return {"command": f"python -m tests.benchmarks.{module} {words}", "device": device,
+    return {"command": f"python -m experiments.{module} {arguments}", "device": device,
             "versions": installed_versions(), "date": time.strftime("%Y-%m-%d")}
 
 
-def spread(values: list[float]) -> list[float]:
+def mean_and_deviation(values: list[float]) -> list[float]:
     return [round(statistics.mean(values), 2), round(statistics.stdev(values), 2) if len(values) > 1 else 0.0]
 
 

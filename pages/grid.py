@@ -1,4 +1,4 @@
-"""A map snapped to a grid: every image in a cell of its own, seams as bright as neighbors are truly apart."""
+"""Grid: a map with every image in a cell of its own, and seams colored by the distance between adjacent images."""
 
 from dataclasses import replace
 
@@ -10,53 +10,53 @@ from pages.parts.base.analyses import frame_words, load_result, request_analysis
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.scatter import Color, grid_layout, scatter
+from pages.parts.components.scatter import Color, grid_layout, scatter, seam_range
 from pages.parts.kit.downloads import Download, image_list, share
-from pages.parts.map.shown_map import (
-    Shown,
-    go_to,
-    load_map,
-    nearest_images,
-    new_map,
-    pick_color,
-    pick_map,
-    picked_image,
-    selected_images,
-)
-from udml_core.analyses import AnalysisSpec, ImageGrid, analysis_at, plan_analysis
-from udml_core.runs import find_run, runs_folder
+from pages.parts.map.choosing import new_map_menu, pick_map
+from pages.parts.map.coloring import pick_color
+from pages.parts.map.frame import MapFrame, load_map
+from pages.parts.map.images import nearest_images, pick_clicked, picked_image, selected_images
+from udml_core.analyses import ImageGrid, analysis_at, plan_analysis
+from udml_core.runs import Run
 
 
-def in_order_of(grid: ImageGrid, shown: Shown, color: Color) -> Color:
-    """The same colours for the grid's images, which may be ordered differently from the map's."""
+def color_in_order_of(grid: ImageGrid, shown: MapFrame, color: Color) -> Color:
+    """Return the map's colors in the order of the grid's images."""
     rows = np.searchsorted(shown.projection.indices, grid.indices)
     return replace(color, values=np.asarray(color.values)[rows])
 
 
 @st.fragment
 @show_user_errors()
-def explore(run_id: str, map_id: str, frame: int, grid_id: str) -> None:
-    """The grid, what is picked and what is selected."""
-    run = find_run(run_id, runs_folder())
+def explore(run: Run, map_id: str, frame: int, grid_id: str) -> None:
+    """Show the grid, the picked image and the selection."""
     shown, grid = load_map(run, map_id, frame), load_result(run, grid_id)
     assert isinstance(grid, ImageGrid)
-    color = in_order_of(grid, shown, pick_color(shown, "Frame the images by"))
-    held = selection(shown.dataset)
-    words = f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns"
-    clicks = [scatter(shown.dataset, grid_layout(grid, grid_id), color, held, words, "grid", height=720, grid=grid)]
-    seams = np.concatenate([grid.right[np.isfinite(grid.right)], grid.down[np.isfinite(grid.down)]])
-    low, high = np.percentile(seams, [2, 98]) if len(seams) else (0, 0)
-    st.caption(f"{words}. A seam between two images is dark where they are near in the embedding and bright yellow "
-               f"where they are far apart: {low:.2f} to {high:.2f} in Euclidean distance. A bright line is a true "
-               "border, a dark region one kind of image. Positions and areas carry no units.")
+    color = color_in_order_of(grid, shown, pick_color(shown, "Border color"))
+    selected = selection(shown.dataset)
+    size = f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns"
+    clicks = [scatter(shown.dataset, grid_layout(grid, grid_id), color, selected, size, "grid", height=720, grid=grid)]
+    low, high = seam_range(grid) or (0.0, 0.0)
+    st.caption(f"{size}. The seam between two images is dark if they are close in the embedding and bright yellow if "
+               f"they are far apart, from {low:.2f} to {high:.2f} in Euclidean distance. Bright lines separate groups "
+               "of similar images. Positions and areas carry no units.")
     picked = picked_image(shown)
     if picked is not None:
-        clicks.append(nearest_images(shown, picked, "wherever they lie on the grid", "grid-near"))
-    clicks.append(selected_images(shown.dataset, held, "grid-selected"))
-    chosen_ids = held.ids if len(held.ids) else grid.indices
-    share([Download("Selection as a list", "selection.csv", "text/csv",
-                    lambda: image_list(shown.dataset, chosen_ids))], "grid")
-    go_to(clicks)
+        clicks.append(nearest_images(shown, picked, "anywhere on the grid", "grid-near"))
+    clicks.append(selected_images(shown.dataset, selected, "grid-selected"))
+    ids = selected.ids if len(selected.ids) else grid.indices
+    share([Download("Selection as a CSV file", "selection.csv", "text/csv",
+                    lambda: image_list(shown.dataset, ids))], "grid")
+    pick_clicked(clicks)
+
+
+def pick_embedding(frames: tuple[str, ...]) -> str:
+    """Choose the embedding of the map that the grid is made from; the address holds its name."""
+    default = frames[-1]
+    wanted = choice_from_address("moment", frames, default)
+    name = st.selectbox("Embedding", frames, frames.index(wanted), format_func=frame_words, key="grid-moment")
+    write_address("moment", name, default)
+    return name
 
 
 st.title("Grid")
@@ -67,18 +67,16 @@ with show_user_errors():
         with left:
             source = pick_map(run)
         with right:
-            new_map(run)
+            new_map_menu(run)
         if source is not None:
-            frames = load_map(run, source, 0).projection.frames
+            frames = load_map(run, source).projection.frames
             with middle:
-                usual = frames[-1]
-                name = st.selectbox("Moment", frames, frames.index(choice_from_address("moment", list(frames), usual)),
-                                    format_func=frame_words, key="grid-moment")
-                write_address("moment", name, usual)
-            spec: AnalysisSpec = plan_analysis(kind="grid", source=source, frame=name)
+                name = pick_embedding(frames)
+            spec = plan_analysis(kind="grid", source=source, frame=name)
             if analysis_at(run, spec).is_done():
-                explore(run.id, source, frames.index(name), spec.id)
+                explore(run, source, frames.index(name), spec.id)
             else:
-                st.info("This map is not snapped to a grid yet. It is done once, in the background, and kept with the "
-                        "run: seconds for a few thousand images, a minute for 5,000.", icon=":material/lightbulb:")
-                request_analysis(run, spec, "Snap to a grid", "grid-compute", primary=True)
+                st.info("This map has no grid yet. The grid is computed once in the background and kept with the run; "
+                        "it takes seconds for a few thousand images and a minute for 5,000.",
+                        icon=":material/lightbulb:")
+                request_analysis(run, spec, "Compute grid", "grid-compute", primary=True)

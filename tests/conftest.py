@@ -1,4 +1,4 @@
-"""The tests have caches of their own, and every test has runs of its own."""
+"""Isolation of the tests: a cache for each session and a folder of runs for each test."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-import udml_core  # noqa: F401  (before anything that loads OpenMP)
+import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
 
-settings.register_profile("ours", deadline=None)  # a slow machine is no fault
-settings.load_profile("ours")
+settings.register_profile("project", deadline=None)  # a slow machine must not fail a test
+settings.load_profile("project")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Files that wait for browsers and processes run first, beside those that calculate, not alone at the end."""
+    """Run tests that wait for browsers and processes first, so that computing tests fill the waiting time."""
     items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent != Path(__file__).parent))
 
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Features and scans, computed once for the whole session."""
+    """Share computed features and folder scans in one cache for the whole session."""
     folder, session = tmp_path_factory.mktemp("cache"), tmp_path_factory.getbasetemp()
     if "PYTEST_XDIST_WORKER" in os.environ:
         session = session.parent

@@ -1,4 +1,4 @@
-"""The failure atlas and the history of nearest images, beside loops over every query."""
+"""The failure atlas and the history of nearest images, compared with loops over every query."""
 
 from __future__ import annotations
 
@@ -16,37 +16,37 @@ from udml_core.exploration.failures import (
 )
 
 
-def points(seed: int, count: int = 120, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Unit vectors (n, 6) that lean towards their class, and the classes."""
+def class_points(seed: int, count: int = 120, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:
+    """Return unit vectors (n, 6) that are shifted toward the direction of their class, and the classes (n,)."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, classes, count)
     vectors = random.normal(size=(count, 6)) + 1.2 * random.normal(size=(classes, 6))[labels]
     return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32), labels
 
 
-def slow_nearest(vectors: np.ndarray) -> list[int]:
-    found = []
+def nearest_by_loop(vectors: np.ndarray) -> list[int]:
+    nearest = []
     wide = vectors.astype(np.float64)
     for row, vector in enumerate(wide):
         distances = [np.inf if other == row else ((vector - wide[other]) ** 2).sum() for other in range(len(wide))]
-        found.append(int(np.argmin(distances)))
-    return found
+        nearest.append(int(np.argmin(distances)))
+    return nearest
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_the_atlas_is_that_of_a_loop_over_every_query(seed: int) -> None:
-    vectors, labels = points(seed)
-    positions = np.arange(len(labels)) * 3 + 5
-    atlas = failure_atlas(vectors, positions, labels)
-    nearest = slow_nearest(vectors)
+def test_the_atlas_equals_a_loop_over_every_query(seed: int) -> None:
+    vectors, labels = class_points(seed)
+    indices = np.arange(len(labels)) * 3 + 5
+    atlas = failure_atlas(vectors, indices, labels)
+    nearest = nearest_by_loop(vectors)
     counts: dict[tuple[int, int], int] = {}
     for row, other in enumerate(nearest):
-        assert atlas.nearest[row] == positions[other]
+        assert atlas.nearest[row] == indices[other]
         if labels[row] != labels[other]:
             pair = (int(labels[row]), int(labels[other]))
             counts[pair] = counts.get(pair, 0) + 1
     assert len(counts) > 3
-    expected = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    expected = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     assert atlas.pairs == tuple(Pair(own, other, count) for (own, other), count in expected)
     own, other = expected[0][0]
     assert atlas.members(own, other).tolist() == [row for row in range(len(labels))
@@ -55,12 +55,12 @@ def test_the_atlas_is_that_of_a_loop_over_every_query(seed: int) -> None:
     by_class = atlas.recall_by_class(5)
     for label in range(4):
         rows = [row for row in range(len(labels)) if labels[row] == label]
-        right = sum(labels[nearest[row]] == label for row in rows)
-        assert by_class[label] == pytest.approx(right / len(rows))
+        hits = sum(labels[nearest[row]] == label for row in rows)
+        assert by_class[label] == pytest.approx(hits / len(rows))
     assert np.isnan(by_class[4])
 
 
-def test_without_a_miss_there_is_no_pair() -> None:
+def test_without_a_miss_no_classes_are_confused() -> None:
     vectors = np.repeat(np.eye(3), 4, axis=0)
     labels = np.repeat(np.arange(3), 4)
     atlas = failure_atlas(vectors, np.arange(12), labels)
@@ -68,36 +68,35 @@ def test_without_a_miss_there_is_no_pair() -> None:
     assert atlas.recall == 1
 
 
-def test_the_share_that_is_done_rises_to_all() -> None:
+def test_reported_progress_increases_to_one() -> None:
     shares: list[float] = []
-    nearest_others(points(0, 2500)[0], shares.append)
+    nearest_others(class_points(0, 2500)[0], shares.append)
     assert len(shares) > 2
     assert shares == sorted(shares)
     assert shares[-1] == 1
 
 
-def test_when_a_query_became_right_is_that_of_a_loop_over_the_epochs() -> None:
+def test_the_epoch_in_which_a_query_became_a_hit_equals_a_loop() -> None:
     random = np.random.default_rng(0)
     right = random.random((6, 300)) < random.random(300)
     since, last = right_since(right), last_right(right)
     for column in range(300):
-        seen = right[:, column].tolist()
-        expected = next((place for place in range(6) if all(seen[place:])), 6)
-        assert since[column] == expected
-        assert last[column] == max((place for place in range(6) if seen[place]), default=-1)
+        hits = right[:, column].tolist()
+        assert since[column] == next((row for row in range(6) if all(hits[row:])), 6)
+        assert last[column] == max((row for row in range(6) if hits[row]), default=-1)
     assert {0, 3, 6} <= set(since.tolist())
     assert -1 in last
 
 
-def test_the_history_holds_the_nearest_of_every_epoch() -> None:
-    samples = [points(seed, 60)[0] for seed in range(3)]
-    labels = points(0, 60)[1]
+def test_the_history_contains_the_nearest_images_of_every_epoch() -> None:
+    samples = [class_points(seed, 60)[0] for seed in range(3)]
+    labels = class_points(0, 60)[1]
     indices = np.arange(60) * 2
-    found = history(indices, (0, 1, 2), samples, labels)
-    for place, sample in enumerate(samples):
-        nearest = slow_nearest(sample)
-        assert found.nearest[place].tolist() == nearest
-        assert found.right is not None
-        assert found.right[place].tolist() == [labels[row] == labels[other] for row, other in enumerate(nearest)]
-    assert [found.row(index) for index in (0, 6, 7, 118, 500, -1)] == [0, 3, None, 59, None, None]
+    result = history(indices, (0, 1, 2), samples, labels)
+    for epoch, sample in enumerate(samples):
+        nearest = nearest_by_loop(sample)
+        assert result.nearest[epoch].tolist() == nearest
+        assert result.right is not None
+        assert result.right[epoch].tolist() == [labels[row] == labels[other] for row, other in enumerate(nearest)]
+    assert [result.row(index) for index in (0, 6, 7, 118, 500, -1)] == [0, 3, None, 59, None, None]
     assert history(indices, (0,), samples[:1], None).right is None

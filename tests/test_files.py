@@ -1,4 +1,4 @@
-"""Writing aside: by several threads at once, and never into a folder that somebody removed."""
+"""Atomic writes: several threads write the same file, and a deleted folder is not created again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from udml_core.files import replace_bytes, replace_text
 
 
-def test_threads_of_one_process_can_write_the_same_file(tmp_path: Path) -> None:
+def test_several_threads_can_write_the_same_file(tmp_path: Path) -> None:
     path = tmp_path / "status.json"
     texts = [str(number) * 1000 for number in range(10)]
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda turn: replace_text(path, texts[turn % 10]), range(200)))
+        list(pool.map(lambda number: replace_text(path, texts[number % 10]), range(200)))
     assert path.read_text() in texts
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_folder_that_is_gone_is_not_made_again(tmp_path: Path) -> None:
+def test_a_write_does_not_create_a_deleted_folder(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        replace_bytes(tmp_path / "gone" / "file", b"")
-    assert not (tmp_path / "gone").exists()
+        replace_bytes(tmp_path / "deleted" / "file", b"")
+    assert not (tmp_path / "deleted").exists()

@@ -1,41 +1,64 @@
-"""Records of experiments: each that lies there is listed and read, its figures are those of its seeds, a broken one is
-told."""
+"""Records of experiments: every record is listed, readable, consistent with its seeds, and has an existing command."""
 
 from __future__ import annotations
 
+import importlib
 import json
+import re
 import shutil
 import statistics
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from udml_core.errors import UserError
-from udml_core.results import records as experiments
-from udml_core.results.records import FINDINGS, FOLDER, Finding
+from udml_core.results import records
+from udml_core.results.records import FINDINGS, FOLDER, Experiment, Finding
 
-EVERY = experiments.findings()
-
-
-def raw(finding: Finding) -> dict[str, object]:
-    found: dict[str, object] = json.loads((FOLDER / f"{finding.name}.json").read_text(encoding="utf-8"))
-    return found
+ALL = records.findings()
+COMMAND = re.compile(r"python -m ((?:experiments|tests\.benchmarks)\.\w+) ")
 
 
-def test_every_record_is_listed_with_what_it_shows() -> None:
-    assert {one.name for one in EVERY} == {path.stem for path in FOLDER.glob("*.json")}
-    assert len({one.title for one in EVERY}) == len(EVERY)
-    assert all(one.source and one.says for one in EVERY)
+@cache
+def raw_record(name: str) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return record
 
 
-@pytest.mark.parametrize("finding", EVERY, ids=lambda one: one.name)
-def test_a_record_tells_its_command_and_has_tables_of_figures(finding: Finding) -> None:
-    found = experiments.read(finding)
-    assert found.made["command"].startswith("python -m tests.benchmarks.")
-    assert f"assets/results/{finding.name}.json" in found.made["command"]
-    assert "numpy" in found.made["versions"]
-    assert found.tables
-    for table in found.tables:
+@cache
+def read_record(finding: Finding) -> Experiment:
+    return records.read(finding)
+
+
+def test_every_record_is_listed_with_a_title_a_source_and_a_text() -> None:
+    assert {finding.name for finding in ALL} == {path.stem for path in FOLDER.glob("*.json")}
+    assert len({finding.title for finding in ALL}) == len(ALL)
+    assert all(finding.source and finding.says for finding in ALL)
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.name)
+def test_the_command_of_a_record_exists(finding: Finding) -> None:
+    commands = read_record(finding).made["command"].split(" && ")
+    assert f"assets/results/{finding.name}.json" in commands[0]
+    for command in commands:
+        module = COMMAND.match(command)
+        assert module, f"{command!r} is not a command of this project"
+        assert callable(importlib.import_module(module[1]).main)
+
+
+def test_only_the_instrument_is_measured_by_a_benchmark() -> None:
+    measured_by_tests = {finding.name for finding in ALL if "tests.benchmarks" in read_record(finding).made["command"]}
+    assert measured_by_tests == {"instrument"}
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.name)
+def test_a_record_contains_versions_and_tables(finding: Finding) -> None:
+    experiment = read_record(finding)
+    assert "numpy" in experiment.made["versions"]
+    assert experiment.tables
+    for table in experiment.tables:
         assert len(table.rows) > 1
         assert table.measures()
         for row in [*table.rows.values(), *table.beside.values()]:
@@ -43,9 +66,10 @@ def test_a_record_tells_its_command_and_has_tables_of_figures(finding: Finding) 
             assert all(deviation >= 0 for _, deviation in row.values())
 
 
-@pytest.mark.parametrize("finding", [one for one in EVERY if "rows" in raw(one)], ids=lambda one: one.name)
+@pytest.mark.parametrize("finding", [finding for finding in ALL if "rows" in raw_record(finding.name)],
+                         ids=lambda finding: finding.name)
 def test_means_and_deviations_are_those_of_the_seeds(finding: Finding) -> None:
-    record, (table,) = raw(finding), experiments.read(finding).tables
+    record, (table,) = raw_record(finding.name), read_record(finding).tables
     assert isinstance(record["rows"], dict)
     for name, row in record["rows"].items():
         for measure in ("recall@1", "nmi"):
@@ -53,29 +77,30 @@ def test_means_and_deviations_are_those_of_the_seeds(finding: Finding) -> None:
             mean, deviation = table.rows[name][measure]
             assert mean == pytest.approx(statistics.mean(values), abs=0.006)
             assert deviation == pytest.approx(statistics.stdev(values) if len(values) > 1 else 0, abs=0.006)
-        curve = [run["curves"][1]["epoch"] for run in row["runs"]]
-        assert table.curves[name][1]["epoch"] == statistics.mean(curve)
+        epochs = [run["curves"][1]["epoch"] for run in row["runs"]]
+        assert table.curves[name][1]["epoch"] == statistics.mean(epochs)
     assert "Frozen features" in table.beside
 
 
-def test_a_papers_figures_stand_beside_the_row_that_they_are_of() -> None:
-    finding = next(one for one in EVERY if one.name == "fashion-mnist-ssdml")
-    printed = experiments.read(finding).tables[0].printed
+def test_a_papers_figures_belong_to_the_row_of_the_same_name() -> None:
+    finding = next(finding for finding in ALL if finding.name == "fashion-mnist-ssdml")
+    printed = read_record(finding).tables[0].printed
     assert printed["SSDML"] == {"nmi": 52.1, "recall@1": 77.6, "recall@2": 86.0, "recall@4": 91.8, "recall@8": 95.6}
     assert printed["Start"]["recall@1"] == 71.9
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"versions": {}, "rows": {"a": {}}}', '{"rows": 3}'])
-def test_a_broken_record_is_told_and_spoils_no_other(content: str, tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(FOLDER, tmp_path / "results"))
-    (folder / f"{EVERY[0].name}.json").write_text(content, encoding="utf-8")
+def test_a_broken_record_is_reported_and_affects_no_other(content: str, tmp_path: Path) -> None:
+    for finding in ALL[:2]:
+        shutil.copy(FOLDER / f"{finding.name}.json", tmp_path)
+    (tmp_path / f"{ALL[0].name}.json").write_text(content, encoding="utf-8")
     with pytest.raises(UserError, match=r"could not be read.*Restore it from the project"):
-        experiments.read(EVERY[0], folder)
-    assert experiments.read(EVERY[1], folder).tables
+        records.read(ALL[0], tmp_path)
+    assert records.read(ALL[1], tmp_path).tables
 
 
 @pytest.mark.parametrize("content", [b"x =", b"x = 3", b"[x]\ntitle = 'a'", b"\xff"])
-def test_a_broken_list_is_told(content: bytes, tmp_path: Path) -> None:
+def test_a_broken_list_is_reported(content: bytes, tmp_path: Path) -> None:
     (tmp_path / FINDINGS).write_bytes(content)
     with pytest.raises(UserError, match="must list the records of experiments"):
-        experiments.findings(tmp_path)
+        records.findings(tmp_path)

@@ -31,7 +31,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")
 Scope = Literal["test", "train", "all", "sample"]
 Frame = Annotated[str, Field(pattern=r"^(frozen|initial|final|0|[1-9][0-9]*)$")]
-COUNTED: dict[Kind, tuple[str, ...]] = {
+RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "pca": ("scope", "frames"),
     "tsne": ("scope", "frames", "perplexity", "seed"),
     "umap": ("scope", "frames", "n_neighbors", "min_dist", "seed"),
@@ -100,7 +100,7 @@ class AnalysisSpec(BaseModel):
     @property
     def id(self) -> str:
         """The kind and a hash of the fields that change the result."""
-        counted = self.model_dump(mode="json", include=set(COUNTED[self.kind]))
+        counted = self.model_dump(mode="json", include=set(RELEVANT_FIELDS[self.kind]))
         digest = hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
         return f"{self.kind}-{digest[:12]}"
 

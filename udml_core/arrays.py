@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = np.ndarray[Any, Any]
-"""An array whose dtype varies or that the docstring names."""
+"""An array whose data type varies or is named in the docstring."""
 Floats = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.integer]
 Booleans = npt.NDArray[np.bool_]

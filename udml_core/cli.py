@@ -116,7 +116,7 @@ def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFi
     from udml_core.data.splits import make_split
     from udml_core.runs import RunRequest
 
-    request = RunRequest.make(options | {"fields": _parsed(settings or [])})
+    request = RunRequest.make(options | {"fields": parse_settings(settings or [])})
     dataset = catalog.load(request.dataset, print_progress())
     for skipped in dataset.skipped[:MOST_SKIPPED]:
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
@@ -199,7 +199,7 @@ def continue_(name: RunName, pairs_file: PairsFile = None,
         raise UserError("Continuing a run needs further pairs. Name a file with --pairs-file, or use the pairs given "
                         "in the app with --given-pairs.")
     further = earlier.unused_pairs(pairs) if given_pairs else pairs
-    spec = jobs.plan_continuation(earlier, dataset, further, _parsed(settings or []), device)
+    spec = jobs.plan_continuation(earlier, dataset, further, parse_settings(settings or []), device)
     _follow_new_run(jobs.submit(spec, earlier.folder.parent, further), wait, as_json)
 
 
@@ -372,7 +372,7 @@ def _follow_new_run(run: Run, wait: bool, as_json: bool) -> None:
     print_run(run, as_json, must_be_done=wait)
 
 
-def _parsed(settings: list[str]) -> dict[str, Any]:
+def parse_settings(settings: list[str]) -> dict[str, Any]:
     """Parse FIELD=VALUE; VALUE is JSON, or text if it is not valid JSON."""
     values: dict[str, Any] = {}
     for setting in settings:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from udml_core.analyses import COUNTED, Analysis
+from udml_core.analyses import RELEVANT_FIELDS, Analysis
 from udml_core.files import jsonable
 from udml_core.tasks import LIVE_STATES
 
@@ -75,7 +75,7 @@ def summarize_analysis(analysis: Analysis) -> dict[str, Any]:
     spec, status = analysis.spec(), analysis.status()
     return {"analysis": analysis.id, "folder": str(analysis.folder), "kind": spec.kind, "state": status.state,
             "phase": status.phase, "message": status.message,
-            "asked": spec.model_dump(include=set(COUNTED[spec.kind]))}
+            "asked": spec.model_dump(include=set(RELEVANT_FIELDS[spec.kind]))}
 
 
 def analysis_line(summary: dict[str, Any]) -> str:

@@ -1,5 +1,8 @@
-"""Errors that a person can do something about."""
+"""Errors that a user can resolve."""
 
 
 class UserError(Exception):
-    """What was needed, what came, what to do: shown as it is, without a trace."""
+    """An error that a user can resolve; its message is shown without a traceback.
+
+    The message says what went wrong, which value was received and how to fix it.
+    """

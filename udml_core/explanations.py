@@ -1,7 +1,7 @@
 """The closed set of array records that methods explain themselves with and pages draw.
 
-The algorithms return these very records (tensors inside, NumPy arrays once stored), so nothing in a
-method is computed for display. A reader matches on the record's type, never on the method.
+The algorithms return these records, with tensors during training and NumPy arrays once stored, so a method computes
+nothing for display. A reader matches on the type of the record, never on the method.
 """
 
 from __future__ import annotations
@@ -12,14 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 
+from udml_core.arrays import Array
+
 
 @dataclass(frozen=True)
 class Clusters:
-    """Disjoint trees of points that ascend to a common authority (RPML eq. 3–4).
+    """Disjoint trees of points that ascend to a common authority mode (RPML eq. 3–4).
 
-    labels (n,) int: the cluster of each point, 0 … c−1, numbered as their modes are.
-    modes (c,) int: the point each cluster's members ascend to.
-    parents (n,) int: the next point on each ascent path; a mode is its own parent.
+    Attributes:
+        labels: Cluster of each point (n,) int, 0 … c−1; cluster j belongs to mode j.
+        modes: Point that the members of each cluster ascend to (c,) int.
+        parents: Next point on each ascent path (n,) int; a mode is its own parent.
     """
 
     labels: Any
@@ -29,16 +32,20 @@ class Clusters:
 
 @dataclass(frozen=True)
 class Triplets:
-    """Triplets as a method used them in one pass.
+    """Triplets as a method used them in one epoch.
 
-    anchor, positive, negative (t,) int: indices into the training images.
-    argument (t,): z of RPML eq. 8; a triplet violates its angle exactly when z > 0.
-    weight (t,): w of eq. 10 or 25, in (0, 1); 1 where the method weighs none.
-    near, far, side (t,): the squared distances that z is made of, as the loss saw them: anchor to positive, negative to
-    their midpoint, and anchor to negative. z = near − 4tan²α·far.
-    similar, dissimilar (t,): the parts whose mean the bilinear weight is, σ(aᵀRRᵀp) and 1 − σ(mᵀRRᵀn); NaN for a
-    weight without parts.
-    loss (t,): softplus(w·softplus(z)) (eq. 12); softplus(z) without weights (SSDML eq. 3).
+    Attributes:
+        anchor: Anchors (t,) int, as indices into the training images.
+        positive: Positives (t,) int, likewise.
+        negative: Negatives (t,) int, likewise.
+        argument: z of RPML eq. 8 (t,); a triplet violates the angular bound exactly when z > 0.
+        weight: w of eq. 10 or 25 (t,), in (0, 1); 1 if the method does not weight triplets.
+        near: Squared distance from anchor to positive (t,), as the loss saw it; z = near − 4tan²α·far.
+        far: Squared distance from the negative to the midpoint of anchor and positive (t,), as the loss saw it.
+        side: Squared distance from anchor to negative (t,), as the loss saw it.
+        similar: σ(aᵀRRᵀp) (t,), the first of two parts whose mean is the bilinear weight; NaN for other weights.
+        dissimilar: 1 − σ(mᵀRRᵀn) (t,), the second part of the bilinear weight; NaN for other weights.
+        loss: softplus(w·softplus(z)) (t,) (eq. 12); softplus(z) without weights (SSDML eq. 3).
     """
 
     anchor: Any
@@ -56,14 +63,15 @@ class Triplets:
 
 @dataclass(frozen=True)
 class LinearNeighborhoods:
-    """The flat that the nearest neighbors of each point lie in, and who was admitted to it (PLM section 3.2).
+    """The linear subspace fitted to the nearest neighbors of each point (PLM section 3.2).
 
-    neighbors (n, k) int: the candidates of each point, nearest first.
-    members (n, k) bool: which of them the flat was fitted to.
-    basis (n, d, m): orthonormal directions of each flat, best fit first; the flat passes through the point itself.
-    quality (n, k): the share ‖Pᵀv‖²/‖v‖² of each candidate's squared distance that the final flat holds, in [0, 1].
-    worst (n, k): the least quality within the set that each candidate was tested with. A candidate was admitted if it
-    reached T; 1 where there was no test (the first m − 1, and all without admission).
+    Attributes:
+        neighbors: Candidates of each point (n, k) int, nearest first.
+        members: Whether each candidate was admitted (n, k) bool; the subspace is fitted to the members.
+        basis: Orthonormal basis P of each subspace (n, d, m), direction of largest variance first.
+        quality: Share ‖Pᵀv‖²/‖v‖² of each candidate's squared distance within the final subspace (n, k), in [0, 1].
+        worst: Smallest quality in the set that each candidate was tested with (n, k). A candidate is admitted if the
+            value reaches T. It is 1 for untested candidates: the first m − 1, and all without admission.
     """
 
     neighbors: Any
@@ -75,9 +83,11 @@ class LinearNeighborhoods:
 
 @dataclass(frozen=True)
 class Proxies:
-    """Learnt points that stand for parts of the data, each with a flat of its own (PLM section 3.4).
+    """Learned proxies, each with a linear neighborhood of its own (PLM section 3.4).
 
-    places (c, l): unit embeddings. directions (c, l, m): orthonormal.
+    Attributes:
+        places: Unit-length embeddings of the proxies (c, l).
+        directions: Orthonormal basis of each linear neighborhood (c, l, m).
     """
 
     places: Any
@@ -86,13 +96,16 @@ class Proxies:
 
 @dataclass(frozen=True)
 class Affinities:
-    """What few labels say about a neighbor graph of some of the training images (SSDML, affinity propagation).
+    """Few labels propagated through the neighbor graph of some training images (SSDML, affinity propagation).
 
-    points (p,) int: indices into the training images; everything else is by row of these.
-    neighbors (p, k) int: the nearest of each, as indices into the training images, nearest first.
-    before, after (p, k): the affinity to each neighbor, as labels alone say it (W0), and propagated (W).
-    labels (p,) int: −1 where there is none.
-    reach (p, c): the probability that a walk from the point ends at a label of each class; classes (c,) int.
+    Attributes:
+        points: Images of the graph (p,) int, as indices into the training images; the other fields have a row for each.
+        neighbors: Nearest neighbors (p, k) int, as indices into the training images, nearest first.
+        before: Affinity to each neighbor from the labels alone, W0 (p, k).
+        after: Affinity to each neighbor after propagation, W (p, k).
+        labels: Class of each image (p,) int, −1 where unlabeled.
+        reach: Probability that a random walk from the image ends at a label of each class (p, c).
+        classes: Class of each column of `reach` (c,) int.
     """
 
     points: Any
@@ -106,11 +119,15 @@ class Affinities:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs that a method learnt from, as they are after a pass.
+    """Pairs that a method learned from, as they are after an epoch.
 
-    pairs (p, 2) int: indices into the training images. same (p,) bool: whether they are to be the same.
-    before, after (p,): d² where the method started, and after the pass.
-    argument (p,): m − y(b − d²) after the pass; the pair keeps its margin where that is at most 0, else it is the loss.
+    Attributes:
+        pairs: Two images for each pair (p, 2) int, as indices into the training images.
+        same: Whether the pair is similar (p,) bool.
+        before: Squared distance d² before training (p,).
+        after: Squared distance d² after the epoch (p,).
+        argument: m − y(b − d²) after the epoch (p,). The pair keeps its margin if it is at most 0; otherwise it is the
+            loss of the pair.
     """
 
     pairs: Any
@@ -122,10 +139,11 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Prototypes:
-    """Learnt rows l_t in the space of the features, which embed an image as [k(l_1, x), …, k(l_d, x)].
+    """Learned rows l_t in feature space that embed an image as [k(l_1, x), …, k(l_d, x)].
 
-    rows (d, D), or (d, 2D) where features x are taken as [x⁺, x⁻]. What a row answers to most is what has the largest
-    value in its column of the embedding.
+    Attributes:
+        rows: The rows (d, D), or (d, 2D) if features x are split into [x⁺, x⁻]. The images that a row responds to most
+            have the largest values in its column of the embedding.
     """
 
     rows: Any
@@ -133,9 +151,10 @@ class Prototypes:
 
 @dataclass(frozen=True)
 class Uncertainty:
-    """How widely a variational method lets each training image's latent representation vary (PSLR eq. 6).
+    """Standard deviation of each training image's latent representation (PSLR eq. 6).
 
-    sigma (n,): the mean of σ over the dimensions, of the image without augmentation, after a pass.
+    Attributes:
+        sigma: Mean of σ over the dimensions (n,), for images without augmentation, after an epoch.
     """
 
     sigma: Any
@@ -143,10 +162,10 @@ class Uncertainty:
 
 @dataclass(frozen=True)
 class LatentLayer:
-    """What leads from an embedding x to the latent representation behind it, z = unit(ReLU(x · weight)) (PSLR eq. 2,
-    A = I).
+    """The layer from an embedding x to its latent representation z = unit(ReLU(x · weight)) (PSLR eq. 2, A = I).
 
-    weight (l, l).
+    Attributes:
+        weight: The weight matrix (l, l).
     """
 
     weight: Any
@@ -154,7 +173,7 @@ class LatentLayer:
 
 Explanation = (Clusters | Triplets | LinearNeighborhoods | Proxies | Affinities | Pairs | Prototypes | Uncertainty
                | LatentLayer)
-"""What a page can be asked to draw. A new record is added here, and every `match` then fails to type-check."""
+"""Every record that a page can draw. Add a new record here; the type checker then reports each `match` without it."""
 
 KINDS: dict[str, type[Explanation]] = {
     "clusters": Clusters, "triplets": Triplets, "neighborhoods": LinearNeighborhoods, "proxies": Proxies,
@@ -163,24 +182,23 @@ KINDS: dict[str, type[Explanation]] = {
 
 
 def name_of(record: Explanation) -> str:
-    """The name under which a record is stored, for example ``clusters``."""
+    """Return the name under which a record is stored, for example ``clusters``."""
     return next(name for name, kind in KINDS.items() if isinstance(record, kind))
 
 
-def to_arrays(record: Explanation) -> dict[str, np.ndarray[Any, Any]]:
-    """The fields of a record as NumPy arrays on the CPU."""
+def to_arrays(record: Explanation) -> dict[str, Array]:
+    """Convert the fields of a record to NumPy arrays on the CPU."""
     values = {field.name: getattr(record, field.name) for field in fields(record)}
     return {name: value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else np.asarray(value)
             for name, value in values.items()}
 
 
 def thinned(record: Explanation, limit: int) -> Explanation:
-    """A record small enough to keep for every epoch: at most `limit` triplets or pairs, evenly spread over the pass.
-    """
+    """Reduce a record to at most `limit` triplets or pairs, evenly spread, so that every epoch can be stored."""
     match record:
         case Triplets() | Pairs():
             step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))
             return replace(record, **{field.name: getattr(record, field.name)[::step] for field in fields(record)})
         case (Clusters() | LinearNeighborhoods() | Proxies() | Prototypes() | Affinities() | Uncertainty()
-              | LatentLayer()):  # a row a point, or a whole: nothing can be left out
+              | LatentLayer()):  # their rows cannot be dropped one by one
             return record

@@ -1,4 +1,4 @@
-"""Nearest neighbors. The only file that imports faiss."""
+"""Exact nearest-neighbor search; the only module that imports faiss."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans, Floats, Integers
 from udml_core.errors import UserError
 
 
-def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Array, Array]:
-    """The k nearest points by Euclidean distance, by exact search.
+def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats, Integers]:
+    """Find the k nearest points by Euclidean distance.
 
     Args:
-        points: (n, d), searched as float32.
-        k: how many neighbors; at most n, or n − 1 without `queries`.
-        queries: (q, d); without them the points themselves are asked, and a point is not its own neighbor.
+        points: Points (n, d), searched as float32.
+        k: Number of neighbors: at most n, or n − 1 without `queries`.
+        queries: Query points (q, d). Without them each point is a query and is not its own neighbor.
 
     Returns:
         Squared distances (q, k) float32, never negative, ascending, and indices (q, k) int64.
 
     Raises:
-        ValueError: k is below 1 or above what there is.
+        ValueError: k is below 1 or above the number of available points.
     """
     base = np.ascontiguousarray(points, dtype=np.float32)
     available = len(base) - (queries is None)
@@ -36,8 +36,8 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Array,
     return _without_self(np.maximum(distances, 0.0), indices)
 
 
-def _without_self(distances: Array, indices: Array) -> tuple[Array, Array]:
-    """Drop each row's own index; where duplicates pushed it out of the list, drop the last instead."""
+def _without_self(distances: Floats, indices: Integers) -> tuple[Floats, Integers]:
+    """Drop each row's own index, or the last index if duplicates displaced the own one."""
     if np.array_equal(indices[:, 0], np.arange(len(indices))):
         return distances[:, 1:], indices[:, 1:]
     own = indices == np.arange(len(indices))[:, None]
@@ -48,14 +48,24 @@ def _without_self(distances: Array, indices: Array) -> tuple[Array, Array]:
 
 
 def build_index(points: Array) -> faiss.Index:
-    """An exact index over the points' Euclidean distances."""
+    """Build an exact index of Euclidean distances over points (n, d)."""
     index = faiss.IndexFlatL2(points.shape[1])
     index.add(np.ascontiguousarray(points, dtype=np.float32))
     return index
 
 
-def search(index: faiss.Index, queries: Array, k: int, allowed: Array | None = None) -> tuple[Array, Array]:
-    """The k nearest of the allowed points (bool mask (n,); all without it): squared distances and indices (q, k)."""
+def search(index: faiss.Index, queries: Array, k: int, allowed: Booleans | None = None) -> tuple[Floats, Integers]:
+    """Find the k nearest allowed points of an index.
+
+    Args:
+        index: An index over n points.
+        queries: Query points (q, d).
+        k: Number of neighbors; all allowed points if there are fewer.
+        allowed: Mask (n,) of the points to search; all points by default.
+
+    Returns:
+        Squared distances and indices (q, k).
+    """
     count = index.ntotal if allowed is None else int(allowed.sum())
     k = min(k, count)
     if k == 0:
@@ -70,7 +80,7 @@ def search(index: faiss.Index, queries: Array, k: int, allowed: Array | None = N
 
 
 def write_index(index: faiss.Index, path: Path) -> None:
-    """Store an index in faiss's own format."""
+    """Write an index in faiss's own format."""
     faiss.write_index(index, str(path))
 
 
@@ -78,9 +88,10 @@ def read_index(path: Path) -> faiss.Index:
     """Read an index written by `write_index`.
 
     Raises:
-        UserError: it is missing or broken.
+        UserError: The file is missing or damaged.
     """
     try:
         return faiss.read_index(str(path))
-    except (RuntimeError, MemoryError) as error:  # a length that was cut or spoilt can ask for any room
-        raise UserError(f"{path} should hold an index and could not be read.") from error
+    except (RuntimeError, MemoryError) as error:  # a damaged length field can request any amount of memory
+        raise UserError(f"{path} should hold a search index, but could not be read: {error}. "
+                        "Resume the run, or start a new one.") from error

@@ -1,4 +1,4 @@
-"""The instrument in a real Chromium: lasso, linked selection, scrubbing, share link, export, sliders, lesson."""
+"""Maps, grids, explanations and the lesson in a real Chromium against a real server."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def mapped(app: App) -> Run:
-    """A small finished run on the digits with a map of every epoch."""
+    """A small finished run on the digits with a map of every epoch and an image grid."""
     trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
                           "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
     assert trained.returncode == 0, trained.stderr
     run = newest(app)
-    for words in (["--kind", "pca", "--scope", "sample", "--frames", "0,1,2,3"], ["--kind", "grid", "--source", "pca"]):
-        source = next((run.folder / "analyses").glob("pca-*")).name
-        made = app.command("analyse", run.id, *(source if word == "pca" and words[1] == "grid" else word
-                                                for word in words), "--json")
-        assert made.returncode == 0, made.stderr
+    source = next((run.folder / "analyses").glob("pca-*")).name
+    for options in (["--kind", "pca", "--scope", "sample", "--frames", "0,1,2,3"],
+                    ["--kind", "grid", "--source", source]):
+        analysis = app.command("analyse", run.id, *options, "--json")
+        assert analysis.returncode == 0, analysis.stderr
     return run
 
 
 def epochs_map(run: Run) -> str:
-    """The id of the map of every epoch."""
+    """Return the id of the map of every epoch."""
     return next(path.parent.name for path in (run.folder / "analyses").glob("pca-*/spec.json")
                 if '"sample"' in path.read_text(encoding="utf-8"))
 
 
-def drawn(page: Page, place: int = 0) -> Locator:
-    """A map that has drawn its points."""
-    chart = page.locator("div.scatter").nth(place)
+def drawn_map(page: Page, position: int = 0) -> Locator:
+    """Wait until a map of the page has drawn its points, and return the map."""
+    chart = page.locator("div.scatter").nth(position)
     expect(chart).to_have_attribute("data-drawn", re.compile(r"\d+"))
     return chart
 
 
 def lasso(page: Page, chart: Locator) -> None:
-    """Shift-drag around the middle of a map."""
+    """Draw a lasso around the middle of a map with the Shift key."""
     chart.scroll_into_view_if_needed()
     box = chart.locator(".overlay").bounding_box()
     assert box is not None
@@ -59,94 +59,108 @@ def lasso(page: Page, chart: Locator) -> None:
     page.keyboard.up("Shift")
 
 
-def test_a_lasso_selects_in_both_maps_the_gallery_and_the_link(page: Page, mapped: Run) -> None:
-    page.goto(f"/map?run={mapped.id}&map={epochs_map(mapped)}&compare=frame")
-    first, second = drawn(page), drawn(page, 1)
-    settle(page)
-    lasso(page, first)
-    page.wait_for_url(re.compile("selected="))
-    chosen = first.locator(".summary").inner_text()
-    assert re.match(r"[\d,]+ of [\d,]+ selected", chosen), chosen
-    expect(second.locator(".summary")).to_have_text(chosen)
-    expect(page.get_by_role("group", name="Selected images")).to_be_visible()
-    settle(page)
-    page.goto(page.url)
-    expect(drawn(page).locator(".summary")).to_have_text(chosen)
-    page.keyboard.press("Escape")
-    drawn(page).locator(".overlay").focus()
-    page.keyboard.press("Escape")
-    expect(drawn(page, 1).locator(".summary")).to_have_text(re.compile("images$"))
+TALL = {"viewport": {"width": 1400, "height": 2000}}
 
 
-def test_the_cursor_moves_map_curves_and_neighbors(page: Page, mapped: Run) -> None:
-    page.goto(f"/map?run={mapped.id}&map={epochs_map(mapped)}&frame=0&picked={mapped.sample_indices()[5]}")
-    drawn(page)
-    expect(page.get_by_role("group", name=re.compile("its nearest in the embedding, before training"))).to_be_visible()
-    page.get_by_role("slider", name="Moment").focus()
+@pytest.mark.parametrize("page", [TALL], indirect=True, ids=["tall"])
+def test_map_links_its_views_and_exports_a_file_that_works_offline(
+        page: Page, browser: Browser, mapped: Run, tmp_path: Path) -> None:
+    _move_the_cursor(page, mapped)
+    _select_with_a_lasso(page)
+    _export_the_map(page, browser, tmp_path / "map.html")
+
+
+def _move_the_cursor(page: Page, run: Run) -> None:
+    """Open two embeddings of a map side by side and step through the epochs of the first."""
+    page.goto(f"/map?run={run.id}&map={epochs_map(run)}&compare=frame&frame=0&picked={run.sample_indices()[5]}")
+    drawn_map(page)
+    neighbors = "its nearest neighbors in the embedding"
+    expect(page.get_by_role("group", name=re.compile(f"{neighbors}, before training"))).to_be_visible()
+    page.get_by_role("slider", name="Embedding", exact=True).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_url(re.compile("frame=1"))
     page.keyboard.press("ArrowRight")
     page.wait_for_url(re.compile("frame=2"))
-    expect(page.get_by_role("group", name=re.compile("its nearest in the embedding, epoch 2"))).to_be_visible()
-    expect(page.get_by_text("Clusters at this moment:")).to_be_visible()
+    expect(page.get_by_role("group", name=re.compile(f"{neighbors}, epoch 2"))).to_be_visible()
+    expect(page.get_by_text("Clusters at this epoch:")).to_be_visible()
     settle(page)
 
 
-@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 2000}}], indirect=True, ids=["tall"])
-def test_the_exported_map_opens_from_disk(page: Page, browser: Browser, mapped: Run, tmp_path: Path) -> None:
-    page.goto(f"/map?run={mapped.id}&map={epochs_map(mapped)}")
-    drawn(page)
+def _select_with_a_lasso(page: Page) -> None:
+    """Select images on the first map, and clear the selection after a reload."""
+    first, second = drawn_map(page), drawn_map(page, 1)
+    lasso(page, first)
+    page.wait_for_url(re.compile("selected="))
+    summary = first.locator(".summary").inner_text()
+    assert re.match(r"[\d,]+ of [\d,]+ selected", summary), summary
+    expect(second.locator(".summary")).to_have_text(summary)
+    expect(page.get_by_role("group", name="Selected images")).to_be_visible()
     settle(page)
+    page.goto(page.url)
+    expect(drawn_map(page).locator(".summary")).to_have_text(summary)
+    page.keyboard.press("Escape")
+    drawn_map(page).locator(".overlay").focus()
+    page.keyboard.press("Escape")
+    expect(drawn_map(page, 1).locator(".summary")).to_have_text(re.compile("images$"))
+    settle(page)
+
+
+def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
+    """Download the map as a file and use it in a browser without a network."""
     page.wait_for_timeout(1000)
     page.get_by_role("button", name="Share and export").click()
-    with page.expect_download() as waiting:
-        page.get_by_role("button", name="Map as one HTML file").click()
-    file = tmp_path / "map.html"
-    waiting.value.save_as(file)
+    with page.expect_download() as download:
+        page.get_by_role("button", name="Map as an HTML file").click()
+    download.value.save_as(file)
     context = browser.new_context(offline=True)
-    alone = context.new_page()
+    offline_page = context.new_page()
     problems: list[str] = []
-    alone.on("pageerror", lambda error: problems.append(str(error)))
-    alone.goto(file.as_uri())
-    lasso(alone, drawn(alone))
-    expect(alone.locator(".summary")).to_have_text(re.compile("selected$"))
+    offline_page.on("pageerror", lambda error: problems.append(str(error)))
+    offline_page.goto(file.as_uri())
+    lasso(offline_page, drawn_map(offline_page))
+    expect(offline_page.locator(".summary")).to_have_text(re.compile("selected$"))
     context.close()
     assert problems == []
 
 
-def test_clusters_re_form_while_the_slider_moves(page: Page, mapped: Run) -> None:
+def test_clusters_follow_the_slider(page: Page, mapped: Run) -> None:
     page.goto(f"/clusters?run={mapped.id}")
-    chart = drawn(page)
+    chart = drawn_map(page)
     settle(page)
     before = chart.get_attribute("data-colored")
-    page.get_by_role("slider", name=re.compile("^ε")).focus()
+    page.get_by_role("slider", name=re.compile("ε")).focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_url(re.compile("epsilon="))
     expect(chart).not_to_have_attribute("data-colored", before or "")
+    expect(page.get_by_text(re.compile("images moved"))).to_be_visible()
     settle(page)
 
 
-def test_a_grid_shows_every_image(page: Page, mapped: Run) -> None:
-    made = json.loads(next((mapped.folder / "analyses").glob("grid-*/spec.json")).read_text(encoding="utf-8"))
-    page.goto(f"/grid?run={mapped.id}&map={made['source']}&moment={made['frame']}")
-    page.get_by_text("A seam between two images is dark").wait_for()
-    chart = drawn(page)
+def test_grid_shows_all_images(page: Page, mapped: Run) -> None:
+    spec = json.loads(next((mapped.folder / "analyses").glob("grid-*/spec.json")).read_text(encoding="utf-8"))
+    page.goto(f"/grid?run={mapped.id}&map={spec['source']}&moment={spec['frame']}")
+    page.get_by_text("The seam between two images is dark").wait_for()
+    chart = drawn_map(page)
     expect(chart.locator(".summary")).to_have_text(re.compile("images$"))
     settle(page)
 
 
-def test_triplets_are_drawn_and_alpha_moves(page: Page, mapped: Run) -> None:
+def test_triplets_follow_the_slider_and_keep_their_order_in_the_address(page: Page, mapped: Run) -> None:
     page.goto(f"/triplets?run={mapped.id}")
     expect(page.get_by_role("img", name=re.compile("As the loss saw it: the angle is"))).to_be_visible()
-    page.get_by_role("slider", name=re.compile("^α")).focus()
+    page.get_by_role("slider", name=re.compile("α")).focus()
     page.keyboard.press("ArrowLeft")
     page.wait_for_url(re.compile("alpha=44"))
     settle(page)
+    page.get_by_test_id("stButtonGroup").get_by_role("radio", name="angle").click()
+    page.wait_for_url(re.compile("by=angle"))
+    expect(page.get_by_text("The badge is the angle")).to_be_visible()
+    settle(page)
 
 
-def test_a_neighborhood_re_forms_and_a_click_makes_the_second_image(page: Page, mapped: Run) -> None:
+def test_a_neighborhood_follows_the_slider_and_a_click_chooses_the_second_image(page: Page, mapped: Run) -> None:
     page.goto(f"/neighborhoods?run={mapped.id}")
-    drawn(page)
+    drawn_map(page)
     settle(page)
     page.get_by_role("slider", name=re.compile("Nα")).focus()
     first = page.get_by_role("img", name=re.compile("In the first image's flat")).get_attribute("alt") or ""
@@ -156,7 +170,7 @@ def test_a_neighborhood_re_forms_and_a_click_makes_the_second_image(page: Page, 
     page.get_by_role("group", name="By cosine").get_by_role("button").nth(5).click()
     page.wait_for_url(re.compile("second="))
     settle(page)
-    page.get_by_role("button", name="Look at the second one").click()
+    page.get_by_role("button", name=re.compile("Swap the images|Look at the second")).click()
     page.wait_for_url(re.compile("picked="))
     settle(page)
 
@@ -172,28 +186,24 @@ def with_proxies(app: App) -> Run:
 @pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
                                   for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
                          ids=["light-1400", "dark-390"])
-def test_neighborhoods_and_proxies_fit_their_window_and_pass_axe(page: Page, with_proxies: Run) -> None:
-    page.goto(f"/neighborhoods?run={with_proxies.id}")
-    drawn(page, 1)
+def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_image(
+        page: Page, with_proxies: Run) -> None:
+    page.goto(f"/neighborhoods?run={with_proxies.id}&picked=5")
+    drawn_map(page, 1)
     page.get_by_text("Lines of equal similarity").click()
     expect(page.get_by_text("Similarity along and across as a table")).to_be_visible()
     settle(page)
     assert not complaints(page)
-
-
-def test_a_click_on_a_proxy_s_image_looks_at_it(page: Page, with_proxies: Run) -> None:
-    page.goto(f"/neighborhoods?run={with_proxies.id}&picked=5")
-    drawn(page, 1)
     page.get_by_role("group", name="Images nearest to the proxy").get_by_role("button").nth(3).click()
     page.wait_for_url(re.compile(r"picked=(?!5\b)"))
     settle(page)
 
 
-def test_the_lesson_unlocks_its_slider_after_a_prediction(page: Page, app: App) -> None:
+def test_a_lesson_shows_its_slider_after_the_prediction(page: Page, app: App) -> None:
     page.goto("/lesson_epsilon")
     settle(page)
     expect(page.get_by_role("slider")).to_have_count(0)
     page.get_by_text("Fewer, larger clusters").click()
     expect(page.get_by_role("slider")).to_be_visible()
-    drawn(page)
+    drawn_map(page)
     settle(page)

@@ -1,4 +1,4 @@
-"""Columns of a person's own, from tables as people have them, good and broken."""
+"""Columns of uploaded tables, valid and broken."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ def digits() -> Dataset:
     return catalog.load("digits")
 
 
-def test_what_was_exported_comes_back_for_its_images_and_no_others(digits: Dataset) -> None:
+def test_an_exported_table_gives_values_to_its_images_only(digits: Dataset) -> None:
     ids = np.array([7, 2, 1700])
     file = table_file(digits, ids, {"score": np.array([0.5, -1.0, 3.25]), "word": np.array(["a", "b", "a"])})
-    found = columns_of(file, digits)
-    assert {"column: score", "column: word", "column: class"} <= found.keys()
-    scores = found["column: score"]
+    columns = columns_of(file, digits)
+    assert {"column: score", "column: word", "column: class"} <= columns.keys()
+    scores = columns["column: score"]
     assert scores.shape == (len(digits),)
     assert scores[ids].tolist() == [0.5, -1.0, 3.25]
     assert np.isnan(scores).sum() == len(digits) - 3
-    color = column_color("column: word", found["column: word"], np.array([0, 1, 2, 7]))
+    color = column_color("column: word", columns["column: word"], np.array([0, 1, 2, 7]))
     assert color.names == ("a", "b")
     assert color.values.tolist() == [-1, -1, 1, 0]
     numbers = column_color("column: score", scores, ids)
@@ -34,15 +34,16 @@ def test_what_was_exported_comes_back_for_its_images_and_no_others(digits: Datas
     assert numbers.values.tolist() == [0.5, -1.0, 3.25]
 
 
-def test_a_row_for_each_image_needs_no_names(digits: Dataset) -> None:
+def test_a_table_with_one_row_for_each_image_needs_no_names(digits: Dataset) -> None:
     rows = "\n".join(["age", *map(str, range(len(digits)))])
     assert columns_of(rows.encode(), digits)["column: age"].tolist() == list(range(len(digits)))
 
 
 @pytest.mark.parametrize(("content", "words"), [
-    (b"", "could not be read"), (b"\xff\xfe\x00", "could not be read"), (b"image,a\nnobody,1\n", "None of the 1 names"),
+    (b"", "could not be read"), (b"\xff\xfe\x00", "could not be read"),
+    (b"image,a\nunknown,1\n", "None of the 1 names"),
     (b"a,b\n1,2\n", "needs a column 'image' with image names, or 1,797 rows"), (b'a\n"1', "could not be read"),
 ])
-def test_a_table_that_does_not_fit_is_refused_in_words(content: bytes, words: str, digits: Dataset) -> None:
+def test_an_invalid_table_is_rejected_with_a_message(content: bytes, words: str, digits: Dataset) -> None:
     with pytest.raises(UserError, match=words):
         columns_of(content, digits)

@@ -1,4 +1,4 @@
-"""The pages Clusters and Triplets through Streamlit's AppTest: empty, what a link shows, nonsense in the address."""
+"""The pages Clusters and Triplets, the shared address of selections, and the lesson, through Streamlit's AppTest."""
 
 from __future__ import annotations
 
@@ -12,15 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.map.coloring import ascent_settings
 from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.running import worked
+from udml_core import jobs
 from udml_core.analyses import list_analyses
 from udml_core.data.splits import make_split
 from udml_core.explanations import Clusters, Triplets
 from udml_core.exploration import clusters, triplets
 from udml_core.graph import AuthorityGraph
-from udml_core.runs import Run
+from udml_core.methods import RPML
+from udml_core.runs import Run, RunRequest, create_run
 
 PAGES = ("clusters", "triplets")
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -38,19 +41,19 @@ def frozen(places: Path) -> Run:
 
 @pytest.fixture
 def bare(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """The same run, by itself and without anything that was computed about it."""
+    """A copy of the run without its analyses, in a folder of its own."""
     copy = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))
     shutil.rmtree(copy.folder / "analyses")
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     return copy
 
 
-def figures(test: AppTest) -> dict[str, str]:
-    return {one.label: one.value for one in test.metric}
+def metrics(test: AppTest) -> dict[str, str]:
+    return {metric.label: metric.value for metric in test.metric}
 
 
 def graph_of(run: Run) -> tuple[AuthorityGraph, np.ndarray]:
-    """The graph of the training half, and its images' classes."""
+    """Return the graph of the training half and the labels of its images."""
     analysis = list_analyses(run, "graph")[0]
     graph, labels = analysis.result(), run.dataset().labels
     assert isinstance(graph, AuthorityGraph)
@@ -58,109 +61,127 @@ def graph_of(run: Run) -> tuple[AuthorityGraph, np.ndarray]:
     return graph, labels[analysis.indices()]
 
 
-def used(run: Run, epoch: int) -> Triplets:
-    return next(one for one in run.explanations(epoch) if isinstance(one, Triplets))
+def stored_triplets(run: Run, epoch: int) -> Triplets:
+    return next(record for record in run.explanations(epoch) if isinstance(record, Triplets))
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_without_any_run_it_says_what_to_do(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_run_the_page_says_what_to_do(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
     test = opened(page)
     assert not test.exception
-    assert "Train one, then come back" in texts(test)
+    assert "Train" in texts(test)
 
 
-@pytest.mark.parametrize("query", [{"run": "nonsense"}, {"epsilon": "nan"}, {"epsilon": "7"}, {"gamma": "-1"},
-                                   {"cluster": "9" * 400}, {"picked": "1e9"}, {"picked": "-3"}, {"alpha": "inf"},
-                                   {"epoch": "99"}, {"triplet": "1e12"}, {"triplet": "-2"}, {"by": "nonsense"},
-                                   {"only": "x"}, {"rescaled": "²"}, {"cluster": "0.5"}, {"selected": "nonsense"}])
+NONSENSE = (
+    {"run": "nonsense", "epsilon": "nan", "gamma": "-1", "cluster": "9" * 400, "picked": "1e9", "alpha": "inf",
+     "epoch": "99", "triplet": "1e12", "by": "nonsense", "only": "x", "rescaled": "²", "selected": "nonsense"},
+    {"epsilon": "7", "gamma": "x", "cluster": "0.5", "picked": "-3", "alpha": "0", "epoch": "-1", "triplet": "-2",
+     "by": "", "only": "²", "rescaled": "x", "selected": ":1.2"},
+)
+
+
+@pytest.mark.parametrize("query", NONSENSE, ids=["every value", "boundary values"])
 @pytest.mark.parametrize("page", PAGES)
-def test_nonsense_in_the_address_is_survived(page: str, query: dict[str, str], run: Run) -> None:
+def test_a_page_ignores_nonsense_in_the_address(page: str, query: dict[str, str], run: Run) -> None:
     test = opened(page, **({"run": run.id} | query))
     assert not test.exception
-    assert figures(test), "something is shown all the same"
+    assert metrics(test), "the page shows its default view"
+
+
+def test_triplets_takes_the_order_from_the_link(run: Run) -> None:
+    for by in ("loss", "weight", "angle"):
+        assert f"The badge is the {by}" in texts(opened("triplets", run=run.id, by=by))
 
 
 @pytest.mark.parametrize("epsilon", ["", "0.3", "0.9", "1"])
-def test_clusters_shows_the_clusters_at_the_link_s_epsilon(epsilon: str, run: Run) -> None:
+def test_clusters_uses_the_epsilon_in_the_link(epsilon: str, run: Run) -> None:
     test = opened("clusters", run=run.id, **({"epsilon": epsilon} if epsilon else {}))
     assert not test.exception
     graph, labels = graph_of(run)
     expected = clusters.summary(graph.clusters(float(epsilon or 0.65), 100.0), labels)
-    shown = figures(test)
+    shown = metrics(test)
     assert shown["Clusters"] == f"{expected.count:,}"
     assert shown["Coverage"] == f"{100 * expected.coverage:.1f} %"
-    assert shown["Alone"] == f"{expected.singletons:,}"
+    assert shown["Singletons"] == f"{expected.singletons:,}"
     assert shown["Purity"] == f"{100 * (expected.purity or 0):.1f} %"
 
 
-def test_clusters_starts_where_training_was_and_keeps_its_pseudo_labels(run: Run) -> None:
-    trained = next(one for one in run.explanations(1) if isinstance(one, Clusters))
-    again = graph_of(run)[0].clusters(0.65, 100.0)
-    np.testing.assert_array_equal(again.labels, trained.labels)
-    assert figures(opened("clusters", run=run.id))["Clusters"] == f"{len(trained.modes):,}"
+def test_clusters_shows_the_pseudo_labels_of_training_by_default(run: Run) -> None:
+    trained = next(record for record in run.explanations(1) if isinstance(record, Clusters))
+    recomputed = graph_of(run)[0].clusters(0.65, 100.0)
+    np.testing.assert_array_equal(recomputed.labels, trained.labels)
+    assert metrics(opened("clusters", run=run.id))["Clusters"] == f"{len(trained.modes):,}"
 
 
-def test_clusters_tells_gamma_and_the_rescaled_authority_from_the_link(run: Run) -> None:
+def test_clusters_uses_the_defaults_of_rpml_for_other_methods(frozen: Run, tmp_path: Path) -> None:
+    assert ascent_settings(frozen) == RPML()
+    dataset = frozen.dataset()
+    request = RunRequest(dataset=dataset.name, method="ssdml", backbone="pixels", fields={"gamma": 0.5})
+    ssdml = create_run(jobs.plan(request, dataset), tmp_path)
+    assert ascent_settings(ssdml) == RPML(), "γ of SSDML is not γ of authority ascent"
+
+
+def test_clusters_takes_gamma_and_the_rescaled_authority_from_the_link(run: Run) -> None:
     test = opened("clusters", run=run.id, epsilon="0.5", gamma="900", rescaled="1")
     expected = clusters.rescaled(graph_of(run)[0]).clusters(0.5, 900.0)
-    assert figures(test)["Clusters"] == f"{len(expected.modes):,}"
+    assert metrics(test)["Clusters"] == f"{len(expected.modes):,}"
     assert test.toggle(key="clusters-rescaled").value
 
 
-def test_clusters_leads_a_picked_image_to_its_authority(run: Run) -> None:
+def test_clusters_shows_the_ascent_path_of_a_picked_image(run: Run) -> None:
     graph, _ = graph_of(run)
     indices = list_analyses(run, "graph")[0].indices()
-    found = graph.clusters(0.4, 100.0)
-    longest = max(range(len(indices)), key=lambda point: len(clusters.ascent_path(found, point)))
-    steps = len(clusters.ascent_path(found, longest)) - 1
+    expected = graph.clusters(0.4, 100.0)
+    longest = max(range(len(indices)), key=lambda point: len(clusters.ascent_path(expected, point)))
+    steps = len(clusters.ascent_path(expected, longest)) - 1
     assert steps > 1
     test = opened("clusters", run=run.id, epsilon="0.4", picked=str(indices[longest]))
-    assert f"reaches its authority in {steps} steps" in texts(test)
+    assert f"reaches its mode in {steps} steps" in texts(test)
     outside = opened("clusters", run=run.id, picked=str(make_split(run.dataset(), "seen").test[0]))
     assert "not in the graph" in texts(outside)
 
 
-def test_clusters_without_a_graph_offers_it_and_computes_nothing_unasked(bare: Run) -> None:
+def test_clusters_without_a_graph_offers_to_compute_it_and_does_not_start_by_itself(bare: Run) -> None:
     test = opened("clusters", run=bare.id)
     assert not test.exception
     assert "no neighbor graph yet" in texts(test)
-    assert [button.label for button in test.button if button.label == "Build the graph"]
+    assert [button.label for button in test.button if button.label == "Build graph"]
     assert not list_analyses(bare)
 
 
-def test_clusters_without_a_map_leads_to_one(run: Run, bare: Run) -> None:
+def test_clusters_without_a_map_links_to_the_page_map(run: Run, bare: Run) -> None:
     shutil.copytree(list_analyses(run, "graph")[0].folder, bare.folder / "analyses" / list_analyses(run, "graph")[0].id)
     test = opened("clusters", run=bare.id)
     assert not test.exception
     assert "no map of its training images" in texts(test)
-    assert figures(test)["Clusters"]
+    assert metrics(test)["Clusters"]
 
 
 @pytest.mark.parametrize("alpha", ["", "20", "60"])
 @pytest.mark.parametrize("epoch", ["", "1"])
-def test_triplets_counts_who_violates_the_link_s_alpha(alpha: str, epoch: str, run: Run) -> None:
+def test_triplets_counts_the_triplets_that_violate_the_alpha_in_the_link(alpha: str, epoch: str, run: Run) -> None:
     query = {name: value for name, value in (("alpha", alpha), ("epoch", epoch)) if value}
     test = opened("triplets", run=run.id, **query)
     assert not test.exception
-    record, labels = used(run, int(epoch or 2)), run.dataset().labels
+    record, labels = stored_triplets(run, int(epoch or 2)), run.dataset().labels
     assert labels is not None
     violating = triplets.shape_of(record).argument(float(alpha or 40)) > 0
-    assert f"{violating.sum():,} of {len(violating):,} kept triplets violate α = {alpha or 40}°" in texts(test)
+    assert f"Violating α = {alpha or 40}°: {violating.sum():,} of {len(violating):,} stored triplets" in texts(test)
     positive, negative = triplets.truth(record, labels[make_split(run.dataset(), "seen").train])
-    assert f"True to the classes: {100 * (positive & negative).mean():.0f} % of all" in texts(test)
+    assert f"{100 * (positive & negative).mean():.0f} % of all triplets" in texts(test)
     assert f"{100 * positive.mean():.0f} % of the positives" in texts(test)
 
 
-def test_triplets_of_a_method_without_any_says_which_methods_have_them(
+def test_triplets_of_a_run_without_triplets_names_the_methods_that_store_them(
         frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(frozen.folder.parent))
     test = opened("triplets", run=frozen.id)
     assert not test.exception
-    assert "RPML and sRPML make them" in texts(test)
+    assert "RPML, sRPML and SSDML store them" in texts(test)
 
 
-def test_triplets_of_a_run_from_before_distances_were_kept_are_not_offered(bare: Run) -> None:
+def test_triplets_does_not_offer_an_old_run_without_stored_distances(bare: Run) -> None:
     for number in bare.epoch_numbers():
         path = bare.folder / "epochs" / f"{number:04d}" / "triplets.npz"
         if path.exists():
@@ -170,61 +191,62 @@ def test_triplets_of_a_run_from_before_distances_were_kept_are_not_offered(bare:
     test = opened("triplets", run=bare.id)
     assert not test.exception
     assert not test.error
-    assert not figures(test)
+    assert not metrics(test)
 
 
-def test_triplets_only_those_that_violate(run: Run) -> None:
+def test_triplets_shows_only_violating_triplets_on_request(run: Run) -> None:
     test = opened("triplets", run=run.id, only="1", alpha="89")
     assert not test.exception
-    assert "No kept triplet violates α = 89°" in texts(test)
+    assert "No stored triplet violates α = 89°" in texts(test)
 
 
-def drawn(svg: str) -> tuple[np.ndarray, np.ndarray]:
-    """The true triangle's corners (3, 2) and the arc's ends (2, 2), in pixels with y upwards."""
+def shapes_in(svg: str) -> tuple[np.ndarray, np.ndarray]:
+    """Return the true triangle's corners (3, 2) and the ends of the arc (2, 2), in pixels with y upwards."""
     root = ElementTree.fromstring(svg)
-    polygon, arc = (next(one for one in root.iter() if one.tag.endswith(name)) for name in ("polygon", "path"))
+    polygon, arc = (next(element for element in root.iter() if element.tag.endswith(name))
+                    for name in ("polygon", "path"))
     corners = [[float(part) for part in pair.split(",")] for pair in polygon.attrib["points"].split()]
-    words = arc.attrib["d"].split()
-    return np.array(corners) * [1, -1], np.array([words[1:3], words[-2:]], dtype=float) * [1, -1]
+    numbers = arc.attrib["d"].split()
+    return np.array(corners) * [1, -1], np.array([numbers[1:3], numbers[-2:]], dtype=float) * [1, -1]
 
 
 @given(st.lists(st.floats(-2, 2, allow_subnormal=False), min_size=9, max_size=9), st.floats(1, 89))
-def test_a_triplet_is_drawn_to_scale_and_stays_within_its_picture(numbers: list[float], alpha: float) -> None:
+def test_a_triplet_is_drawn_to_scale_within_its_picture(numbers: list[float], alpha: float) -> None:
     points = np.array(numbers).reshape(3, 3)
     shape = triplets.shape_in(points, *np.arange(3)[:, None])
     corners, angle = triplets.corners(shape, 0), float(shape.angle[0])
-    found, arc = drawn(triangle(corners, alpha, angle))
-    assert (found[:, 0] >= 0).all()
-    assert (found[:, 0] <= WIDTH).all()
-    assert (-found[:, 1] >= 0).all()
-    assert (-found[:, 1] <= HEIGHT).all()
-    true = np.array([np.linalg.norm(points[one] - points[other]) for one, other in ((0, 1), (0, 2), (1, 2))])
+    pixels, arc = shapes_in(triangle(corners, alpha, angle))
+    assert (pixels[:, 0] >= 0).all()
+    assert (pixels[:, 0] <= WIDTH).all()
+    assert (-pixels[:, 1] >= 0).all()
+    assert (-pixels[:, 1] <= HEIGHT).all()
+    true = np.array([np.linalg.norm(points[first] - points[second]) for first, second in ((0, 1), (0, 2), (1, 2))])
     if true.max() > 0.1:
-        shown = np.array([np.linalg.norm(found[one] - found[other]) for one, other in ((0, 1), (0, 2), (1, 2))])
+        shown = np.array([np.linalg.norm(pixels[first] - pixels[second]) for first, second in ((0, 1), (0, 2), (1, 2))])
         scale = shown.max() / true[shown.argmax()]
         np.testing.assert_allclose(shown, scale * true, atol=0.5)
     apex = arc[0] + [0, ARC]
-    turned = np.degrees(np.arctan2(*(arc[1] - apex) * [1, -1]))
-    assert turned == pytest.approx(angle, abs=0.5)
+    drawn_angle = np.degrees(np.arctan2(*(arc[1] - apex) * [1, -1]))
+    assert drawn_angle == pytest.approx(angle, abs=0.5)
 
 
-def test_a_selection_of_another_data_set_is_not_taken_for_one_of_this(run: Run) -> None:
+def test_a_selection_of_another_data_set_is_ignored_with_a_message(run: Run) -> None:
     test = opened("map", run=run.id, selected="000000:1.2.3")
     assert not test.exception
-    assert "of another data set" in texts(test)
+    assert "another data set" in texts(test)
     assert "3 images selected" not in texts(test)
     own = run.spec().fingerprint[:6]
     assert "3 images selected" in texts(opened("map", run=run.id, selected=f"{own}:1.2.3"))
 
 
-def test_a_link_that_names_a_run_that_is_gone_says_so(run: Run) -> None:
+def test_a_link_to_a_missing_run_shows_a_message(run: Run) -> None:
     test = opened("clusters", run="20200101-000000-rpml-000000")
     assert not test.exception
-    assert "names a run that cannot be shown here" in texts(test)
+    assert "20200101-000000-rpml-000000" in texts(test)
 
 
-def test_a_lesson_s_answer_is_in_its_link() -> None:
-    closed = "The slider appears when you have answered or skipped"
+def test_the_address_holds_the_answer_to_a_lesson() -> None:
+    closed = "The slider appears after you answer or skip the question"
     assert closed in texts(opened("lesson_epsilon"))
     for answer in ("0", "2", "skipped"):
         assert closed not in texts(opened("lesson_epsilon", answer=answer, epsilon="0.45"))

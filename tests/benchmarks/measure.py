@@ -1,4 +1,4 @@
-"""Medians of alternating repetitions, so that a busy moment does not fall on one contestant alone."""
+"""Medians of alternating repetitions, so that a busy moment does not affect only one contestant."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def medians(repetitions: int, **contestants: Callable[[], Any]) -> dict[str, float]:
-    """Median seconds of each contestant; all run once in every round."""
+    """Return the median seconds of each contestant; all contestants run once in every round."""
     rounds = [{name: seconds(call) for name, call in contestants.items()} for _ in range(repetitions)]
     return {name: median(times[name] for times in rounds) for name in contestants}

@@ -1,13 +1,14 @@
-"""The feature cache across processes: killed, shared, spoilt, and on a disk without room."""
+"""The feature cache shared by several processes: killed, waiting, with damaged files, and on a full disk."""
 
 from __future__ import annotations
 
 import errno
+import multiprocessing
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
@@ -17,52 +18,80 @@ import torch
 from filelock import FileLock
 
 from udml_core.backbones import Encoder, choose_spec
-from udml_core.data import catalog, features
-from udml_core.data.dataset import Dataset
+from udml_core.data import features
+from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.features import BLOCK, features_of, features_path, pixels_of
 from udml_core.errors import UserError
 
-ROOT = Path(__file__).resolve().parents[2]
-BLOCKS = -(-1797 // BLOCK)
-OTHER = """
-import os, signal, sys
-from udml_core.backbones import Encoder, choose_spec
-from udml_core.data import catalog, features
-dataset = catalog.load("digits")
-encoder = Encoder(choose_spec("cnn", dataset.native_size, dataset.gray))
-blocks, embed = [], features.embed_pixels
-def counted(*given):
-    if len(blocks) == int(sys.argv[1]):
-        os.kill(os.getpid(), signal.SIGKILL)
-    blocks.append(1)
-    return embed(*given)
-features.embed_pixels = counted
-print("ready", flush=True)
-try:
-    found = features.features_of(dataset, encoder)
-    print(len(blocks), found.shape, float(found[0, 0]))
-except Exception as error:
-    print(type(error).__name__, error)
-"""
-"""Another process that wants the same features; it kills itself at a block."""
+IMAGES = 600
+BLOCKS = -(-IMAGES // BLOCK)
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["udml_core", __name__])  # so that the second process starts without slow imports
 
 
-def other(kill_at: int = -1, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen([sys.executable, "-c", OTHER, str(kill_at)], cwd=ROOT, env=os.environ | environment,
-                            stdout=subprocess.PIPE, text=True)
+def small_images() -> tuple[Dataset, Encoder]:
+    """Return small random images and an encoder."""
+    pixels = np.random.default_rng(0).integers(0, 256, (IMAGES, 8, 8), dtype=np.uint8)
+    dataset = Dataset("small", "Small images", ArrayImages(pixels), None, (), "small-images", 8, True,
+                      tuple(f"image {index}" for index in range(IMAGES)))
+    return dataset, Encoder(choose_spec("cnn", 8, gray=True))
+
+
+def compute_features(cache: Path, kill_at: int, connection: Connection) -> None:
+    """Compute the features in a second process, which kills itself at block `kill_at`."""
+    os.environ["UDML_CACHE"] = str(cache)
+    dataset, encoder = small_images()
+    embed, sizes = features.embed_pixels, []
+
+    def counted(module: torch.nn.Module, pixels: Any) -> Any:
+        if len(sizes) == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+        sizes.append(len(pixels))
+        return embed(module, pixels)
+
+    features.embed_pixels = counted  # type: ignore[assignment]
+    connection.send("ready")
+    try:
+        rows = features_of(dataset, encoder)
+        connection.send((len(sizes), rows.shape, float(rows[0, 0])))
+    except UserError as error:
+        connection.send(str(error))
+
+
+class SecondProcess:
+    """A process that computes the features of the same images."""
+
+    def __init__(self, cache: Path, kill_at: int = -1) -> None:
+        self._connection, child = PROCESSES.Pipe()
+        self.process = PROCESSES.Process(target=compute_features, args=(cache, kill_at, child))
+        self.process.start()
+        child.close()
+        assert self.receive() == "ready"
+
+    def receive(self) -> Any:
+        assert self._connection.poll(240), "the process does not answer"
+        return self._connection.recv()
+
+    def exit_code(self) -> int | None:
+        self.process.join(240)
+        return self.process.exitcode
 
 
 @pytest.fixture
-def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Dataset, Encoder]:
-    """The digits and an encoder, with an empty cache."""
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    dataset = catalog.load("digits")
-    return dataset, Encoder(choose_spec("cnn", dataset.native_size, dataset.gray))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def images(cache: Path) -> tuple[Dataset, Encoder]:
+    """Images and an encoder, with an empty cache."""
+    return small_images()
 
 
 @pytest.fixture
 def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The sizes of the blocks that went through an encoder in this process."""
+    """The sizes of the blocks that were encoded in this process."""
     sizes: list[int] = []
     embed = features.embed_pixels
 
@@ -74,71 +103,70 @@ def blocks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-def test_a_killed_process_leaves_its_blocks_to_the_next(digits: tuple[Dataset, Encoder], blocks: list[int]) -> None:
-    with other(kill_at=BLOCKS - 3) as killed:
-        killed.communicate(timeout=240)
-    assert killed.returncode == -signal.SIGKILL
-    found = np.array(features_of(*digits))
-    assert 0 < len(blocks) <= BLOCKS - 24, "nothing was kept"
-    features_path(digits[0], digits[1].spec).unlink()
-    np.testing.assert_array_equal(found, features_of(*digits))
+def test_the_blocks_of_a_killed_process_are_reused(images: tuple[Dataset, Encoder], blocks: list[int],
+                                                   cache: Path) -> None:
+    assert SecondProcess(cache, kill_at=BLOCKS - 1).exit_code() == -signal.SIGKILL
+    resumed = np.array(features_of(*images))
+    assert 0 < len(blocks) <= BLOCKS - 8, "no block was reused"
+    features_path(images[0], images[1].spec).unlink()
+    np.testing.assert_array_equal(resumed, features_of(*images))
 
 
-def test_who_comes_second_waits_and_computes_nothing(digits: tuple[Dataset, Encoder]) -> None:
-    path = features_path(digits[0], digits[1].spec)
+def test_a_second_process_waits_for_the_features_and_computes_nothing(images: tuple[Dataset, Encoder],
+                                                                      cache: Path) -> None:
+    path = features_path(images[0], images[1].spec)
     path.parent.mkdir(parents=True)
-    process = other()
-    assert process.stdout is not None
     with FileLock(path.with_suffix(".lock")):
-        assert process.stdout.readline() == "ready\n"
-        with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.5)
-        np.save(path, np.full((1797, 128), 7.0, np.float32))
-    said, _ = process.communicate(timeout=240)
-    assert said == "0 (1797, 128) 7.0\n"
+        second = SecondProcess(cache)
+        second.process.join(0.5)
+        assert second.process.is_alive()
+        np.save(path, np.full((IMAGES, 128), 7.0, np.float32))
+    assert second.receive() == (0, (IMAGES, 128), 7.0)
+    assert second.exit_code() == 0
 
 
-SPOILT = {
-    "nothing": b"", "no array": b"spoilt", "an older length": np.zeros((1796, 128), np.float32),
-    "another width": np.zeros((1797, 64), np.float32), "another type": np.zeros((1797, 128), np.float64),
-    "objects": np.array([{}], dtype=object), "cut": None,
+DAMAGED = {
+    "empty": b"", "not an array": b"damaged", "fewer rows": np.zeros((IMAGES - 1, 128), np.float32),
+    "another width": np.zeros((IMAGES, 64), np.float32), "another dtype": np.zeros((IMAGES, 128), np.float64),
+    "objects": np.array([{}], dtype=object), "cut off": None,
 }
 
 
-@pytest.mark.parametrize("kind", SPOILT)
-def test_a_stored_file_that_is_not_these_features_is_computed_again(
-        kind: str, digits: tuple[Dataset, Encoder], blocks: list[int]) -> None:
-    expected = np.array(features_of(*digits))
-    path = features_path(digits[0], digits[1].spec)
-    content = SPOILT[kind]
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_stored_file_that_does_not_hold_the_features_is_recomputed(
+        kind: str, images: tuple[Dataset, Encoder], blocks: list[int]) -> None:
+    expected = np.array(features_of(*images))
+    path = features_path(images[0], images[1].spec)
+    content = DAMAGED[kind]
     if isinstance(content, np.ndarray):
         np.save(path, content)
     else:
         path.write_bytes(path.read_bytes()[:50_000] if content is None else content)
     del blocks[:]
-    np.testing.assert_array_equal(features_of(*digits), expected)
+    np.testing.assert_array_equal(features_of(*images), expected)
     assert len(blocks) == BLOCKS
 
 
-@pytest.mark.parametrize("progress", ["", "{}", "[1]", '{"done": 1024, "shape": [9, 9], "dtype": "float32"}',
-                                      '{"done": 1024, "shape": [1797, 128], "dtype": "float32"}'])
-def test_a_progress_file_that_does_not_fit_is_not_believed(
-        progress: str, digits: tuple[Dataset, Encoder], blocks: list[int]) -> None:
-    path = features_path(digits[0], digits[1].spec)
+@pytest.mark.parametrize("progress", ["", "{}", "[1]", '{"done": 512, "shape": [9, 9], "dtype": "float32"}',
+                                      f'{{"done": 512, "shape": [{IMAGES}, 128], "dtype": "float32"}}'])
+def test_a_progress_file_without_its_partial_file_is_ignored(
+        progress: str, images: tuple[Dataset, Encoder], blocks: list[int]) -> None:
+    path = features_path(images[0], images[1].spec)
     path.parent.mkdir(parents=True)
     path.with_suffix(".progress").write_text(progress)
-    features_of(*digits)
+    features_of(*images)
     assert len(blocks) == BLOCKS
 
 
-def test_images_are_prepared_once_and_gray_ones_in_one_channel(digits: tuple[Dataset, Encoder]) -> None:
-    dataset, encoder = digits
+def test_images_are_prepared_once_and_gray_images_in_one_channel(images: tuple[Dataset, Encoder]) -> None:
+    dataset, encoder = images
     pixels = pixels_of(dataset, encoder)
-    assert pixels.shape == (1797, 1, 8, 8)
-    np.testing.assert_array_equal(pixels[:, 0], [np.asarray(dataset.images[at])[..., 0] for at in range(1797)])
+    assert pixels.shape == (IMAGES, 1, 8, 8)
+    expected = [np.asarray(dataset.images[index])[..., 0] for index in range(IMAGES)]
+    np.testing.assert_array_equal(pixels[:, 0], expected)
 
     def fail(_image: object) -> None:
-        raise AssertionError("prepared again")
+        raise AssertionError("the images were prepared again")
 
     encoder.prepare = fail  # type: ignore[method-assign, assignment]
     assert isinstance(pixels_of(dataset, encoder), np.memmap)
@@ -148,28 +176,28 @@ def test_images_are_prepared_once_and_gray_ones_in_one_channel(digits: tuple[Dat
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk = tmp_path / "disk"
     disk.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], capture_output=True,
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=200k", "tmpfs", str(disk)], capture_output=True,
                       check=False).returncode:
         pytest.skip("mounting a small disk needs root")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 
 
-def test_a_cache_on_a_full_disk_is_told_and_ends_no_process(small_disk: Path) -> None:
-    """The features measure 920 kB. A memory map that meets a full disk is ended by SIGBUS, so room is taken before."""
-    with other(UDML_CACHE=str(small_disk)) as process:
-        said, _ = process.communicate(timeout=240)
-    assert process.returncode == 0, "the process was killed"
-    assert "UserError The disk is full" in said
-    assert "needs 0.9 MB" in said
+def test_a_cache_on_a_full_disk_raises_an_error_and_does_not_kill_the_process(small_disk: Path) -> None:
+    """The features take 307 kB. Without reserved space, SIGBUS would kill a memory map that meets a full disk."""
+    second = SecondProcess(small_disk)
+    assert second.exit_code() == 0, "the process was killed"
+    message = second.receive()
+    assert "The disk is full" in message
+    assert "needs 0.3 MB" in message
     assert not [path for path in small_disk.rglob("*") if path.is_file() and path.stat().st_size]
 
 
-def test_room_that_cannot_be_taken_is_a_message(
-        digits: tuple[Dataset, Encoder], monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_given: int) -> None:
+def test_disk_space_that_cannot_be_reserved_is_a_user_error(
+        images: tuple[Dataset, Encoder], monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_arguments: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "posix_fallocate", full, raising=False)
-    with pytest.raises(UserError, match=r"The disk is full: .* needs 0.9 MB.*UDML_CACHE"):
-        features_of(*digits)
+    monkeypatch.setattr(os, "posix_fallocate", fail, raising=False)
+    with pytest.raises(UserError, match=r"The disk is full: .* needs 0.3 MB.*UDML_CACHE"):
+        features_of(*images)

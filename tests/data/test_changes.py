@@ -1,4 +1,4 @@
-"""A folder that changes between two openings, and what is left where too little can be read."""
+"""Folders that change between two loads, and folders with too few readable images."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def repaint(folder: Path) -> None:
     Image.effect_noise((30, 30), 50).save(next(folder.rglob("*.png")))
 
 
-def reclass(folder: Path) -> None:
+def change_class(folder: Path) -> None:
     next((folder / "class 1").iterdir()).rename(folder / "class 2" / "moved.png")
 
 
-@pytest.mark.parametrize("change", [add, remove, repaint, reclass])
+@pytest.mark.parametrize("change", [add, remove, repaint, change_class])
 def test_every_change_of_the_images_changes_the_fingerprint(change: Callable[[Path], None], tmp_path: Path) -> None:
     folder = write_digits(tmp_path, 30)
     before = catalog.load(str(folder)).fingerprint
@@ -41,7 +41,7 @@ def test_every_change_of_the_images_changes_the_fingerprint(change: Callable[[Pa
 
 
 @pytest.mark.parametrize("name", ["class 1/notes.txt", "class 1/.hidden.png", ".trash/1.png", "broken.jpg"])
-def test_what_is_no_image_of_the_data_set_does_not_change_it(name: str, tmp_path: Path) -> None:
+def test_files_that_are_not_images_do_not_change_the_data_set(name: str, tmp_path: Path) -> None:
     folder = write_digits(tmp_path, 30)
     before = catalog.load(str(folder))
     (folder / name).parent.mkdir(exist_ok=True)
@@ -50,43 +50,43 @@ def test_what_is_no_image_of_the_data_set_does_not_change_it(name: str, tmp_path
     assert (after.fingerprint, after.names, after.class_names) == (before.fingerprint, before.names, before.class_names)
 
 
-def test_a_second_opening_decodes_only_what_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_load_decodes_only_changed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_digits(tmp_path, 30)
-    cut = folder / "class 1" / "cut.png"
-    cut.write_bytes(next(folder.rglob("*.png")).read_bytes()[:60])
-    assert [one.file for one in catalog.load(str(folder)).skipped] == ["class 1/cut.png"]
-    Image.effect_noise((30, 30), 50).save(cut)
+    damaged = folder / "class 1" / "damaged.png"
+    damaged.write_bytes(next(folder.rglob("*.png")).read_bytes()[:60])
+    assert [skipped.file for skipped in catalog.load(str(folder)).skipped] == ["class 1/damaged.png"]
+    Image.effect_noise((30, 30), 50).save(damaged)
     decoded: list[str] = []
-    opening = folders.open_image
-    monkeypatch.setattr(folders, "open_image", lambda file: decoded.append(Path(file.name).name) or opening(file))
+    open_image = folders.open_image
+    monkeypatch.setattr(folders, "open_image", lambda file: decoded.append(Path(file.name).name) or open_image(file))
     dataset = catalog.load(str(folder))
-    assert decoded == ["cut.png"]
+    assert decoded == ["damaged.png"]
     assert (len(dataset), dataset.skipped) == (31, ())
 
 
-@pytest.mark.parametrize(("readable", "broken"), [(0, 3), (1, 0), (1, 2)])
-def test_too_few_readable_images_are_counted(readable: int, broken: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("readable", "damaged"), [(0, 3), (1, 0), (1, 2)])
+def test_too_few_readable_images_are_an_error_with_their_number(readable: int, damaged: int, tmp_path: Path) -> None:
     if readable:
         write_digits(tmp_path, readable, by_class=False)
-    for index in range(broken):
-        (tmp_path / f"broken {index}.jpg").write_text("text")
-    message = rf"at least 2 readable images, found {readable} \({broken} skipped\). Expected: folder/CLASS"
+    for index in range(damaged):
+        (tmp_path / f"damaged {index}.jpg").write_text("text")
+    message = rf"at least 2 readable images, got {readable} \({damaged} skipped\). Expected: folder/CLASS"
     with pytest.raises(UserError, match=message):
         catalog.load(str(tmp_path))
 
 
-def test_a_folder_that_is_gone_or_holds_only_other_files_says_what_was_expected(tmp_path: Path) -> None:
-    folder = write_digits(tmp_path / "there", 4)
+def test_a_missing_folder_or_a_folder_without_images_raises_an_error_with_the_expected_layout(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "folder", 4)
     source = Folder(folder)
-    folder.rename(tmp_path / "gone")
+    folder.rename(tmp_path / "renamed")
     with pytest.raises(UserError, match=r"does not exist. Expected: folder/CLASS"):
-        source.load(lambda _share, _what: None)
-    (tmp_path / "there").mkdir()
-    (tmp_path / "there" / "film.mp4").write_bytes(b"film")
-    with pytest.raises(UserError, match=r"has no images. Expected: .*with the endings .bmp, .gif, .jpeg"):
-        catalog.load(str(tmp_path / "there"))
+        source.load(lambda _share, _step: None)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "film.mp4").write_bytes(b"film")
+    with pytest.raises(UserError, match=r"has no images. Expected: .*with the extensions .bmp, .gif, .jpeg"):
+        catalog.load(str(tmp_path / "folder"))
 
 
-def test_an_unknown_name_lists_the_known_ones() -> None:
+def test_an_unknown_name_raises_an_error_with_the_known_names() -> None:
     with pytest.raises(UserError, match=r"no data set 'digitz'.* Known: fashion-mini, digits, fashion-mnist, mnist"):
         catalog.find("digitz")

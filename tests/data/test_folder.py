@@ -1,4 +1,4 @@
-"""A folder that a person brings: labelled or flat, with whatever lies in it."""
+"""Folders of images: labels, skipped files, image modes, fingerprints and the list of folders."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udml_core.data.sources.folder import Folder
 from udml_core.errors import UserError
 
 
-def test_sub_folders_are_the_classes_by_sorted_name(tmp_path: Path) -> None:
+def test_subfolders_are_the_classes_in_sorted_order(tmp_path: Path) -> None:
     dataset = catalog.load(str(write_digits(tmp_path, 60)))
     assert dataset.class_names == tuple(f"class {digit}" for digit in range(10))
     assert dataset.labels is not None
@@ -25,37 +25,37 @@ def test_sub_folders_are_the_classes_by_sorted_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("classes", [(), ("only",)])
-def test_fewer_than_two_classes_are_no_labels(classes: tuple[str, ...], tmp_path: Path) -> None:
-    place = tmp_path.joinpath(*classes)
-    write_digits(place, 5, by_class=False)
+def test_fewer_than_two_subfolders_give_no_labels(classes: tuple[str, ...], tmp_path: Path) -> None:
+    folder = tmp_path.joinpath(*classes)
+    write_digits(folder, 5, by_class=False)
     dataset = catalog.load(str(tmp_path))
     assert dataset.labels is None
     assert dataset.class_names == ()
     assert len(dataset) == 5
 
 
-def test_what_cannot_be_read_is_skipped_counted_and_listed_with_its_reason(tmp_path: Path) -> None:
+def test_unreadable_files_are_skipped_and_listed_with_their_reason(tmp_path: Path) -> None:
     write_digits(tmp_path, 40)
-    whole = tmp_path / "whole.jpg"
-    Image.effect_noise((300, 300), 80).save(whole)
-    (tmp_path / "class 1" / "cut.jpg").write_bytes(whole.read_bytes()[:3000])
+    outside = tmp_path / "outside.jpg"
+    Image.effect_noise((300, 300), 80).save(outside)
+    (tmp_path / "class 1" / "cut.jpg").write_bytes(outside.read_bytes()[:3000])
     (tmp_path / "class 1" / "empty.png").write_bytes(b"")
     (tmp_path / "class 1" / "text.jpg").write_text("hello")
     Image.new("L", (2, 2)).save(tmp_path / "class 1" / "tiny.png")
-    (tmp_path / "class 1" / "notes.txt").write_text("no image, and does not look like one")
+    (tmp_path / "class 1" / "notes.txt").write_text("a text with the extension of a text")
     (tmp_path / "class 1" / ".hidden.png").write_bytes(b"")
     dataset = catalog.load(str(tmp_path))
-    reasons = {Path(one.file).name: one.reason for one in dataset.skipped}
-    assert reasons.keys() == {"cut.jpg", "empty.png", "text.jpg", "tiny.png", "whole.jpg"}
+    reasons = {Path(skipped.file).name: skipped.reason for skipped in dataset.skipped}
+    assert reasons.keys() == {"cut.jpg", "empty.png", "text.jpg", "tiny.png", "outside.jpg"}
     assert "truncated" in reasons["cut.jpg"]
     assert reasons["text.jpg"] == reasons["empty.png"] == "not an image"
     assert "too small: 2×2" in reasons["tiny.png"]
-    assert "beside the class folders" in reasons["whole.jpg"]
+    assert "not in a class folder" in reasons["outside.jpg"]
     assert len(dataset) == 40
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "I;16"])
-def test_every_kind_of_image_is_read_as_rgb(mode: str, tmp_path: Path) -> None:
+def test_every_image_mode_is_read_as_rgb(mode: str, tmp_path: Path) -> None:
     suffix = "tif" if mode in ("CMYK", "I;16") else "png"
     for index in range(2):
         image = Image.new("RGBA", (12, 10), (255, 0, 0, 0)) if mode == "RGBA" else Image.new(
@@ -64,10 +64,10 @@ def test_every_kind_of_image_is_read_as_rgb(mode: str, tmp_path: Path) -> None:
     read = catalog.load(str(tmp_path)).images[0]
     assert (read.mode, read.size) == ("RGB", (12, 10))
     if mode == "RGBA":
-        assert read.getpixel((0, 0)) == (255, 255, 255), "what is transparent shows white paper"
+        assert read.getpixel((0, 0)) == (255, 255, 255), "transparent pixels must be white"
 
 
-def test_a_photograph_is_turned_as_its_camera_was(tmp_path: Path) -> None:
+def test_a_photograph_is_turned_by_its_exif_orientation(tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x0112] = 6
     for index in range(2):
@@ -75,7 +75,7 @@ def test_a_photograph_is_turned_as_its_camera_was(tmp_path: Path) -> None:
     assert catalog.load(str(tmp_path)).images[0].size == (10, 20)
 
 
-def test_the_fingerprint_is_of_the_images_and_not_of_the_place(tmp_path: Path) -> None:
+def test_the_fingerprint_does_not_depend_on_the_path_or_the_time(tmp_path: Path) -> None:
     first = write_digits(tmp_path / "first", 30)
     before = catalog.load(str(first)).fingerprint
     moved = first.rename(tmp_path / "second")
@@ -84,7 +84,7 @@ def test_the_fingerprint_is_of_the_images_and_not_of_the_place(tmp_path: Path) -
     assert catalog.load(str(moved)).fingerprint == before
 
 
-def test_folders_of_equal_names_sizes_and_times_but_other_images_are_told_apart(tmp_path: Path) -> None:
+def test_images_with_equal_names_sizes_and_times_but_other_content_change_the_fingerprint(tmp_path: Path) -> None:
     for name, gray in (("first", 0), ("second", 200)):
         (tmp_path / name).mkdir()
         for index in range(3):
@@ -95,47 +95,47 @@ def test_folders_of_equal_names_sizes_and_times_but_other_images_are_told_apart(
     assert first.fingerprint != second.fingerprint
 
 
-def test_the_signature_changes_with_every_file_and_needs_no_reading(tmp_path: Path) -> None:
+def test_the_signature_changes_with_every_file(tmp_path: Path) -> None:
     folder = write_digits(tmp_path, 20)
     signatures = [Folder(folder).signature()]
-    one = next((folder / "class 1").iterdir())
-    for change in (lambda: one.rename(folder / "class 2" / "moved.png"), lambda: os.utime(folder / "class 2", (1, 1)),
+    image = next((folder / "class 1").iterdir())
+    for change in (lambda: image.rename(folder / "class 2" / "moved.png"), lambda: os.utime(folder / "class 2", (1, 1)),
                    lambda: os.utime(folder / "class 2" / "moved.png", (1, 1)),
-                   lambda: (folder / "class 2" / "moved.png").write_bytes(b"broken")):
+                   lambda: (folder / "class 2" / "moved.png").write_bytes(b"damaged")):
         change()
         signatures.append(Folder(folder).signature())
-    assert signatures[1] == signatures[2], "a folder's own time tells nothing"
+    assert signatures[1] == signatures[2], "the time of a folder must not count"
     assert len(set(signatures)) == 4
 
 
-def test_a_name_that_is_no_text_is_skipped_with_its_reason(tmp_path: Path) -> None:
+def test_a_file_name_that_is_not_unicode_is_skipped_with_its_reason(tmp_path: Path) -> None:
     folder = write_digits(tmp_path, 20)
     content = next(folder.rglob("*.png")).read_bytes()
     try:
         (Path(os.fsdecode(bytes(folder) + b"/class 1/caf\xe9.png"))).write_bytes(content)
     except OSError:
-        pytest.skip("this file system allows text only")
-    spoilt = Path(os.fsdecode(bytes(folder) + b"/caf\xe9"))
-    spoilt.mkdir()
-    (spoilt / "1.png").write_bytes(content)
+        pytest.skip("this file system allows Unicode names only")
+    subfolder = Path(os.fsdecode(bytes(folder) + b"/caf\xe9"))
+    subfolder.mkdir()
+    (subfolder / "1.png").write_bytes(content)
     dataset = catalog.load(str(folder))
     assert len(dataset) == 20
-    assert {(one.file, one.reason.split(":")[0]) for one in dataset.skipped} == {
-        ("caf\ufffd/1.png", "its name is no valid Unicode text"),
-        ("class 1/caf\ufffd.png", "its name is no valid Unicode text")}
-    assert "is no valid Unicode text. Rename it" in str(Folder(spoilt).missing())
+    assert {(skipped.file, skipped.reason.split(":")[0]) for skipped in dataset.skipped} == {
+        ("caf\ufffd/1.png", "its name is not valid Unicode text"),
+        ("class 1/caf\ufffd.png", "its name is not valid Unicode text")}
+    assert "is not valid Unicode text. Rename it" in str(Folder(subfolder).missing())
 
 
-def test_links_to_folders_and_files_are_followed_and_a_circle_ends(tmp_path: Path) -> None:
+def test_links_to_folders_and_files_are_followed_and_cycles_end(tmp_path: Path) -> None:
     write_digits(tmp_path / "elsewhere", 30)
     folder = tmp_path / "linked"
     folder.mkdir()
     for name in ("class 1", "class 2"):
         (folder / name).symlink_to(tmp_path / "elsewhere" / name)
     (folder / "class 3").mkdir()
-    (folder / "class 3" / "one.png").symlink_to(next((tmp_path / "elsewhere" / "class 3").iterdir()))
-    (folder / "again").symlink_to(folder)
-    (folder / "class 3" / "gone.png").symlink_to(tmp_path / "nowhere")
+    (folder / "class 3" / "linked.png").symlink_to(next((tmp_path / "elsewhere" / "class 3").iterdir()))
+    (folder / "cycle").symlink_to(folder)
+    (folder / "class 3" / "dangling.png").symlink_to(tmp_path / "nowhere")
     dataset = catalog.load(str(folder))
     assert dataset.class_names == ("class 1", "class 2", "class 3")
     assert dataset.class_sizes.tolist() == [3, 3, 1]
@@ -146,13 +146,13 @@ def test_links_to_folders_and_files_are_followed_and_a_circle_ends(tmp_path: Pat
     (lambda path: path.mkdir() or path, r"has no images. Expected: folder/CLASS/image.jpg"),
     (lambda path: path.write_text("") or path, "must be a folder of images"),
 ])
-def test_what_is_no_folder_of_images_is_told_what_was_expected(make: object, message: str, tmp_path: Path) -> None:
-    make(tmp_path / "given")  # type: ignore[operator]
+def test_a_path_that_is_not_a_folder_of_images_is_an_error(make: object, message: str, tmp_path: Path) -> None:
+    make(tmp_path / "path")  # type: ignore[operator]
     with pytest.raises(UserError, match=message):
-        catalog.load(str(tmp_path / "given"))
+        catalog.load(str(tmp_path / "path"))
 
 
-def test_an_image_that_vanishes_later_is_named(tmp_path: Path) -> None:
+def test_an_image_deleted_after_loading_is_named_in_the_error(tmp_path: Path) -> None:
     dataset = catalog.load(str(write_digits(tmp_path, 20)))
     (tmp_path / dataset.names[3]).unlink()
     with pytest.raises(UserError, match=r"could be read when the data set was opened"):
@@ -168,16 +168,16 @@ def test_folders_are_remembered_and_forgotten(tmp_path: Path) -> None:
     assert str(folder) not in [source.name for source in catalog.sources()]
 
 
-def test_imported_files_keep_their_class_folder_and_cannot_leave_theirs(tmp_path: Path) -> None:
+def test_imported_files_keep_their_class_folder_and_stay_in_the_import(tmp_path: Path) -> None:
     content = next(write_digits(tmp_path, 1).rglob("*.png")).read_bytes()
     files = [("cats/1.png", content), ("dogs/2.png", content), ("../../../dogs/3.png", content),
              ("readme.md", b"text")]
     folder = catalog.import_files("my/holiday", files)
     assert folder.name == "myholiday"
-    dataset = Folder(folder).load(lambda _share, _what: None)
+    dataset = Folder(folder).load(lambda _share, _step: None)
     assert dataset.names == ("cats/1.png", "dogs/2.png", "dogs/3.png")
-    for name, given, message in (("my holiday!", [], "None of the files"), ("../", files, "needs a name"),
-                                 ("myholiday", files, "already")):
+    for name, uploads, message in (("my holiday!", [], "None of the files"), ("../", files, "needs a name"),
+                                   ("myholiday", files, "already")):
         with pytest.raises(UserError, match=message):
-            catalog.import_files(name, given)
+            catalog.import_files(name, uploads)
     np.testing.assert_array_equal(dataset.labels, [0, 1, 1])

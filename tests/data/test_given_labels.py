@@ -1,4 +1,4 @@
-"""Labels that people give: what stands after giving, giving again and undoing, and what a broken file loses."""
+"""Assigned labels: assigning, reassigning, undoing, class spelling, damaged logs and concurrent windows."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
     return catalog.load("digits")
 
 
-def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits: Dataset) -> None:
+def test_the_last_label_of_an_image_counts_and_undo_reverts_one_action(digits: Dataset) -> None:
     assert given(digits) == {}
     assert undo(digits) == []
     give(digits, [3, 5], "  three\tor  five ")
@@ -37,10 +37,10 @@ def test_the_last_label_of_an_image_counts_and_undo_goes_back_act_by_act(digits:
     assert undo(digits) == [3, 5]
     assert undo(digits) == []
     assert given(digits) == {}
-    assert len(log_path_of(digits, "labels").read_bytes().splitlines()) == 6  # nothing given is ever lost
+    assert len(log_path_of(digits, "labels").read_bytes().splitlines()) == 6  # the log is never rewritten
 
 
-def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Dataset) -> None:
+def test_classes_keep_their_order_after_reassigning_and_undoing(digits: Dataset) -> None:
     assert classes(digits) == ()
     for image, name in ((0, "shirt"), (1, "bag"), (2, "shirt")):
         give(digits, [image], name)
@@ -48,61 +48,61 @@ def test_a_class_keeps_its_place_whatever_is_renamed_or_taken_back(digits: Datas
     give(digits, [0], "coat")
     assert classes(digits) == ("shirt", "bag", "coat")
     for _ in range(3):
-        undo(digits)  # coat, the second shirt, the only bag
+        undo(digits)  # reverts the coat, the second shirt and the only bag
     give(digits, [3], "hat")
     give(digits, [1], "bag")
     assert classes(digits) == ("shirt", "bag", "coat", "hat")
     assert given(digits) == {digits.names[0]: "shirt", digits.names[3]: "hat", digits.names[1]: "bag"}
 
 
-def test_a_class_is_spelled_as_it_stands_or_as_the_data_set_has_it(digits: Dataset) -> None:
+def test_a_class_takes_the_spelling_of_an_assigned_class_or_of_the_data_set(digits: Dataset) -> None:
     assert give(digits, [0], "Shirt") == "Shirt"
     assert give(digits, [1], " sHIRT ") == "Shirt"
     assert set(given(digits).values()) == {"Shirt"}
     undo(digits)
     undo(digits)
-    assert give(digits, [0], "shirt") == "shirt", "a spelling that was taken back binds nobody"
+    assert give(digits, [0], "shirt") == "shirt", "a reverted spelling must not count"
     assert give(replace(digits, class_names=tuple("ABCDEFGHIJ")), [2], "c") == "C"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101])
-def test_a_class_needs_a_name(digits: Dataset, name: str) -> None:
+def test_an_empty_or_too_long_class_name_is_rejected(digits: Dataset, name: str) -> None:
     with pytest.raises(UserError, match="A class needs a name of 1 to 100 letters"):
         give(digits, [1], name)
     assert not log_path_of(digits, "labels").exists()
 
 
-def test_giving_to_no_image_is_no_act(digits: Dataset) -> None:
+def test_assigning_no_images_writes_no_action(digits: Dataset) -> None:
     give(digits, [], "nothing")
     assert not log_path_of(digits, "labels").exists()
 
 
-def test_broken_and_foreign_lines_are_passed_over_and_a_cut_line_spoils_no_later_one(digits: Dataset) -> None:
+def test_damaged_and_invalid_lines_are_skipped_and_do_not_affect_later_lines(digits: Dataset) -> None:
     give(digits, [1], "one")
     path = log_path_of(digits, "labels")
     whole = path.read_bytes()
-    foreign = [{"images": "image 1", "class": "x"}, {"images": [1], "class": "x"}, {"images": ["gone"], "class": "x"},
-               {"images": ["image 1"]}, ["list"], 3, {"undo": False}]
-    path.write_bytes(whole + b"".join(json.dumps(one).encode() + b"\n" for one in foreign) + b'\xff\n{"images": ["im')
+    invalid = [{"images": "image 1", "class": "x"}, {"images": [1], "class": "x"},
+               {"images": ["unknown"], "class": "x"}, {"images": ["image 1"]}, ["list"], 3, {"undo": False}]
+    path.write_bytes(whole + b"".join(json.dumps(row).encode() + b"\n" for row in invalid) + b'\xff\n{"images": ["im')
     assert given(digits) == {digits.names[1]: "one"}
     give(digits, [2], "two")
     assert given(digits) == {digits.names[1]: "one", digits.names[2]: "two"}
     assert undo(digits) == [2]
 
 
-def test_two_windows_that_label_at_once_lose_nothing(digits: Dataset) -> None:
-    windows = [Thread(target=lambda base=base: [give(digits, [base + one], "x") for one in range(20)])  # type: ignore[misc]
+def test_windows_that_assign_at_the_same_time_lose_no_labels(digits: Dataset) -> None:
+    windows = [Thread(target=lambda base=base: [give(digits, [base + offset], "x") for offset in range(10)])  # type: ignore[misc]
                for base in (0, 100, 200)]
     for window in windows:
         window.start()
     for window in windows:
         window.join()
-    assert len(given(digits)) == 60
+    assert len(given(digits)) == 30
 
 
-def test_a_cache_that_cannot_be_written_is_said(digits: Dataset, tmp_path: Path,
-                                                monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_written_is_a_user_error(digits: Dataset, tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "file"))
-    with pytest.raises(UserError, match="What you gave could not be kept"):
+    with pytest.raises(UserError, match="Your labels could not be stored in"):
         give(digits, [1], "one")

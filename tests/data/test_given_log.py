@@ -1,4 +1,4 @@
-"""What people said of a folder's images stays with the folder, and goes with the images where the folder is moved."""
+"""Logs of labels and pairs belong to the folder and follow its images when the folder is moved."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ from udml_core.data.sources.fashion_mnist import FashionMini
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of ten images, a.png to j.png, with an empty cache."""
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    place = tmp_path / "mine"
-    place.mkdir()
-    images = FashionMini().load(lambda _share, _what: None).images
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    images = FashionMini().load(lambda _share, _step: None).images
     for number, letter in enumerate("abcdefghij"):
-        images[number].save(place / f"{letter}.png")
-    return place
+        images[number].save(folder / f"{letter}.png")
+    return folder
 
 
-def opened(folder: Path) -> Dataset:
+def load(folder: Path) -> Dataset:
     return catalog.load(str(folder))
 
 
 def pairs(dataset: Dataset) -> set[tuple[str, str, bool]]:
-    found = PairLog(dataset).read()
-    return {(dataset.names[one], dataset.names[other], bool(same))
-            for (one, other), same in zip(found.pairs, found.same, strict=True)}
+    answers = PairLog(dataset).read()
+    return {(dataset.names[first], dataset.names[second], bool(same))
+            for (first, second), same in zip(answers.pairs, answers.same, strict=True)}
 
 
 @pytest.mark.parametrize("change", [
     lambda folder: shutil.copy(folder / "a.png", folder / "0.png"), lambda folder: (folder / "j.png").unlink(),
-    lambda folder: shutil.copy(folder / "a.png", folder / "j.png")], ids=["added", "removed", "saved anew"])
-def test_what_was_said_stays_where_an_image_comes_goes_or_changes(change: Callable[[Path], object],
-                                                                  folder: Path) -> None:
-    before = opened(folder)
+    lambda folder: shutil.copy(folder / "a.png", folder / "j.png")], ids=["added", "removed", "changed"])
+def test_labels_and_pairs_stay_when_an_image_is_added_removed_or_changed(change: Callable[[Path], object],
+                                                                         folder: Path) -> None:
+    before = load(folder)
     give(before, [1, 2], "coat")
     PairLog(before).give(3, 4, True)
     change(folder)
-    after = opened(folder)
+    after = load(folder)
     assert after.fingerprint != before.fingerprint
     assert given(after) == {"b.png": "coat", "c.png": "coat"}
     assert pairs(after) == {("d.png", "e.png", True)}
@@ -55,44 +55,44 @@ def test_what_was_said_stays_where_an_image_comes_goes_or_changes(change: Callab
     assert undo(after) == [after.names.index("d.png")]
 
 
-def test_what_was_said_of_an_image_waits_until_it_comes_back(folder: Path) -> None:
-    give(opened(folder), [0], "coat")
-    PairLog(opened(folder)).give(1, 2, False)
-    PairLog(opened(folder)).give(0, 5, True)
+def test_labels_and_pairs_of_a_removed_image_return_with_the_image(folder: Path) -> None:
+    give(load(folder), [0], "coat")
+    PairLog(load(folder)).give(1, 2, False)
+    PairLog(load(folder)).give(0, 5, True)
     (folder / "a.png").rename(folder.parent / "a.png")
-    without = opened(folder)
+    without = load(folder)
     assert given(without) == {}
     assert pairs(without) == {("b.png", "c.png", False)}
     (folder.parent / "a.png").rename(folder / "a.png")
-    assert given(opened(folder)) == {"a.png": "coat"}
-    assert pairs(opened(folder)) == {("b.png", "c.png", False), ("a.png", "f.png", True)}
+    assert given(load(folder)) == {"a.png": "coat"}
+    assert pairs(load(folder)) == {("b.png", "c.png", False), ("a.png", "f.png", True)}
     (folder / "a.png").unlink()
-    assert PairLog(opened(folder)).undo() is None  # it was about an image that is gone
-    assert pairs(opened(folder)) == {("b.png", "c.png", False)}
+    assert PairLog(load(folder)).undo() is None  # the pair contains the deleted image
+    assert pairs(load(folder)) == {("b.png", "c.png", False)}
 
 
-def test_a_folder_that_was_moved_or_copied_takes_it_along(folder: Path) -> None:
-    give(opened(folder), [1], "coat")
+def test_a_moved_or_copied_folder_keeps_its_labels(folder: Path) -> None:
+    give(load(folder), [1], "coat")
     copied = Path(shutil.copytree(folder, folder.with_name("copy")))
-    give(opened(copied), [2], "bag")
-    assert given(opened(copied)) == {"b.png": "coat", "c.png": "bag"}
-    assert given(opened(folder)) == {"b.png": "coat"}
+    give(load(copied), [2], "bag")
+    assert given(load(copied)) == {"b.png": "coat", "c.png": "bag"}
+    assert given(load(folder)) == {"b.png": "coat"}
     moved = copied.rename(folder.with_name("moved"))
-    assert given(opened(moved)) == {"b.png": "coat", "c.png": "bag"}, "what was said last about these images"
+    assert given(load(moved)) == {"b.png": "coat", "c.png": "bag"}, "the newest labels of these images must be copied"
     (folder / "j.png").unlink()
-    assert given(opened(folder)) == {"b.png": "coat"}
+    assert given(load(folder)) == {"b.png": "coat"}
     elsewhere = folder.rename(folder.with_name("elsewhere"))
-    assert given(opened(elsewhere)) == {"b.png": "coat"}, "also where nothing was said since the images changed"
+    assert given(load(elsewhere)) == {"b.png": "coat"}, "labels assigned before the change must be copied too"
 
 
 @pytest.mark.parametrize("name", ["digits", "fashion-mini"])
-def test_no_two_images_have_one_name(name: str) -> None:
+def test_image_names_are_unique(name: str) -> None:
     names = catalog.load(name).names
     assert len(set(names)) == len(names)
 
 
-def test_it_lies_beside_no_cache_unless_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = opened(folder)
+def test_logs_are_stored_in_the_users_data_folder_by_default(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = load(folder)
     monkeypatch.delenv("UDML_CACHE")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "caches"))

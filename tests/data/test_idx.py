@@ -1,4 +1,4 @@
-"""The idx files of MNIST and Fashion-MNIST, whole and broken in every way that a download breaks them."""
+"""The idx files of MNIST and Fashion-MNIST: whole files, damaged files and files that do not fit together."""
 
 from __future__ import annotations
 
@@ -15,73 +15,83 @@ from udml_core.data.sources.idx import FashionMNIST, read_idx
 from udml_core.errors import UserError
 
 DIGITS = load_digits().images.astype(np.uint8)
-CLOTHES = np.stack([np.asarray(one)[..., 0] for one in islice(iter(catalog.load("fashion-mini").images), 20)])
+CLOTHES = np.stack([np.asarray(image)[..., 0] for image in islice(iter(catalog.load("fashion-mini").images), 20)])
 
 
-def idx(values: np.ndarray) -> bytes:
+def idx_content(values: np.ndarray) -> bytes:
     sizes = b"".join(side.to_bytes(4, "big") for side in values.shape)
     return b"\x00\x00\x08" + bytes([values.ndim]) + sizes + values.tobytes()
 
 
-WHOLE = gzip.compress(idx(DIGITS[:20]))
-BROKEN = {
+WHOLE = gzip.compress(idx_content(DIGITS[:20]))
+DAMAGED = {
     "empty": b"",
     "cut short": WHOLE[:-20],
     "no checksum": WHOLE[:-8],
-    "changed inside": WHOLE[:40] + bytes(byte ^ 255 for byte in WHOLE[40:60]) + WHOLE[60:],
-    "changed content": gzip.compress(idx(DIGITS[:20]))[:-8] + b"\x00" * 8,
+    "changed bytes": WHOLE[:40] + bytes(byte ^ 255 for byte in WHOLE[40:60]) + WHOLE[60:],
+    "wrong checksum": gzip.compress(idx_content(DIGITS[:20]))[:-8] + b"\x00" * 8,
     "a web page": b"<html>404</html>",
-    "nothing inside": gzip.compress(b""),
+    "no content": gzip.compress(b""),
     "no sizes": gzip.compress(b"\x00\x00\x08\x03"),
     "half the sizes": gzip.compress(b"\x00\x00\x08\x03" + b"\x00\x00\x00\x01" * 2),
     "negative sizes": gzip.compress(b"\x00\x00\x08\x02" + b"\xff" * 8 + b"a"),
     "sizes beyond 64 bits": gzip.compress(b"\x00\x00\x08\x03" + b"\x7f\xff\xff\xff" * 3 + b"a"),
-    "too many bytes": gzip.compress(idx(DIGITS[:2]) + b"a"),
-    "too few bytes": gzip.compress(idx(DIGITS[:2])[:-1]),
+    "too many bytes": gzip.compress(idx_content(DIGITS[:2]) + b"a"),
+    "too few bytes": gzip.compress(idx_content(DIGITS[:2])[:-1]),
     "floats": gzip.compress(b"\x00\x00\x0d\x01" + b"\x00\x00\x00\x01" + b"\x00" * 4),
 }
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
+def test_a_whole_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file.gz"
     path.write_bytes(WHOLE)
     np.testing.assert_array_equal(read_idx(path), DIGITS[:20])
 
 
-@pytest.mark.parametrize("kind", BROKEN)
-def test_a_broken_file_is_named(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", DAMAGED)
+def test_a_damaged_file_is_named_in_the_error(kind: str, tmp_path: Path) -> None:
     path = tmp_path / "file.gz"
-    path.write_bytes(BROKEN[kind])
+    path.write_bytes(DAMAGED[kind])
     with pytest.raises(UserError, match=r"file\.gz (could not be read|must )"):
         read_idx(path)
 
 
-def test_the_files_are_looked_for_below_udml_data_and_their_absence_says_so(
+@pytest.mark.parametrize(("content", "message"), [
+    (b"no gzip", "could not be read"), (gzip.compress(b"\x00\x00\x0d\x01aaaa"), "must be an idx file"),
+    (gzip.compress(b"\x00\x00\x08\x01" + (5).to_bytes(4, "big") + b"abc"), "must hold 5 bytes"),
+], ids=["no gzip", "floats", "too few bytes"])
+def test_the_error_says_what_is_wrong_with_a_file(content: bytes, message: str, tmp_path: Path) -> None:
+    (tmp_path / "file.gz").write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        read_idx(tmp_path / "file.gz")
+
+
+def test_missing_files_are_an_error_with_advice_until_all_files_exist(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FashionMNIST, "installed", tmp_path / "nowhere")
     monkeypatch.setenv("UDML_DATA", str(tmp_path))
-    place = tmp_path / "fashion-mnist"
-    place.mkdir()
+    folder = tmp_path / "fashion-mnist"
+    folder.mkdir()
     for count, part in zip((12, 8), FashionMNIST.parts, strict=True):
-        assert "were looked for in" in str(FashionMNIST().missing())
+        assert "were not found in" in str(FashionMNIST().missing())
         with pytest.raises(UserError, match="apt install dataset-fashion-mnist"):
             catalog.load("fashion-mnist")
         for kind, values in (("images-idx3", CLOTHES[:count]), ("labels-idx1", np.arange(count, dtype=np.uint8) % 10)):
-            (place / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
+            (folder / f"{part}-{kind}-ubyte.gz").write_bytes(gzip.compress(idx_content(values)))
     dataset = catalog.load("fashion-mnist")
     assert dataset.labels is not None
     assert dataset.labels.tolist() == [*range(10), 0, 1, *range(8)]
     np.testing.assert_array_equal(dataset.official_test, np.arange(20) >= 12)
 
 
-def test_the_digits_of_the_test_half_alone_have_no_official_halves(tmp_path: Path,
-                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_test_half_of_mnist_alone_has_no_official_division(tmp_path: Path,
+                                                               monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_DATA", str(tmp_path))
     for name in ("mnist", "mnist-t10k"):
-        assert f"looked for in {name}/" in str(catalog.find(name).missing())
+        assert f"not found in {name}/" in str(catalog.find(name).missing())
         (tmp_path / name).mkdir()
         for kind, values in (("images-idx3", CLOTHES[:20]), ("labels-idx1", np.arange(20, dtype=np.uint8) % 10)):
-            (tmp_path / name / f"t10k-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values)))
+            (tmp_path / name / f"t10k-{kind}-ubyte.gz").write_bytes(gzip.compress(idx_content(values)))
     assert catalog.find("mnist").missing()
     dataset = catalog.load("mnist-t10k")
     assert dataset.official_test is None
@@ -90,7 +100,7 @@ def test_the_digits_of_the_test_half_alone_have_no_official_halves(tmp_path: Pat
 
 
 @pytest.mark.data
-def test_there_are_ten_thousand_digits() -> None:
+def test_the_test_half_of_mnist_has_ten_thousand_digits() -> None:
     source = catalog.find("mnist-t10k")
     if source.missing():
         pytest.skip(str(source.missing()))
@@ -102,11 +112,12 @@ def test_there_are_ten_thousand_digits() -> None:
 @pytest.mark.parametrize(("images", "labels"), [
     (np.zeros((10, 28, 28)), np.zeros(6)), (np.zeros((10, 20, 28)), np.zeros(10)), (np.zeros((10, 28)), np.zeros(10)),
     (np.zeros((10, 28, 28)), np.full(10, 12)), (np.zeros((10, 28, 28)), np.zeros((10, 1)))])
-def test_files_that_do_not_belong_together_are_refused(
+def test_images_and_labels_that_do_not_fit_together_are_rejected(
         images: np.ndarray, labels: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_DATA", str(tmp_path))
     (tmp_path / "mnist-t10k").mkdir()
     for kind, values in (("images-idx3", images), ("labels-idx1", labels)):
-        (tmp_path / "mnist-t10k" / f"t10k-{kind}-ubyte.gz").write_bytes(gzip.compress(idx(values.astype(np.uint8))))
-    with pytest.raises(UserError, match=r"must be images of 28×28 pixels and as many labels of 0 to 9, got arrays of"):
+        content = gzip.compress(idx_content(values.astype(np.uint8)))
+        (tmp_path / "mnist-t10k" / f"t10k-{kind}-ubyte.gz").write_bytes(content)
+    with pytest.raises(UserError, match=r"images of 28×28 pixels and as many labels from 0 to 9, got arrays of"):
         catalog.load("mnist-t10k")

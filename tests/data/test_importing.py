@@ -1,4 +1,4 @@
-"""Files that come one by one from a browser: whatever they are called, each stays, and stays below the import."""
+"""Imports of uploaded files: every image is stored, and only inside the folder of the import."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def png(index: int) -> bytes:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache with nothing beside it, so that a file that left it is seen."""
+    """A cache in an otherwise empty folder, so that a file outside of the cache is noticed."""
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "outer" / "cache"))
     return tmp_path / "outer" / "cache"
 
 
-@pytest.mark.parametrize(("path", "kept"), [
+@pytest.mark.parametrize(("path", "stored"), [
     ("//{name}", "{name}"), ("/{name}", "{name}"), ("///a/{name}", "a/{name}"), ("/etc/a/{name}", "etc/a/{name}"),
     ("../../../../{name}", "{name}"), ("a/../../{name}", "a/{name}"), ("..\\..\\a\\{name}", "a/{name}"),
     ("\\\\{name}", "{name}"), ("C:\\a\\{name}", "C_/a/{name}"), ("C:{name}", "C_{name}"), ("./{name}", "{name}"),
 ])
-def test_no_path_leads_out_of_the_import(path: str, kept: str, cache: Path) -> None:
+def test_no_path_leads_out_of_the_import(path: str, stored: str, cache: Path) -> None:
     name = f"udml-{cache.parent.parent.name}.png"
     outside = Path("/") / name
     try:
         folder = catalog.import_files("mine", [(path.format(name=name), png(0)), ("beside.png", png(1))])
         assert not outside.exists()
         assert {file.relative_to(folder).as_posix() for file in folder.rglob("*.png")} == {
-            "beside.png", kept.format(name=name)}
+            "beside.png", stored.format(name=name)}
         assert {file.name for file in cache.parent.parent.rglob("*.png")} == {
-            "beside.png", kept.format(name=name).split("/")[-1]}
+            "beside.png", stored.format(name=name).split("/")[-1]}
     finally:
         outside.unlink(missing_ok=True)
 
 
-def test_images_of_one_name_and_class_are_all_kept(cache: Path) -> None:
+def test_images_with_the_same_name_and_class_are_all_stored(cache: Path) -> None:
     files = [("holiday/cats/1.png", png(year)) for year in range(4)] + [("holiday/dogs/1.png", png(9))]
     folder = catalog.import_files("holiday", files)
     dataset = catalog.load(str(folder))
@@ -57,7 +57,7 @@ def test_images_of_one_name_and_class_are_all_kept(cache: Path) -> None:
     assert {(folder / name).read_bytes() for name in dataset.names} == {content for _, content in files}
 
 
-def test_a_dropped_folder_is_what_it_would_be_by_its_path(cache: Path, tmp_path: Path) -> None:
+def test_a_dropped_folder_equals_the_same_folder_opened_by_its_path(cache: Path, tmp_path: Path) -> None:
     files = [(f"pets/{kind}/{year}/{index}.png", png(index)) for kind in ("cat", "dog") for year in (2024, 2025)
              for index in range(2)] + [("__MACOSX/pets/._1.png", b""), ("pets/.thumbnails/1.png", png(5))]
     for path, content in files:
@@ -72,39 +72,39 @@ def test_a_dropped_folder_is_what_it_would_be_by_its_path(cache: Path, tmp_path:
 
 
 @pytest.mark.parametrize(("name", "file", "message"), [
-    ("n" * 300, "1.png", "needs a name of 1 to 60 letters"), ("mine", "1" * 300 + ".png", "could not be kept in"),
+    ("n" * 300, "1.png", "needs a name of 1 to 60 letters"), ("mine", "1" * 300 + ".png", "could not be stored in"),
 ])
-def test_names_that_no_disk_takes_are_a_message(name: str, file: str, message: str, cache: Path) -> None:
+def test_names_that_are_too_long_are_rejected(name: str, file: str, message: str, cache: Path) -> None:
     with pytest.raises(UserError, match=message):
         catalog.import_files(name, [(file, png(0))])
     assert not list(cache.rglob("*.png*"))
 
 
-def test_a_folder_that_is_unplugged_for_a_while_is_not_forgotten(cache: Path, tmp_path: Path) -> None:
+def test_a_temporarily_disconnected_folder_is_not_forgotten(cache: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     catalog.remember(disk)
-    disk.rename(tmp_path / "away")
+    disk.rename(tmp_path / "disconnected")
     catalog.remember(tmp_path)
     assert catalog.remembered_folders() == [tmp_path.resolve()]
-    (tmp_path / "away").rename(disk)
+    (tmp_path / "disconnected").rename(disk)
     assert catalog.remembered_folders() == [disk.resolve(), tmp_path.resolve()]
 
 
-def test_a_refused_import_leaves_nothing_and_can_be_repeated(cache: Path) -> None:
+def test_a_rejected_import_leaves_no_files_and_can_be_repeated(cache: Path) -> None:
     with pytest.raises(UserError, match="None of the files is an image"):
         catalog.import_files("mine", [("readme.md", b"text"), ("..", b""), ("", b"")])
     folder = catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
     assert catalog.load(str(folder)).labels is None
     assert catalog.remembered_folders() == [folder.resolve()]
     before = {file: file.read_bytes() for file in folder.rglob("*.png")}
-    with pytest.raises(UserError, match="'mine' already"):
+    with pytest.raises(UserError, match="'mine' exists already"):
         catalog.import_files("mine", [("1.png", png(5))])
     assert {file: file.read_bytes() for file in folder.rglob("*.png")} == before
 
 
 @pytest.mark.parametrize("content", ["", "not json", "5", "{}", "[1]", '["/no/such/folder"]'])
-def test_a_spoilt_list_of_folders_is_an_empty_one(content: str, cache: Path, tmp_path: Path) -> None:
+def test_a_damaged_list_of_folders_counts_as_empty(content: str, cache: Path, tmp_path: Path) -> None:
     cache.mkdir(parents=True)
     (cache / "folders.json").write_text(content)
     assert catalog.remembered_folders() == []
@@ -112,7 +112,7 @@ def test_a_spoilt_list_of_folders_is_an_empty_one(content: str, cache: Path, tmp
     assert catalog.remembered_folders() == [tmp_path.resolve()]
 
 
-def test_a_forgotten_folder_keeps_its_images_and_a_vanished_one_leaves_the_list(cache: Path, tmp_path: Path) -> None:
+def test_forgotten_folders_keep_their_images_and_missing_folders_are_not_listed(cache: Path, tmp_path: Path) -> None:
     folders = [catalog.import_files(name, [("1.png", png(0))]) for name in ("first", "second", "third")]
     catalog.forget(folders[0])
     assert (folders[0] / "1.png").exists()
@@ -120,40 +120,39 @@ def test_a_forgotten_folder_keeps_its_images_and_a_vanished_one_leaves_the_list(
     assert catalog.remembered_folders() == [folders[2].resolve()]
 
 
-def test_an_import_that_was_killed_can_be_found_or_made_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def killed(*_: object) -> None:
+def test_a_killed_import_can_be_repeated(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def kill(*_: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "rename", killed)
+        patched.setattr(Path, "rename", kill)
         with pytest.raises(KeyboardInterrupt):
             catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
     with monkeypatch.context() as patched:
-        patched.setattr(catalog, "remember", killed)
+        patched.setattr(catalog, "remember", kill)
         with pytest.raises(KeyboardInterrupt):
             catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
     folder = catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
     assert catalog.remembered_folders() == [folder.resolve()]
 
 
-def test_a_folder_that_may_not_be_looked_at_is_passed_over(cache: Path, tmp_path: Path,
-                                                           monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before Python 3.13 Path.is_dir raises PermissionError, and what a dead network disk answers."""
+def test_a_folder_without_access_is_skipped(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before Python 3.13 Path.is_dir raises PermissionError, and any error of a disconnected network disk."""
     catalog.remember(tmp_path)
-    usual = os.stat
+    stat = os.stat
 
-    def refused(path: Any, *given: Any, **named: Any) -> os.stat_result:
+    def deny(path: Any, *arguments: Any, **options: Any) -> os.stat_result:
         if str(path) == str(tmp_path):
             raise PermissionError(13, "Permission denied")
-        return usual(path, *given, **named)
+        return stat(path, *arguments, **options)
 
-    monkeypatch.setattr(os, "stat", refused)
+    monkeypatch.setattr(os, "stat", deny)
     assert catalog.remembered_folders() == []
     assert len(catalog.load("digits")) == 1797
     monkeypatch.undo()
 
 
-def test_two_programs_that_remember_folders_lose_none(cache: Path, tmp_path: Path) -> None:
+def test_folders_remembered_at_the_same_time_are_all_stored(cache: Path, tmp_path: Path) -> None:
     folders = [tmp_path / str(number) for number in range(24)]
     for folder in folders:
         folder.mkdir()

@@ -1,4 +1,4 @@
-"""The few labels of a run: drawn by the seed, or given."""
+"""The few labels of a run: drawn with a seed, or assigned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 
 
-def test_labels_are_drawn_by_class_from_the_training_half_and_by_the_seed() -> None:
+def test_labels_are_drawn_from_each_class_of_the_training_half_with_the_seed() -> None:
     dataset = catalog.load("digits")
     train = make_split(dataset, "zero-shot").train
     labels = drawn_labels(dataset, train, 7, 3)
@@ -26,34 +26,34 @@ def test_labels_are_drawn_by_class_from_the_training_half_and_by_the_seed() -> N
     assert (labels != drawn_labels(dataset, train, 7, 4)).any()
     more = drawn_labels(dataset, train, 9, 3)
     np.testing.assert_array_equal(more[known], labels[known])
-    everything = drawn_labels(dataset, train, 10_000, 0)
-    np.testing.assert_array_equal(np.flatnonzero(everything >= 0), train)
+    all_labels = drawn_labels(dataset, train, 10_000, 0)
+    np.testing.assert_array_equal(np.flatnonzero(all_labels >= 0), train)
 
 
-def test_ten_a_class_are_the_default_and_five_where_classes_are_small() -> None:
+def test_the_default_is_ten_labels_per_class_and_five_for_small_classes() -> None:
     dataset = catalog.load("digits")
     assert default_per_class(dataset, np.arange(len(dataset))) == 10
     assert default_per_class(dataset, np.arange(300)) == 5
     assert default_per_class(replace(dataset, labels=None), np.arange(300)) == 10
 
 
-def test_a_data_set_without_classes_has_no_labels_to_draw() -> None:
+def test_labels_cannot_be_drawn_without_classes() -> None:
     dataset = replace(catalog.load("digits"), labels=None)
-    with pytest.raises(UserError, match=r"needs a data set with classes, and .* has none\. Give labels yourself"):
+    with pytest.raises(UserError, match=r"needs a data set with classes, but .* has none\. Assign labels"):
         drawn_labels(dataset, np.arange(10), 5, 0)
 
 
-def test_given_labels_are_numbered_by_name_and_those_outside_the_training_half_do_not_count() -> None:
+def test_assigned_labels_are_numbered_by_class_name_and_count_only_in_the_training_half() -> None:
     dataset = replace(catalog.load("digits"), labels=None)
     names = dataset.names
     labels = given_labels(dataset, np.arange(100), {names[3]: "dog", names[50]: "cat", names[200]: "ant",
-                                                    "gone": "eel"})
+                                                    "unknown": "eel"})
     assert labels[[3, 50, 200]].tolist() == [2, 1, -1]
     assert (labels >= 0).sum() == 2
 
 
 @pytest.mark.parametrize("labels", [[-1, -1], [0, 0, -1], [0, 1, 2], []])
-def test_a_pair_of_one_class_and_a_pair_of_two_are_needed(labels: list[int]) -> None:
+def test_labels_need_two_classes_and_two_labels_of_one_class(labels: list[int]) -> None:
     with pytest.raises(UserError, match="at least 2 classes in the training half, one of them with at least 2 labels"):
         check_labels(np.array(labels, dtype=np.int64))
     check_labels(np.array([0, 5, 5, -1]))

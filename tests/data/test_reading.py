@@ -1,4 +1,4 @@
-"""What an image looks like after reading, whatever it was stored as."""
+"""Images after reading: modes, orientation, transparency, other formats, and names of files and folders."""
 
 from __future__ import annotations
 
@@ -32,25 +32,25 @@ STORED: dict[str, tuple[str, Callable[[], Image.Image], float]] = {
 }
 
 
-def test_an_image_that_a_person_brings_is_read_or_refused_by_its_name(
+def test_a_users_image_is_read_or_rejected_with_its_name(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Image.fromarray(RAMP).save(tmp_path / "a.png")
     assert read_user_image(tmp_path / "a.png", "mine").size == (16, 12)
     (tmp_path / "b.png").write_bytes(b"text")
-    with pytest.raises(UserError, match="mine must be an image, and is none of a known kind"):
+    with pytest.raises(UserError, match="mine must be an image in one of the formats JPEG, PNG"):
         read_user_image(tmp_path / "b.png", "mine")
-    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)  # of more than twice that Pillow refuses
-    with pytest.raises(UserError, match=r"mine must be an image, and could not be read: .*exceeds limit"):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 50)  # Pillow rejects images of more than twice this size
+    with pytest.raises(UserError, match=r"mine must be an image, but could not be read: .*exceeds limit"):
         read_user_image(tmp_path / "a.png", "mine")
 
 
 @pytest.mark.parametrize("kind", STORED)
-def test_a_ramp_from_black_to_white_is_read_as_one(kind: str, tmp_path: Path) -> None:
-    name, make, off_by = STORED[kind]
+def test_a_gray_ramp_keeps_its_values_in_every_format(kind: str, tmp_path: Path) -> None:
+    name, make, tolerance = STORED[kind]
     make().save(tmp_path / name)
     read = np.asarray(read_image(tmp_path / name)).astype(int)
     assert read.shape == (12, 16, 3)
-    assert np.abs(read - RAMP[..., None]).max() <= off_by
+    assert np.abs(read - RAMP[..., None]).max() <= tolerance
 
 
 def test_a_dark_16_bit_image_stays_dark(tmp_path: Path) -> None:
@@ -59,8 +59,8 @@ def test_a_dark_16_bit_image_stays_dark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
-def test_every_orientation_of_a_camera_is_turned_back(orientation: int, tmp_path: Path) -> None:
-    """The stored pixels are the picture as that orientation would store it (EXIF 2.3, tag 0x0112)."""
+def test_every_exif_orientation_is_turned_upright(orientation: int, tmp_path: Path) -> None:
+    """The image is stored as EXIF 2.3 defines the orientation (tag 0x0112)."""
     picture = Image.fromarray(COLORED)
     undo = {1: None, 2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180,
             4: Image.Transpose.FLIP_TOP_BOTTOM, 5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_90,
@@ -72,37 +72,38 @@ def test_every_orientation_of_a_camera_is_turned_back(orientation: int, tmp_path
     np.testing.assert_array_equal(np.asarray(read_image(tmp_path / "a.png")), COLORED)
 
 
-@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow's, about the block
-def test_a_camera_s_broken_exif_turns_nothing_and_ends_nothing(tmp_path: Path) -> None:
-    """Of each byte of the block, with Pillow's own turning several dozens of these raise what is no OSError."""
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow warns about the damaged block
+def test_an_image_with_a_damaged_exif_block_is_readable(tmp_path: Path) -> None:
+    """Each byte of the block is inverted once; Pillow's `exif_transpose` raises exceptions for dozens of them."""
     exif = Image.Exif()
     exif[0x0112], exif[0x010F], exif[0x829A] = 6, "Maker", 0.01
     Image.fromarray(COLORED).save(tmp_path / "a.jpg", exif=exif)
     whole = (tmp_path / "a.jpg").read_bytes()
     start = whole.index(b"Exif")
-    for place in range(start, start + len(exif.tobytes())):
-        broken = whole[:place] + bytes([whole[place] ^ 0xFF]) + whole[place + 1:]
-        assert read_user_image(io.BytesIO(broken), "mine").size in ((16, 12), (12, 16))
+    for position in range(start, start + len(exif.tobytes())):
+        damaged = whole[:position] + bytes([whole[position] ^ 0xFF]) + whole[position + 1 :]
+        assert read_user_image(io.BytesIO(damaged), "mine").size in ((16, 12), (12, 16))
 
 
 @pytest.mark.parametrize("content", [b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 50 50\n", b"DDS " + bytes(124)])
-def test_an_image_of_another_format_is_none_whatever_its_ending(content: bytes, tmp_path: Path,
-                                                                monkeypatch: pytest.MonkeyPatch) -> None:
-    """PostScript would be run by whatever program the machine has for it."""
+def test_other_formats_are_rejected_with_any_extension(content: bytes, tmp_path: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pillow would pass PostScript to an external program."""
     monkeypatch.setattr(EpsImagePlugin, "gs_binary", "gs")
     monkeypatch.setattr(subprocess, "check_call", lambda *_args, **_rest: pytest.fail("a program was started"))
     for name in ("x.jpg", "y.png"):
         (tmp_path / name).write_bytes(content)
         Image.fromarray(COLORED).save(tmp_path / f"good-{name}")
-    with pytest.raises(UserError, match="mine must be an image, and is none of a known kind"):
+    with pytest.raises(UserError, match="mine must be an image in one of the formats JPEG, PNG"):
         read_user_image(tmp_path / "x.jpg", "mine")
     dataset = catalog.load(str(tmp_path))
     assert len(dataset) == 2
-    assert {(one.file, one.reason) for one in dataset.skipped} == {("x.jpg", "not an image"), ("y.png", "not an image")}
+    reasons = {skipped.file: skipped.reason for skipped in dataset.skipped}
+    assert reasons == {"x.jpg": "not an image", "y.png": "not an image"}
 
 
 @pytest.mark.parametrize("kind", ["alpha", "palette"])
-def test_what_is_transparent_shows_white_paper(kind: str, tmp_path: Path) -> None:
+def test_transparent_pixels_are_white(kind: str, tmp_path: Path) -> None:
     if kind == "alpha":
         image = Image.new("RGBA", (8, 8), (200, 0, 0, 255))
         image.paste((0, 0, 200, 0), (0, 0, 4, 8))
@@ -117,12 +118,12 @@ def test_what_is_transparent_shows_white_paper(kind: str, tmp_path: Path) -> Non
     assert read.getpixel((7, 7)) == (200, 0, 0)
 
 
-def test_nested_folders_belong_to_their_first_level_and_odd_names_are_kept(tmp_path: Path) -> None:
+def test_nested_folders_belong_to_their_first_level_and_unicode_names_are_kept(tmp_path: Path) -> None:
     for name in ("Äpfel/rot/a b.png", "Äpfel/grün/ß.png", "日本/2024/03/x.PNG", "日本/.thumbs/hidden.png",
                  "__MACOSX/Äpfel/a.png"):
-        place = tmp_path / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(COLORED).save(place, "PNG")
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(COLORED).save(path, "PNG")
     dataset = catalog.load(str(tmp_path))
     assert dataset.class_names == ("Äpfel", "日本")
     assert set(dataset.names) == {"Äpfel/rot/a b.png", "Äpfel/grün/ß.png", "日本/2024/03/x.PNG"}
@@ -130,7 +131,7 @@ def test_nested_folders_belong_to_their_first_level_and_odd_names_are_kept(tmp_p
     assert not dataset.gray
 
 
-def test_a_class_whose_every_image_is_broken_is_no_class(tmp_path: Path) -> None:
+def test_a_subfolder_with_only_damaged_images_is_not_a_class(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
         for index in range(2):
@@ -141,10 +142,10 @@ def test_a_class_whose_every_image_is_broken_is_no_class(tmp_path: Path) -> None
     assert dataset.class_names == ("a", "c")
     assert dataset.labels is not None
     assert dataset.labels.tolist() == [0, 0, 1, 1]
-    assert [one.file for one in dataset.skipped] == ["b/0.png", "b/1.png"]
+    assert [skipped.file for skipped in dataset.skipped] == ["b/0.png", "b/1.png"]
 
 
-@pytest.mark.parametrize("name", ["~nobody-of-that-name/images", "a" * 3000, "images\0", " "])
-def test_a_name_that_no_folder_can_have_is_refused_like_any_other(name: str) -> None:
+@pytest.mark.parametrize("name", ["~unknown-user/images", "a" * 3000, "images\0", " "])
+def test_an_impossible_folder_name_is_rejected_like_an_unknown_name(name: str) -> None:
     with pytest.raises(UserError, match=r"There is no data set|got nothing"):
         catalog.load(name)

@@ -1,4 +1,4 @@
-"""Sprite sheets: every image in its cell, whole, once."""
+"""Thumbnails and sprite sheets: every image is complete and in its own cell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from PIL import Image
 
 from udml_core.data import catalog, thumbnails
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.data.thumbnails import Sheets, sheets_of, sheets_ready
+from udml_core.data.thumbnails import Sheets, make_thumbnail, sheets_of, sheets_ready
 
 
 @pytest.fixture(autouse=True)
@@ -19,52 +19,52 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
 
 
-def flat(count: int) -> Dataset:
-    """Images of one colour each, wide, so that they need padding."""
+def uniform_images(count: int) -> Dataset:
+    """Return wide images of one color each, which need margins."""
     levels = np.arange(count) * 37 % 200
     pixels = np.broadcast_to(levels[:, None, None], (count, 10, 20)).astype(np.uint8)
-    return replace(catalog.load("digits"), images=ArrayImages(pixels), labels=None, fingerprint=f"flat-{count}")
+    return replace(catalog.load("digits"), images=ArrayImages(pixels), labels=None, fingerprint=f"uniform-{count}")
 
 
 def cell(sheets: Sheets, index: int) -> np.ndarray:
-    sheet, place = divmod(index, sheets.per_sheet)
-    row, column = divmod(place, sheets.columns)
+    sheet, position = divmod(index, sheets.per_sheet)
+    row, column = divmod(position, sheets.columns)
     pixels = np.asarray(Image.open(sheets.paths[sheet]))
     return pixels[row * sheets.cell : (row + 1) * sheets.cell, column * sheets.cell : (column + 1) * sheets.cell]
 
 
-def test_image_i_lies_in_its_cell_whole_and_on_white(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_image_is_complete_in_its_cell_on_white(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thumbnails, "SHEET", 512)  # 8 by 8 cells, so that 150 images need three sheets
-    dataset = flat(150)
+    dataset = uniform_images(150)
     sheets = sheets_of(dataset)
     assert (len(sheets.paths), sheets.cell, sheets.columns, sheets.per_sheet) == (3, 64, 8, 64)
     for index in (0, 7, 8, 63, 64, 127, 128, 149):
-        found = cell(sheets, index).astype(int)
-        assert abs(found[32, 32] - index * 37 % 200).max() <= 3
-        assert found[4].min() > 250
-        assert found[60].min() > 250
+        pixels = cell(sheets, index).astype(int)
+        assert abs(pixels[32, 32] - index * 37 % 200).max() <= 3
+        assert pixels[4].min() > 250
+        assert pixels[60].min() > 250
     assert Image.open(sheets.paths[2]).size == (512, 3 * 64)
 
 
 @pytest.mark.parametrize("shape", [(1, 300), (300, 1), (1, 1)])
-def test_images_of_any_shape_keep_at_least_a_pixel(shape: tuple[int, int]) -> None:
+def test_images_of_any_aspect_ratio_keep_at_least_one_pixel(shape: tuple[int, int]) -> None:
     pixels = np.zeros((2, *shape), np.uint8)
-    sheets = sheets_of(replace(flat(2), images=ArrayImages(pixels), fingerprint=f"{shape}"))
+    sheets = sheets_of(replace(uniform_images(2), images=ArrayImages(pixels), fingerprint=f"{shape}"))
     assert cell(sheets, 1).min() < 128
 
 
-def test_many_images_take_smaller_cells_and_no_sheet_is_larger_than_a_texture(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_images_get_smaller_cells_and_sheets_fit_into_a_texture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thumbnails, "MANY", 100)
-    sheets = sheets_of(flat(101))
+    sheets = sheets_of(uniform_images(101))
     assert sheets.cell == 32
     assert thumbnails.SHEET // sheets.cell >= sheets.columns
 
 
-def test_sheets_are_made_once_with_progress_and_again_where_one_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    dataset = flat(150)
+def test_sheets_are_made_once_with_progress_and_again_if_one_is_missing() -> None:
+    dataset = uniform_images(150)
     shares: list[float] = []
     assert not sheets_ready(dataset)
-    sheets = sheets_of(dataset, lambda share, _what: shares.append(share))
+    sheets = sheets_of(dataset, lambda share, _step: shares.append(share))
     assert shares == sorted(shares)
     assert len(shares) >= 3
     assert sheets_ready(dataset)
@@ -76,13 +76,25 @@ def test_sheets_are_made_once_with_progress_and_again_where_one_is_lost(monkeypa
     assert sheets_of(dataset).paths[0].exists()
 
 
-def test_a_failure_half_way_leaves_nothing_that_looks_complete(monkeypatch: pytest.MonkeyPatch) -> None:
-    def stop(share: float, _what: str) -> None:
+def test_an_interrupted_computation_leaves_no_complete_sheets() -> None:
+    def stop(share: float, _step: str) -> None:
         if share > 0.5:
             raise KeyboardInterrupt
 
-    dataset = flat(150)
+    dataset = uniform_images(150)
     with pytest.raises(KeyboardInterrupt):
         sheets_of(dataset, stop)
     assert not sheets_ready(dataset)
     assert len(sheets_of(dataset).paths) == 1
+
+
+@pytest.mark.parametrize(("size", "square", "expected"), [
+    ((20, 10), True, (40, 40)), ((20, 10), False, (20, 10)), ((80, 20), True, (40, 40)), ((80, 20), False, (40, 10)),
+])
+def test_a_thumbnail_fits_into_the_square_and_is_enlarged_only_with_margins(
+        size: tuple[int, int], square: bool, expected: tuple[int, int]) -> None:
+    thumbnail = make_thumbnail(Image.new("RGB", size, "red"), 40, square)
+    assert thumbnail.size == expected
+    assert thumbnail.getpixel((expected[0] // 2, expected[1] // 2)) == (255, 0, 0)
+    corner = thumbnail.getpixel((0, 0))
+    assert corner == ((255, 255, 255) if square else (255, 0, 0))

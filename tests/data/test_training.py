@@ -1,4 +1,4 @@
-"""What a method is given: copies of the training half, and no labels that it did not declare."""
+"""Training data of a method: copies of the training half, with only the declared labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mapped = tuple[Array, Array, Array, Array]
 
 @pytest.fixture
 def mapped(tmp_path: Path) -> Mapped:
-    """The digits as features and images that are mapped from disk, their labels, and a training half."""
+    """The digits as memory-mapped features and images, their labels, and a training half."""
     dataset = catalog.load("digits")
     images = np.stack([np.asarray(dataset.images[index])[None, :, :, 0] for index in range(len(dataset))])
     np.save(tmp_path / "pixels.npy", images)
@@ -30,7 +30,7 @@ def mapped(tmp_path: Path) -> Mapped:
 
 
 @pytest.mark.parametrize("supervision", ["none", "few", "pairs"])
-def test_labels_come_only_to_who_declares_all_of_them(supervision: Any, mapped: Mapped) -> None:
+def test_only_methods_that_declare_labels_receive_labels(supervision: Any, mapped: Mapped) -> None:
     features, pixels, labels, train = mapped
     data = training_data(features, labels, train, supervision, pixels)
     assert data.given_labels is None
@@ -43,48 +43,48 @@ def test_labels_come_only_to_who_declares_all_of_them(supervision: Any, mapped: 
         training_data(features, None, train, "all").labels  # noqa: B018
 
 
-def test_what_a_method_writes_reaches_neither_the_cache_nor_the_data_set(mapped: Mapped) -> None:
+def test_changes_by_a_method_do_not_reach_the_cache_or_the_data_set(mapped: Mapped) -> None:
     features, pixels, labels, train = mapped
     before = features.copy(), pixels.copy(), labels.copy()
     writable = np.array(features), np.array(labels)
-    for rows, given in ((features, labels), writable):
-        data = training_data(rows, given, train, "all", pixels)
+    for rows, all_labels in ((features, labels), writable):
+        data = training_data(rows, all_labels, train, "all", pixels)
         np.testing.assert_array_equal(data.features.numpy(), before[0][train])
-        taken = data.images(torch.arange(5))
-        for tensor in (data.features, data.labels, taken):
+        images = data.images(torch.arange(5))
+        for tensor in (data.features, data.labels, images):
             tensor.fill_(7)
-    for array, kept in ((features, before[0]), (pixels, before[1]), (labels, before[2]),
-                        (writable[0], before[0]), (writable[1], before[2])):
-        np.testing.assert_array_equal(array, kept)
+    for array, expected in ((features, before[0]), (pixels, before[1]), (labels, before[2]),
+                            (writable[0], before[0]), (writable[1], before[2])):
+        np.testing.assert_array_equal(array, expected)
 
 
-def test_images_are_those_of_positions_in_the_training_half(mapped: Mapped) -> None:
+def test_images_are_selected_by_index_in_the_training_half(mapped: Mapped) -> None:
     features, pixels, labels, train = mapped
     data = training_data(features, labels, train, "none", pixels)
     assert len(data) == len(train)
     order = torch.tensor([3, 0, len(train) - 1, 3])
     np.testing.assert_array_equal(data.images(order).numpy(), pixels[train[order.numpy()]])
-    for beyond in (len(train), -len(train) - 1):
+    for outside in (len(train), -len(train) - 1):
         with pytest.raises(IndexError):
-            data.images(torch.tensor([beyond]))
+            data.images(torch.tensor([outside]))
     with pytest.raises(AttributeError, match="does not declare trains_encoder"):
         TrainingData(data.features).images(order)
 
 
-def test_views_are_those_of_positions_in_the_training_half_and_only_for_who_needs_them(mapped: Mapped) -> None:
+def test_views_are_selected_by_index_and_only_methods_that_need_views_receive_them(mapped: Mapped) -> None:
     features, _, _, train = mapped
     views = np.stack([features[train], features[train] + 1], axis=1)
     data = training_data(features, None, train, "none", views=views)
     order = torch.tensor([2, 0, 2])
-    taken = data.view_features(order)
-    np.testing.assert_array_equal(taken.numpy(), views[order.numpy()])
-    taken.fill_(7)
+    selected = data.view_features(order)
+    np.testing.assert_array_equal(selected.numpy(), views[order.numpy()])
+    selected.fill_(7)
     assert not (views == 7).all()
     with pytest.raises(AttributeError, match="does not declare views_needed"):
         TrainingData(data.features).view_features(order)
 
 
-def test_few_labels_come_only_to_who_declares_few(mapped: Mapped) -> None:
+def test_only_methods_that_declare_few_labels_receive_the_few_labels(mapped: Mapped) -> None:
     features, _, labels, train = mapped
     few = np.where(np.arange(len(labels)) % 9 == 0, labels, -1)
     assert training_data(features, labels, train, "few", few=few).labels.tolist() == few[train].tolist()

@@ -1,137 +1,138 @@
-"""Affinities on a part of a graph beside those of the whole, the triplets that follow, the drawing's edges, spectra."""
+"""Affinities on a subgraph, compared with the full graph; triplets, ego graphs and spectra."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from tests.exploration.test_label_spread import blobs, few
+from tests.exploration.test_label_spread import blob_graph, label_some
 from udml_core.arrays import Array
 from udml_core.evaluation import effective_rank
 from udml_core.explanations import Affinities
-from udml_core.exploration import affinity as views
+from udml_core.exploration import affinity
 from udml_core.graph import propagate
 
 
-def graph(count: int = 120) -> tuple[views.LabelGraph, Array]:
-    neighbors, classes = blobs(count)
-    return views.LabelGraph(np.arange(count) * 2, neighbors, few(classes, 12)), classes
+def labeled_graph(count: int = 120) -> tuple[affinity.LabelGraph, Array]:
+    neighbors, classes = blob_graph(count)
+    return affinity.LabelGraph(np.arange(count) * 2, neighbors, label_some(classes, 12)), classes
 
 
-def test_a_graph_that_training_kept_is_told_in_positions_of_the_data_set() -> None:
+def test_a_training_graph_is_converted_to_data_set_indices() -> None:
     points, train = np.array([1, 4, 2]), np.array([10, 11, 12, 13, 20])
     record = Affinities(points, np.array([[4, 2], [2, 1], [1, 4]]), None, None, np.array([0, -1, 1]), None, None)
-    found = views.graph_of(record, train)
-    assert found.images.tolist() == [11, 20, 12]
-    assert found.images[found.neighbors].tolist() == [[20, 12], [12, 11], [11, 20]]
+    graph = affinity.graph_of(record, train)
+    assert graph.images.tolist() == [11, 20, 12]
+    assert graph.images[graph.neighbors].tolist() == [[20, 12], [12, 11], [11, 20]]
 
 
-def test_an_image_is_found_in_its_graph_or_is_not_there() -> None:
-    found = graph()[0]
-    assert [found.row_of(image) for image in (0, 1, 6, 238, 999, -1)] == [0, None, 3, 119, None, None]
+def test_row_of_returns_the_row_or_none() -> None:
+    graph = labeled_graph()[0]
+    assert [graph.row_of(image) for image in (0, 1, 6, 238, 999, -1)] == [0, None, 3, 119, None, None]
 
 
-def test_the_most_telling_image_has_the_most_classes_around_it() -> None:
+def test_the_default_image_has_the_most_classes_in_its_neighborhood() -> None:
     neighbors = np.array([[1, 2], [0, 2], [0, 3], [4, 5], [3, 5], [3, 4]])
     for codes, expected in (([-1, 0, 0, 0, 1, -1], 3), ([-1, 0, 0, -1, -1, -1], 1), ([-1, -1, -1, -1, 2, 2], 5)):
-        found = views.LabelGraph(np.arange(6), neighbors, np.array(codes)).telling
-        around = [{codes[one] for one in (row, *neighbors[row]) if codes[one] >= 0} for row in range(6)]
-        labels = [sum(codes[one] >= 0 for one in (row, *neighbors[row])) for row in range(6)]
-        assert (len(around[found]), labels[found]) == max(zip(map(len, around), labels, strict=True))
-        assert (len(around[found]), labels[found]) == (len(around[expected]), labels[expected])
+        row = affinity.LabelGraph(np.arange(6), neighbors, np.array(codes)).telling
+        hoods = [[codes[member] for member in (center, *neighbors[center]) if codes[member] >= 0]
+                 for center in range(6)]
+        ranks = [(len(set(hood)), len(hood)) for hood in hoods]
+        assert ranks[row] == max(ranks)
+        assert ranks[row] == ranks[expected]
 
 
-def test_a_part_grows_step_by_step() -> None:
-    whole = graph()[0]
-    steps, ring = {5: 0}, [5]
-    while ring:
-        ring = sorted({int(one) for row in ring for one in whole.neighbors[row]} - set(steps))
-        steps |= dict.fromkeys(ring, len(set(steps.values())))
-    for most in (1, 5, 30, 500):
-        rows = whole.part(5, most).tolist()
+def test_a_subgraph_grows_breadth_first() -> None:
+    graph = labeled_graph()[0]
+    steps, frontier = {5: 0}, [5]
+    while frontier:
+        frontier = sorted({int(neighbor) for row in frontier for neighbor in graph.neighbors[row]} - set(steps))
+        steps |= dict.fromkeys(frontier, len(set(steps.values())))
+    for limit in (1, 5, 30, 500):
+        rows = graph.part(5, limit).tolist()
         assert rows[0] == 5
-        assert len(set(rows)) == len(rows) == min(most, len(steps))
+        assert len(set(rows)) == len(rows) == min(limit, len(steps))
         assert [steps[row] for row in rows] == sorted(steps[row] for row in rows)
 
 
 @pytest.mark.parametrize("gamma", [0.5, 0.99])
-def test_on_the_whole_graph_the_part_is_exact(gamma: float) -> None:
-    whole = graph()[0]
-    order = np.random.default_rng(4).permutation(len(whole.images))
-    part = views.propagated(whole, order, gamma)
-    exact = propagate(whole.neighbors, whole.codes, gamma)
+def test_the_affinities_of_the_full_graph_are_exact(gamma: float) -> None:
+    graph = labeled_graph()[0]
+    order = np.random.default_rng(4).permutation(len(graph.images))
+    part = affinity.propagated(graph, order, gamma)
+    exact = propagate(graph.neighbors, graph.codes, gamma)
     np.testing.assert_allclose(part.after, exact.after[order], atol=1e-12)
     np.testing.assert_array_equal(part.before, exact.before[order])
-    np.testing.assert_array_equal(part.rows[part.neighbors], whole.neighbors[order])
-    assert part.whole.all()
+    np.testing.assert_array_equal(part.rows[part.neighbors], graph.neighbors[order])
+    assert part.complete.all()
 
 
-def test_a_part_keeps_its_first_image_s_neighbors_and_waits_at_its_border() -> None:
-    whole = graph()[0]
-    part = views.propagated(whole, whole.part(5, 40), 0.9)
-    assert part.rows[part.neighbors[0]].tolist() == whole.neighbors[5].tolist()
-    for place, row in enumerate(part.rows.tolist()):
-        expected = [one if one in part.rows else row for one in whole.neighbors[row].tolist()]
-        assert part.rows[part.neighbors[place]].tolist() == expected
-        assert part.whole[place] == (expected == whole.neighbors[row].tolist())
+def test_a_step_that_would_leave_the_subgraph_stays_in_place() -> None:
+    graph = labeled_graph()[0]
+    part = affinity.propagated(graph, graph.part(5, 40), 0.9)
+    assert part.rows[part.neighbors[0]].tolist() == graph.neighbors[5].tolist()
+    for position, row in enumerate(part.rows.tolist()):
+        expected = [neighbor if neighbor in part.rows else row for neighbor in graph.neighbors[row].tolist()]
+        assert part.rows[part.neighbors[position]].tolist() == expected
+        assert part.complete[position] == (expected == graph.neighbors[row].tolist())
     ordered, values = part.sorted_neighbors(0)
-    assert sorted(ordered.tolist()) == sorted(whole.neighbors[5].tolist())
+    assert sorted(ordered.tolist()) == sorted(graph.neighbors[5].tolist())
     assert (np.diff(values) <= 0).all()
 
 
-def test_triplets_are_true_where_a_loop_finds_them_so() -> None:
-    whole, classes = graph()
-    after = propagate(whole.neighbors, whole.codes, 0.9).after
-    kept = []
-    for row, near in enumerate(whole.neighbors.tolist()):
-        order = sorted(range(4), key=lambda place: -after[row, place])
-        kept += [(classes[row] == classes[near[order[j]]], classes[row] != classes[near[order[j + 2]]])
-                 for j in range(2)]
-    found = views.triplet_truth(whole.neighbors, after, classes)
-    positive, negative = np.array(kept).T
-    assert (found.triplets, found.judged) == (240, 240)
-    assert (found.positives, found.negatives, found.both) == pytest.approx(
+def test_triplets_are_judged_as_by_a_loop() -> None:
+    graph, classes = labeled_graph()
+    after = propagate(graph.neighbors, graph.codes, 0.9).after
+    judged = []
+    for row, neighbors in enumerate(graph.neighbors.tolist()):
+        order = sorted(range(4), key=lambda position: -after[row, position])
+        judged += [(classes[row] == classes[neighbors[order[j]]], classes[row] != classes[neighbors[order[j + 2]]])
+                   for j in range(2)]
+    truth = affinity.triplet_truth(graph.neighbors, after, classes)
+    positive, negative = np.array(judged).T
+    assert (truth.triplets, truth.judged) == (240, 240)
+    assert (truth.positives, truth.negatives, truth.both) == pytest.approx(
         (positive.mean(), negative.mean(), (positive & negative).mean()))
-    part = views.propagated(whole, np.arange(120), 0.9)
-    assert views.part_truth(part, classes) == found
-    lonely = views.propagated(whole, whole.part(5, 1), 0.9)
-    assert views.part_truth(lonely, classes).triplets == 0
+    part = affinity.propagated(graph, np.arange(120), 0.9)
+    assert affinity.part_truth(part, classes) == truth
+    single = affinity.propagated(graph, graph.part(5, 1), 0.9)
+    assert affinity.part_truth(single, classes).triplets == 0
 
 
-def test_triplets_are_judged_where_all_three_classes_are_known() -> None:
+def test_triplets_with_an_unknown_class_are_not_judged() -> None:
     neighbors = np.array([[1, 2], [0, 2], [0, 3], [0, 1]])
     after = np.array([[2.0, 1.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]])
-    some = views.triplet_truth(neighbors, after, np.array([0, 0, 1, -1]))
-    assert some == views.Truth(triplets=4, judged=2, positives=1, negatives=1, both=1)
-    none = views.triplet_truth(neighbors, after, np.array([0, -1, 1, -1]))
+    some = affinity.triplet_truth(neighbors, after, np.array([0, 0, 1, -1]))
+    assert some == affinity.Truth(triplets=4, judged=2, positives=1, negatives=1, both=1)
+    none = affinity.triplet_truth(neighbors, after, np.array([0, -1, 1, -1]))
     assert (none.triplets, none.judged) == (4, 0)
     assert np.isnan(none.both)
 
 
-def test_the_drawing_has_each_edge_of_two_steps_once() -> None:
-    whole = graph()[0]
-    part = views.propagated(whole, whole.part(5, 80), 0.9)
-    found = views.ego(part)
+def test_the_ego_graph_contains_each_edge_of_two_steps_once() -> None:
+    graph = labeled_graph()[0]
+    part = affinity.propagated(graph, graph.part(5, 80), 0.9)
+    drawn = affinity.ego(part)
     inner = part.neighbors[0].tolist()
-    expected = {tuple(sorted((one, int(other)))) for one in [0, *inner] for other in part.neighbors[one]}
-    assert {tuple(edge) for edge in found.edges.tolist()} == expected
-    assert len(found.edges) == len(expected)
-    assert set(found.outer.tolist()) == {place for edge in expected for place in edge} - {0, *inner}
-    for place, parent in zip(found.outer.tolist(), found.parents.tolist(), strict=True):
-        assert place in part.neighbors[inner[parent]]
-    for (one, other), value in zip(found.edges.tolist(), found.after.tolist(), strict=True):
-        both = [part.after[a][part.neighbors[a] == b] for a, b in ((one, other), (other, one))]
+    expected = {tuple(sorted((start, int(end)))) for start in [0, *inner] for end in part.neighbors[start]}
+    assert {tuple(edge) for edge in drawn.edges.tolist()} == expected
+    assert len(drawn.edges) == len(expected)
+    assert set(drawn.outer.tolist()) == {position for edge in expected for position in edge} - {0, *inner}
+    for position, parent in zip(drawn.outer.tolist(), drawn.parents.tolist(), strict=True):
+        assert position in part.neighbors[inner[parent]]
+    for (start, end), value in zip(drawn.edges.tolist(), drawn.after.tolist(), strict=True):
+        both = [part.after[a][part.neighbors[a] == b] for a, b in ((start, end), (end, start))]
         assert value == pytest.approx(float(np.concatenate(both)[0]))
 
 
-def test_a_spectrum_counts_the_directions_that_are_used() -> None:
+def test_the_effective_rank_of_a_line_is_one_and_of_a_ball_nearly_full() -> None:
     random = np.random.default_rng(0)
     ball, line = random.normal(size=(300, 8)), np.outer(random.normal(size=300), np.ones(8))
     for points in (ball, line):
-        found = views.spectrum(points)
-        assert found.values.sum() == pytest.approx(1)
-        assert (np.diff(found.values) <= 1e-12).all()
-        assert found.rank == effective_rank(points)
-    assert views.spectrum(line).values[0] == pytest.approx(1)
-    assert views.spectrum(ball).rank > 7.5
-    assert views.spectrum(np.ones((5, 3))).values.tolist() == [0, 0, 0]
+        spectrum = affinity.spectrum(points)
+        assert spectrum.values.sum() == pytest.approx(1)
+        assert (np.diff(spectrum.values) <= 1e-12).all()
+        assert spectrum.rank == effective_rank(points)
+    assert affinity.spectrum(line).values[0] == pytest.approx(1)
+    assert affinity.spectrum(ball).rank > 7.5
+    assert affinity.spectrum(np.ones((5, 3))).values.tolist() == [0, 0, 0]

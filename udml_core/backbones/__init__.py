@@ -1,4 +1,4 @@
-"""Named encoders behind one class: images in, pooled features out."""
+"""Encoders from images to pooled features, by name."""
 
 from udml_core.backbones.encoder import (
     BACKBONES,

@@ -1,4 +1,4 @@
-"""The one encoder class, and the names it knows."""
+"""The encoder and the backbones that it can use."""
 
 from __future__ import annotations
 
@@ -18,15 +18,19 @@ from udml_core.errors import UserError
 
 SMALLEST, LARGEST = 4, 1024
 PHOTOGRAPH = 160
-"""Images whose shorter side is at least this many pixels count as photographs."""
+"""Shorter side, in pixels, from which images count as photographs."""
 
 
 @dataclass(frozen=True)
 class Body:
-    """A network from normalized images to feature maps, and how it wants its images.
+    """A network from images to feature maps, with the normalization of its input.
 
-    network: (b, 3, s, s) → (b, d, h, w). mean, deviation: subtracted and divided, on the 0–255 scale, one value a
-    channel. bgr: the channels' order. dimension: d.
+    Attributes:
+        network: Maps normalized images (b, 3, s, s) to feature maps (b, d, h, w).
+        mean: Value subtracted from each channel, on the scale 0–255.
+        deviation: Value that each channel is divided by, on the scale 0–255.
+        bgr: Whether the network reads the channels in the order blue, green, red.
+        dimension: Number of feature maps d; 0 if it depends on the image size.
     """
 
     network: nn.Module
@@ -38,9 +42,17 @@ class Body:
 
 @dataclass(frozen=True)
 class Backbone:
-    """An entry of the list that a person chooses from. `seeded` bodies start from random weights; `width` is d,
-    0 where it depends on the image size; `smallest` images in pixels leave something of the feature maps; `made_for`
-    images of that size, 0 where any will do; the time of a forward pass was measured on two CPU cores."""
+    """A backbone that users can choose.
+
+    Attributes:
+        title: Name in the app.
+        width: Width d of the features; 0 if it depends on the image size.
+        build: Builds the network.
+        seeded: Whether the network starts from random weights.
+        smallest: Smallest image size in pixels that leaves feature maps.
+        made_for: Image size in pixels that the network is designed for; 0 for any size.
+        seconds_per_megapixel: Time of a forward pass, measured on two CPU cores.
+    """
 
     title: str
     width: int
@@ -80,8 +92,12 @@ BACKBONES: dict[str, Backbone] = {
 class EncoderSpec(BaseModel):
     """Everything that features depend on besides the images.
 
-    backbone: a name of BACKBONES, or `timm:NAME` or `torchvision:NAME`. size: pixels of the square that an image is
-    resized and cropped to. gray: raw pixels are averaged over the channels. seed: of random weights.
+    Attributes:
+        backbone: A name of BACKBONES, `timm:NAME` or `torchvision:NAME`.
+        pooling: Pooling of the feature maps.
+        size: Side in pixels of the square that images are resized and cropped to.
+        gray: Whether raw pixels are averaged over the channels.
+        seed: Seed of random weights.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -94,12 +110,12 @@ class EncoderSpec(BaseModel):
 
     @property
     def trainable(self) -> bool:
-        """Whether the network has parameters at all: raw pixels have none."""
+        """Whether the network has parameters; raw pixels have none."""
         return self.backbone != "pixels"
 
     @property
     def key(self) -> str:
-        """A file name that tells specs apart."""
+        """A file name, unique among specs with different features."""
         parts = [self.backbone.replace(":", "-").replace("/", "-"), self.pooling, str(self.size)]
         parts += ["gray"] if self.gray and self.backbone == "pixels" else []
         parts += [f"seed{self.seed}"] if _is_seeded(self.backbone) else []
@@ -107,7 +123,7 @@ class EncoderSpec(BaseModel):
 
 
 class Encoder(nn.Module):
-    """Images (b, 3, s, s) or (b, 1, s, s), 0–255, to features (b, dimension)."""
+    """A network from images (b, 3, s, s) or (b, 1, s, s), 0–255, to features (b, dimension)."""
 
     mean: Tensor
     deviation: Tensor
@@ -129,7 +145,7 @@ class Encoder(nn.Module):
 
     @property
     def trainable(self) -> bool:
-        """Whether the network has parameters at all."""
+        """Whether the network has parameters."""
         return self.spec.trainable
 
     def forward(self, images: Tensor) -> Tensor:
@@ -142,7 +158,7 @@ class Encoder(nn.Module):
         return pool(self.network, normal, self.spec.pooling)
 
     def prepare(self, image: Image.Image) -> np.ndarray[Any, Any]:
-        """One image as the network wants it, before normalization: uint8 (3, s, s)."""
+        """Resize and crop an image to a square (3, s, s) uint8, not yet normalized."""
         side = self.spec.size
         square = image if image.size == (side, side) else ImageOps.fit(image, (side, side), Image.Resampling.BICUBIC)
         return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
@@ -150,10 +166,22 @@ class Encoder(nn.Module):
 
 def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = "mean", size: int | None = None,
                 seed: int = 0) -> EncoderSpec:
-    """The spec for a data set whose images measure `native_size` pixels on their shorter side.
+    """Choose the encoder settings of a data set.
 
-    Photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 and 192, as the papers' scales do;
-    raw pixels and small networks keep small images as they are, and networks made for one size get that.
+    By default photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 (as in the papers) and
+    192 pixels. Raw pixels and networks from scratch keep the size of small images, and networks designed for one size
+    use it.
+
+    Args:
+        backbone: Name of the backbone.
+        native_size: Typical shorter side of the images in pixels.
+        gray: Whether all images are gray.
+        pooling: Pooling of the feature maps.
+        size: Image size in pixels; chosen as described if None.
+        seed: Seed of random weights.
+
+    Raises:
+        UserError: The backbone is not available, or the size or the pooling does not fit it.
     """
     check_backbone(backbone)
     photograph = native_size >= PHOTOGRAPH
@@ -170,49 +198,57 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
             size = 224 if photograph else 96
     smallest = BACKBONES[backbone].smallest if backbone in BACKBONES else SMALLEST
     if not smallest <= size <= LARGEST:
-        raise UserError(f"The image size of {backbone} must be between {smallest} and {LARGEST} pixels, got {size}.")
+        raise UserError(f"The image size of {backbone} must be between {smallest} and {LARGEST} pixels, got {size}. "
+                        "Change the image size.")
     if backbone == "pixels" and pooling != "mean":
-        raise UserError("Raw pixels have no feature maps to pool: R-MAC needs a network. Choose pooling 'mean'.")
+        raise UserError(f"Raw pixels have no feature maps, so the pooling must be 'mean', got '{pooling}'. "
+                        "Choose pooling 'mean' or another backbone.")
     if pooling == "rmac" and min(rmac_scales(size)) < 32:
-        raise UserError(f"R-MAC reads the image at {rmac_scales(size)} pixels and needs at least 32, got size {size}.")
+        raise UserError(f"R-MAC reads images at {rmac_scales(size)} pixels and needs at least 32, got size {size}. "
+                        "Raise the image size to at least 64, or choose pooling 'mean'.")
     return EncoderSpec(backbone=backbone, pooling=pooling, size=size, gray=gray,
                        seed=seed if _is_seeded(backbone) else 0)
 
 
 def check_backbone(name: str) -> None:
-    """Raises:
-    UserError: the name is unknown, or its optional package is missing."""
+    """Check that a backbone is available.
+
+    Raises:
+        UserError: The name is unknown, or its optional package is not installed.
+    """
     if name in BACKBONES:
         return
     if ":" in name:
         hub.check(name)
         return
-    raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, or timm:NAME or torchvision:NAME, "
+    raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, "
                     f"got '{name}'.")
 
 
 def image_seconds(spec: EncoderSpec) -> float:
-    """A rough guess of the time to read and encode one image on two CPU cores."""
+    """Estimate the seconds to read and encode an image on two CPU cores."""
     rate = BACKBONES[spec.backbone].seconds_per_megapixel if spec.backbone in BACKBONES else 1.0
     scales = rmac_scales(spec.size) if spec.pooling == "rmac" else (spec.size,)
     return 0.0005 + rate * sum(side**2 for side in scales) / 1e6
 
 
 def feature_width(spec: EncoderSpec) -> int | None:
-    """d of the features; None where it is not known before the model is loaded, for those of timm and torchvision."""
+    """Return the width d of the features; None for models of timm and torchvision, where only the model knows it."""
     if spec.backbone not in BACKBONES:
         return None
     return BACKBONES[spec.backbone].width or _pixels(spec)
 
 
 def needs_batches(spec: EncoderSpec) -> bool:
-    """Whether the network begins with batch normalization that has learnt no statistics yet, as its weights are random:
-    in training it must follow the batches."""
+    """Return whether the network has batch normalization and random weights.
+
+    Its running statistics are not learned yet, so training must normalize by the statistics of each batch.
+    """
     if not _is_seeded(spec.backbone):
         return False
-    with torch.device("meta"):  # the layers alone, without their weights
+    with torch.device("meta"):  # layers without weights
         layers = _build(spec.backbone).network.modules()
-    return any(isinstance(one, nn.modules.batchnorm._BatchNorm) for one in layers)
+    return any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in layers)
 
 
 def _pixels(spec: EncoderSpec) -> int:

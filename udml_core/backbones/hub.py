@@ -1,6 +1,6 @@
-"""Models of timm and torchvision by name: an optional extra, imported only when asked for.
+"""Models of timm and torchvision by name, two optional packages that are imported only on use.
 
-Their weights come from the hub, on the user's machine, the first time that a model is used.
+The weights are downloaded when a model is used for the first time.
 """
 
 from __future__ import annotations
@@ -21,32 +21,39 @@ LIBRARIES = ("timm", "torchvision")
 
 
 def check(name: str) -> None:
-    """Raises:
-    UserError: the library is not one of these, or is not installed."""
+    """Check that the library of a backbone `LIBRARY:NAME` is installed.
+
+    Raises:
+        UserError: The library is unknown or not installed.
+    """
     library, _, model = name.partition(":")
     if library not in LIBRARIES or not model:
-        raise UserError(f"A backbone with a colon must read timm:NAME or torchvision:NAME, got '{name}'.")
+        raise UserError(f"A backbone with a colon must be timm:NAME or torchvision:NAME, got '{name}'. "
+                        "Correct the name.")
     if find_spec(library) is None:
         raise UserError(f"The backbone '{name}' needs the package {library}, which is not installed. "
                         f"Install it with `.venv/bin/pip install {library}`, or choose another backbone.")
 
 
 def load(name: str) -> tuple[nn.Module, Triple, Triple, int]:
-    """The network up to its last feature maps, mean and deviation on the 0–255 scale, and the maps' width.
+    """Load a network up to its last feature maps.
+
+    Returns:
+        The network, the mean and the deviation of each channel on the scale 0–255, and the number of feature maps.
 
     Raises:
-        UserError: the library does not know the model, or its weights could not be fetched.
+        UserError: The library does not know the model, or its weights could not be downloaded.
     """
     library, _, model = name.partition(":")
     try:
         return _from_timm(model) if library == "timm" else _from_torchvision(model)
-    except Exception as error:  # both libraries raise whatever their network code raises
-        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Its weights come from the internet the "
-                        f"first time; check the name and the connection, or choose another backbone.") from error
+    except Exception as error:  # both libraries pass on any exception of their network code
+        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Its weights are downloaded on first "
+                        "use: check the name and the connection, or choose another backbone.") from error
 
 
 class _Maps(nn.Module):
-    """Feature maps of a timm model; tokens of a transformer count as a row of pixels."""
+    """The feature maps of a timm model; the tokens of a transformer count as one row of pixels."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()

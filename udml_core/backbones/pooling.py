@@ -1,4 +1,4 @@
-"""From feature maps to one vector an image."""
+"""Pooling of feature maps to one vector for each image."""
 
 from __future__ import annotations
 
@@ -15,7 +15,16 @@ OVERLAP = 0.4
 
 
 def pool(network: nn.Module, images: Tensor, pooling: Pooling) -> Tensor:
-    """Features (b, d) of normalized images (b, 3, s, s): the maps' mean, or R-MAC over three scales."""
+    """Encode images and pool their feature maps.
+
+    Args:
+        network: Maps images to feature maps (b, d, h, w).
+        images: Normalized images (b, 3, s, s).
+        pooling: The mean of each map, or R-MAC summed over three scales.
+
+    Returns:
+        Features (b, d); of unit length for R-MAC.
+    """
     if pooling == "mean":
         return network(images).mean((2, 3))
     scaled = [interpolate(images, size=side, mode="bilinear", antialias=True, align_corners=False)
@@ -24,17 +33,25 @@ def pool(network: nn.Module, images: Tensor, pooling: Pooling) -> Tensor:
 
 
 def rmac_scales(size: int) -> tuple[int, int, int]:
-    """s, s/√2 and s/2, as RPML and SSDML read each image (512, 362, 256)."""
+    """Return s, s/√2 and s/2, the scales at which RPML and SSDML read images (512, 362, 256)."""
     return size, round(size / math.sqrt(2)), size // 2
 
 
 def rmac(maps: Tensor) -> Tensor:
-    """Regional maximum activations of maps (b, d, h, w): maxima over a grid of regions at three levels, each
-    ℓ2-normalized, summed, ℓ2-normalized (b, d).
+    """Compute the regional maximum activations of feature maps (R-MAC).
+
+    The maxima over each region of three grids, and over the whole map, are ℓ2-normalized, summed and ℓ2-normalized
+    again. The whitening of the paper is omitted, because it needs training images of its own.
+
+    Args:
+        maps: Feature maps (b, d, h, w).
+
+    Returns:
+        Unit vectors (b, d).
 
     References:
         G. Tolias, R. Sicre, H. Jégou, "Particular object retrieval with integral max-pooling of CNN activations",
-        ICLR 2016; the papers' whitening is left out, as it needs training images of its own.
+        ICLR 2016.
     """
     height, width = maps.shape[2:]
     total = normalize(maps.amax((2, 3)))
@@ -47,7 +64,7 @@ def rmac(maps: Tensor) -> Tensor:
 
 
 def _starts(length: int, side: int, level: int, longer: bool) -> list[int]:
-    """Evenly spread region starts: `level` along the shorter side, more along the longer so as to overlap by 40 %."""
+    """Return evenly spaced starts: `level` along the shorter side, more along the longer side to overlap by 40 %."""
     count = level
     if longer:
         count = max(level, math.ceil((length - side) / (side * (1 - OVERLAP))) + 1)

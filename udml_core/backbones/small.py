@@ -1,4 +1,4 @@
-"""Networks that are small enough to train from scratch on a CPU."""
+"""Networks small enough to train from scratch on a CPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch.nn.functional import relu
 
 
 def small_cnn() -> nn.Module:
-    """Four 3×3 convolutions with batch normalization, 32–64–128–128 channels, halved twice: for 8 pixels up."""
+    """Build four 3×3 convolutions with batch normalization, 32–64–128–128 channels and two 2×2 max-pools."""
     layers: list[nn.Module] = []
     inputs = 3
     for position, outputs in enumerate((32, 64, 128, 128)):
@@ -19,20 +19,21 @@ def small_cnn() -> nn.Module:
 
 
 def lenet() -> nn.Module:
-    """SSDML's network for MNIST and Fashion-MNIST, after MatConvNet's: 28×28 gray pixels to 128 maps of 1×1.
+    """Build SSDML's network for MNIST and Fashion-MNIST, from 28×28 gray pixels to 128 maps of 1×1.
 
-    Conv 5×5, 20 → max-pool → conv 5×5, 50 → max-pool → conv 4×4, 500 → ReLU → fully connected, 128; no padding.
+    Conv 5×5, 20 → max-pool → conv 5×5, 50 → max-pool → conv 4×4, 500 → ReLU → fully connected, 128, without padding;
+    derived from MatConvNet's network.
     """
     return nn.Sequential(_Gray(), nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2),
                          nn.Conv2d(50, 500, 4), nn.ReLU(), nn.Conv2d(500, 128, 1))
 
 
 def cifar_quick() -> nn.Module:
-    """SSDML's network for CIFAR-10, after MatConvNet's: 32×32 pixels to 64 maps of 1×1.
+    """Build SSDML's network for CIFAR-10, from 32×32 pixels to 64 maps of 1×1.
 
     Conv 5×5, 32 → max-pool → ReLU → conv 5×5, 32 → ReLU → mean-pool → conv 5×5, 64 → ReLU → mean-pool → conv 4×4, 64 →
-    ReLU. The paper prints no paddings; 2 pixels, and 3×3 pools of stride 2 that may end outside, give 32 → 16 → 8 → 4
-    → 1.
+    ReLU; derived from MatConvNet's network. The paper prints no padding. Padding by 2 pixels and 3×3 pools of stride 2,
+    rounded up, give sides of 32 → 16 → 8 → 4 → 1.
     """
     return nn.Sequential(nn.Conv2d(3, 32, 5, padding=2), nn.MaxPool2d(3, 2, ceil_mode=True), nn.ReLU(),
                          nn.Conv2d(32, 32, 5, padding=2), nn.ReLU(), nn.AvgPool2d(3, 2, ceil_mode=True),
@@ -41,14 +42,14 @@ def cifar_quick() -> nn.Module:
 
 
 class _Gray(nn.Module):
-    """Maps (b, c, h, w) to their mean (b, 1, h, w)."""
+    """The mean over channels, (b, c, h, w) → (b, 1, h, w)."""
 
     def forward(self, maps: Tensor) -> Tensor:
         return maps.mean(1, keepdim=True)
 
 
 class _Residual(nn.Module):
-    """Two 3×3 convolutions beside the identity, or beside a 1×1 one where the shape changes."""
+    """Two 3×3 convolutions with a shortcut: the identity, or a 1×1 convolution if the shape changes."""
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()
@@ -66,9 +67,10 @@ class _Residual(nn.Module):
 
 
 def small_resnet18() -> nn.Module:
-    """ResNet-18 for small images: a 3×3 stem of stride 1 and no max-pool, (b, 3, s, s) → (b, 512, s/8, s/8).
+    """Build ResNet-18 for small images, (b, 3, s, s) → (b, 512, s/8, s/8).
 
-    K. He et al., CVPR 2016, with the stem of their CIFAR networks, as PSLR and ISIF train it.
+    K. He et al., CVPR 2016, with the stem of their CIFAR networks as PSLR and ISIF use it: a 3×3 convolution of stride
+    1 and no max-pool.
     """
     blocks: list[nn.Module] = [nn.Conv2d(3, 64, 3, padding=1, bias=False), nn.BatchNorm2d(64), nn.ReLU()]
     inputs = 64

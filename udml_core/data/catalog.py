@@ -1,4 +1,4 @@
-"""The data sets that can be chosen: those the project knows, those below UDML_DATA, and a person's own folders."""
+"""The available data sets: the built-in sets, folders below UDML_DATA, and folders that the user opened."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from udml_core.files import replace_text
 from udml_core.paths import data_folder, existing_path, given_folder
 
 LONGEST_NAME = 60
-"""Letters of an import's name; a file system allows 255 bytes, and a letter takes up to four."""
-BIRDS = "100 species of birds, photographs of 227×227 pixels: fine-grained, real, hard."
+"""Longest name of an import, in letters: a file system allows 255 bytes, and a letter takes up to four."""
+BIRDS = "Photographs of 100 bird species, 227×227 pixels: natural and fine-grained."
 
 
 class Birds(Folder):
-    """A subset of CUB-200-2011 (C. Wah et al., research use), below UDML_DATA as birds100/CLASS/*.jpg."""
+    """A subset of CUB-200-2011 (C. Wah et al., research use), in birds100/CLASS/*.jpg below UDML_DATA."""
 
     def __init__(self) -> None:
         base = data_folder()
@@ -38,12 +38,13 @@ class Birds(Folder):
 
     def missing(self) -> str | None:
         if data_folder() is None:
-            return "birds100 is looked for as birds100/CLASS/*.jpg below the folder UDML_DATA, which is not set."
+            return ("The data set birds100 is read from birds100/CLASS/*.jpg below the folder UDML_DATA, which is not "
+                    "set. Set UDML_DATA to the folder of your data sets.")
         return super().missing()
 
 
 def sources() -> list[Source]:
-    """Every known data set, the embedded default first, whether or not it is there."""
+    """List every known data set, the embedded default first, whether or not its files are present."""
     known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), MNIST(), MNISTTest(), Birds(), Cifar10()]
     names = {source.name for source in known}
     base = data_folder()
@@ -57,13 +58,13 @@ def sources() -> list[Source]:
 
 
 def find(name: str) -> Source:
-    """A data set by its name, or the folder of images at that path.
+    """Find a data set by its name, or a folder of images by its path.
 
     Raises:
-        UserError: neither exists.
+        UserError: There is no data set or folder of that name.
     """
     if not name.strip():
-        raise UserError("A data set's name or a folder of images is needed, got nothing.")
+        raise UserError("The data set must be a name or a folder of images, got nothing.")
     for source in sources():
         if source.name == name:
             return source
@@ -71,65 +72,68 @@ def find(name: str) -> Source:
     if path is not None and os.path.isdir(path):
         return Folder(path)
     if path is not None:
-        raise UserError(f"A data set must be a folder of images, and {path} is a file. Expected: {LAYOUT}.")
+        raise UserError(f"A data set must be a folder of images, but {path} is a file. Expected: {LAYOUT}.")
     raise UserError(f"There is no data set '{name}' and no folder of that name. "
-                    f"Known: {', '.join(source.name for source in sources())}; or a folder: {LAYOUT}.")
+                    f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
 
 
-def load(name: str, report: Report = lambda _share, _what: None) -> Dataset:
+def load(name: str, report: Report = lambda _share, _step: None) -> Dataset:
     """Load a data set by name or folder.
 
     Raises:
-        UserError: it is unknown, not there, or has no readable images.
+        UserError: The data set is unknown, its files are missing, or it has no readable images.
     """
     return find(name).load(report)
 
 
 def remembered_folders() -> list[Path]:
-    """Folders that `remember` was told of and that still exist."""
-    return [path for path in _told_of() if os.path.isdir(path)]  # Path.is_dir raises on a disk that went away
+    """Return the remembered folders that exist."""
+    return [path for path in _stored_folders() if os.path.isdir(path)]  # Path.is_dir raises on a disconnected disk
 
 
 def remember(folder: Path) -> None:
-    """List a folder of images among the data sets from now on."""
+    """Add a folder of images to the list of data sets."""
     path = folder.expanduser().resolve()
-    _keep(lambda known: known if path in known else [*known, path])
+    _update_folders(lambda known: known if path in known else [*known, path])
 
 
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
-    """Keep images that came one by one as a folder among what was given, and remember it.
+    """Store uploaded images as a folder and remember it as a data set.
 
     Args:
-        name: what to call the folder.
-        files: relative paths and contents. What lies above all of them is cut off, so that the first sub-folders left
-            are the classes, as where the folder is given by its path.
+        name: Name of the data set.
+        files: Relative paths and contents. Folders that contain all files are removed from the paths, so that the
+            remaining first-level subfolders are the classes, as in a folder opened by its path.
+
+    Returns:
+        The new folder.
 
     Raises:
-        UserError: the name is empty, too long or taken, no file is an image, or they cannot be written.
+        UserError: The name is empty, too long or taken, no file is an image, or the images cannot be written.
     """
     plain = re.sub(r"[^\w .-]", "", name).strip(" .")
     if not plain or len(plain) > LONGEST_NAME:
         raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
     folder = given_folder() / "imports" / plain
     if folder.exists():
-        raise UserError(f"There is an imported data set '{plain}' already. Choose another name.")
+        raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
     aside = folder.with_name(f".{plain}.part")
     shutil.rmtree(aside, ignore_errors=True)
     try:
         if not sum(_write_image(aside, path, content) for path, content in files):
             raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
-        remember(folder)  # first: one that is not there is not listed, and one that is not listed cannot be found
-        _below_all(aside).rename(folder)
+        remember(folder)  # before the rename: if the process dies between, a missing folder is simply not listed
+        _common_folder(aside).rename(folder)
     except OSError as error:
-        raise UserError(f"The images could not be kept in {folder}: {error}. Give them shorter names, or free some "
-                        "space, or name another folder with UDML_CACHE.") from error
+        raise UserError(f"The images could not be stored in {folder}: {error}. Use shorter file names, free some "
+                        "space, or set UDML_CACHE to another folder.") from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return folder
 
 
 def _write_image(root: Path, path: str, content: bytes) -> bool:
-    """Write what came as an image below a folder, under another name where its own is taken."""
+    """Write an image file below a folder, under a new name if its own is taken; return whether it was an image."""
     parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
     if not parts or any(is_hidden(part) for part in parts) or Path(parts[-1]).suffix.lower() not in ENDINGS:
         return False
@@ -141,30 +145,30 @@ def _write_image(root: Path, path: str, content: bytes) -> bool:
     return True
 
 
-def _below_all(root: Path) -> Path:
-    """The deepest folder that holds all files."""
+def _common_folder(root: Path) -> Path:
+    """Return the deepest folder that contains all files."""
     while len(entries := list(root.iterdir())) == 1 and entries[0].is_dir():
         (root,) = entries
     return root
 
 
 def forget(folder: Path) -> None:
-    """Take a folder off the list; its images stay where they are."""
+    """Remove a folder from the list of data sets and keep its images."""
     path = folder.expanduser().resolve()
-    _keep(lambda known: [one for one in known if one != path])
+    _update_folders(lambda known: [other for other in known if other != path])
 
 
-def _told_of() -> list[Path]:
-    """Also those that do not exist now: a disk that is unplugged comes back."""
+def _stored_folders() -> list[Path]:
+    """Return the whole list, with folders that do not exist now: a disconnected disk may come back."""
     try:
         return [Path(text) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError):
         return []
 
 
-def _keep(change: Callable[[list[Path]], list[Path]]) -> None:
-    """Change the list; two programs that change it wait for each other."""
+def _update_folders(change: Callable[[list[Path]], list[Path]]) -> None:
+    """Change the list under a lock, as several processes may change it at once."""
     path = given_folder() / "folders.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        replace_text(path, json.dumps([str(one) for one in change(_told_of())]))
+        replace_text(path, json.dumps([str(folder) for folder in change(_stored_folders())]))

@@ -1,4 +1,4 @@
-"""A data set: images, and labels where there are any."""
+"""A data set: images, optionally with class labels."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans, Integers
 from udml_core.errors import UserError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
-"""What is read, whatever a file's ending says. Pillow knows others, and hands PostScript to a program that runs it."""
+"""Formats that are read, independent of the file extension. Pillow supports more, but runs PostScript as code."""
 ORIENTATION = 0x0112
 TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
          8: Image.Transpose.ROTATE_90}
-"""What turns an image upright, by EXIF's orientation."""
+"""Operation that turns an image upright, by EXIF orientation."""
 Report = Callable[[float, str], None]
-"""Called with the share that is done, 0 to 1, and what is being done."""
+"""Progress callback: the finished share, 0 to 1, and the name of the current step."""
 
 
 class Images(Protocol):
-    """Images by position, as RGB."""
+    """RGB images by index."""
 
     def __len__(self) -> int: ...
 
@@ -35,7 +35,11 @@ class Images(Protocol):
 
 @dataclass(frozen=True)
 class ArrayImages:
-    """Images held in one array, uint8, (n, height, width) gray or (n, height, width, 3)."""
+    """Images in one array.
+
+    Attributes:
+        pixels: Gray images (n, height, width) or RGB images (n, height, width, 3), uint8.
+    """
 
     pixels: Array
 
@@ -48,7 +52,12 @@ class ArrayImages:
 
 @dataclass(frozen=True)
 class FileImages:
-    """Images as files below a folder."""
+    """Images in files below a folder.
+
+    Attributes:
+        root: The folder.
+        files: Path of each image relative to the folder.
+    """
 
     root: Path
     files: tuple[str, ...]
@@ -60,27 +69,33 @@ class FileImages:
         path = self.root / self.files[index]
         try:
             return read_image(path)
-        except Exception as error:  # a broken image can raise anything
-            raise UserError(f"The image {path} could be read when the data set was opened and cannot be read now "
-                            f"({error}). Bring it back, or open the data set again without it.") from error
+        except Exception as error:  # a damaged image can raise any exception
+            raise UserError(f"The image {path} could be read when the data set was opened, but cannot be read now: "
+                            f"{error}. Restore it, or open the data set again without it.") from error
 
 
 def read_user_image(source: Any, name: str) -> Image.Image:
-    """An image that a person brings, from a path or an open file.
+    """Read an image that a user provides.
+
+    Args:
+        source: A path or an open binary file.
+        name: The name of the image in error messages.
 
     Raises:
-        UserError: it is none, is broken, or is too large.
+        UserError: The content is not an image, is damaged, or is too large.
     """
     try:
         return read_image(source)
     except UnidentifiedImageError as error:
-        raise UserError(f"{name} must be an image, and is none of a known kind. Save it as JPEG or PNG.") from error
-    except Exception as error:  # a broken image can raise anything
-        raise UserError(f"{name} must be an image, and could not be read: {error}") from error
+        raise UserError(f"{name} must be an image in one of the formats {', '.join(FORMATS)}. "
+                        "Save it as JPEG or PNG.") from error
+    except Exception as error:  # a damaged image can raise any exception
+        raise UserError(f"{name} must be an image, but could not be read: {error}. "
+                        "Save it again as JPEG or PNG.") from error
 
 
 def read_image(source: Any) -> Image.Image:
-    """An image as people see it: turned as its EXIF says, transparency on white, RGB."""
+    """Read an image as viewers display it: turned by its EXIF orientation, transparency on white, RGB."""
     with open_image(source) as image:
         turn = TURNS.get(_orientation(image))
         turned = image if turn is None else image.transpose(turn)
@@ -94,23 +109,26 @@ def read_image(source: Any) -> Image.Image:
 
 
 def open_image(source: Any) -> Image.Image:
-    """An image of a known format, not yet decoded."""
+    """Open an image of a known format without decoding it."""
     return Image.open(source, formats=FORMATS)
 
 
 def _orientation(image: Image.Image) -> Any:
-    """EXIF's orientation; 1, upright, where EXIF is broken, as it often is: Pillow's `exif_transpose` writes the block
-    anew, and fails on what this reads."""
+    """Return the EXIF orientation, or 1 (upright) if the EXIF block is damaged.
+
+    Damaged blocks are common. Pillow's `exif_transpose` also rewrites the block and fails on many that can be read.
+    """
     try:
         return image.getexif().get(ORIENTATION, 1)
-    except Exception:  # whatever a broken block makes of its reader
+    except Exception:  # a damaged block can raise any exception
         return 1
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Gray of 16 or 32 bits as gray of 8: Pillow's own conversion makes everything above 255 white.
+    """Scale a gray image of 16 or 32 bits to 8 bits; Pillow's own conversion makes every value above 255 white.
 
-    White is 65,535 in 16 bits; elsewhere the least of 1, 255 and 65,535 that no pixel exceeds, or the brightest pixel.
+    White is 65,535 for 16-bit integers. For other types it is the smallest of 1, 255 and 65,535 that no pixel exceeds,
+    or else the brightest pixel.
     """
     values = np.nan_to_num(np.asarray(image, dtype=np.float64))
     levels = (65_535.0,) if image.mode.startswith("I;16") else (1.0, 255.0, 65_535.0)
@@ -120,7 +138,12 @@ def _eight_bits(image: Image.Image) -> Image.Image:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file that was left out, and why."""
+    """A file that is not part of the data set.
+
+    Attributes:
+        file: Path of the file relative to the folder.
+        reason: Why it was skipped.
+    """
 
     file: str
     reason: str
@@ -128,23 +151,32 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Images with a fingerprint that changes when they do.
+    """Images with optional class labels.
 
-    labels (n,) int64, 0 … c−1 in the order of `class_names`, or None: unlabeled. official_test (n,) bool marks the
-    authors' test images where there is such a division. native_size: the typical shorter side in pixels.
-    names (n,): what to call each image.
+    Attributes:
+        name: Name of the data set in commands and stored runs.
+        title: Name of the data set in the app.
+        images: The images by index.
+        labels: Class of each image (n,) int64, 0 … c−1 in the order of `class_names`; None if unlabeled.
+        class_names: Names of the classes.
+        fingerprint: Digest of the images and their names or labels; it changes when they change.
+        native_size: Typical shorter side of an image, in pixels.
+        gray: Whether all images are gray.
+        names: A unique name for each image.
+        official_test: Mask of the authors' test images (n,) bool; None without an official division.
+        skipped: Files that were not read.
     """
 
     name: str
     title: str
     images: Images
-    labels: Array | None
+    labels: Integers | None
     class_names: tuple[str, ...]
     fingerprint: str
     native_size: int
     gray: bool
     names: tuple[str, ...]
-    official_test: Array | None = None
+    official_test: Booleans | None = None
     skipped: tuple[Skipped, ...] = ()
 
     def __len__(self) -> int:
@@ -152,17 +184,17 @@ class Dataset:
 
     @cached_property
     def class_sizes(self) -> Array:
-        """Images of each class, (c,)."""
+        """Number of images in each class (c,)."""
         return np.bincount(self.labels, minlength=len(self.class_names)) if self.labels is not None else np.zeros(0)
 
-    def members(self, label: int | None) -> Array:
-        """Positions of a class's images; of all images without a class."""
+    def members(self, label: int | None) -> Integers:
+        """Return the indices of the images in a class; of all images if `label` is None or there are no labels."""
         if label is None or self.labels is None:
             return np.arange(len(self))
         return np.flatnonzero(self.labels == label)
 
     def caption(self, index: int) -> str:
-        """The image's name, with its class where it has one."""
+        """Return the name of an image, preceded by its class if the data set has labels."""
         if self.labels is None:
             return self.names[index]
         return f"{self.class_names[self.labels[index]]} · {self.names[index]}"

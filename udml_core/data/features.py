@@ -1,4 +1,4 @@
-"""Frozen features and prepared images, computed once per (data set, encoder) and memory-mapped afterwards."""
+"""Frozen features and prepared images: computed once for each data set and encoder, then memory-mapped."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from filelock import FileLock
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Integers
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import Dataset, Report
@@ -24,117 +24,159 @@ from udml_core.files import replace_text
 from udml_core.paths import dataset_cache
 
 BLOCK = 64
+"""Images that are encoded at once."""
 
 
-def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
-    """The frozen encoder's features of every image, (n, d) float32, read-only.
+def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
+    """Return the frozen encoder's features of every image, computed on first use.
 
-    Computed in blocks of 64 that are kept: a killed computation goes on where it stopped. Two processes that want the
-    same features wait for each other.
+    The computation stores its progress, so a killed computation resumes. A second process that needs the same
+    features waits for the first.
+
+    Args:
+        dataset: The data set.
+        encoder: The frozen encoder.
+        report: Receives the progress.
+
+    Returns:
+        Features (n, d) float32, memory-mapped and read-only.
 
     Raises:
-        UserError: the encoder gives values that are not finite.
+        UserError: The encoder returns values that are not finite, or the disk is full.
     """
     def compute(start: int, stop: int) -> Array:
         return embed_pixels(encoder, pixels[start:stop])
 
-    pixels = _Prepared(dataset, encoder)
+    pixels = _PreparedImages(dataset, encoder)
     path = features_path(dataset, encoder.spec)
-    return _filled(path, (len(dataset), encoder.dimension), np.dtype(np.float32), compute, report, "features")
+    return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32), compute, report, "features")
 
 
 def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
-    """Where the features lie once computed."""
+    """Return the path of the stored features."""
     return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"
 
 
-def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _what: None) -> Array:
-    """Every image as the encoder reads it, (n, 3, s, s) uint8, or (n, 1, s, s) for gray data sets; read-only."""
+def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
+    """Return every image as the encoder reads it, prepared on first use.
+
+    Returns:
+        Images (n, 3, s, s) uint8, or (n, 1, s, s) for gray data sets, memory-mapped and read-only.
+    """
     channels = 1 if dataset.gray else 3
     side = encoder.spec.size
-    prepared = _Prepared(dataset, encoder)
+    prepared = _PreparedImages(dataset, encoder)
     path = dataset_cache(dataset.fingerprint) / f"pixels-{side}.npy"
-    return _filled(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
-                   lambda start, stop: prepared[start:stop][:, :channels], report, "images")
+    return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
+                            lambda start, stop: prepared[start:stop][:, :channels], report, "images")
 
 
-def views_of(dataset: Dataset, encoder: Encoder, positions: Array, count: int, augmentation: Augmentation, seed: int,
-             report: Report = lambda _share, _what: None) -> Array:
-    """The frozen encoder's features of `count` random views of some images, (n, count, d) float32, read-only.
+def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation, seed: int,
+             report: Report = lambda _share, _step: None) -> Array:
+    """Return the frozen encoder's features of random views of some images, computed on first use.
 
     Args:
-        positions: (n,) of the images in the data set.
+        dataset: The data set.
+        encoder: The frozen encoder.
+        indices: Indices (n,) of the images.
+        count: Number of views of each image.
+        augmentation: The random augmentation.
+        seed: Seed of the views.
+        report: Receives the progress.
+
+    Returns:
+        Features (n, count, d) float32, memory-mapped and read-only.
     """
     pixels = pixels_of(dataset, encoder, report)
     device = next(encoder.buffers()).device
 
     def compute(start: int, stop: int) -> Array:
         random = torch.Generator().manual_seed(seed * 1_000_003 + start)
-        images = torch.from_numpy(np.ascontiguousarray(pixels[positions[start:stop]])).to(device)
-        drawn = [augmentation(images, random) for _ in range(count)]
-        return np.stack([embed_pixels(encoder, view) for view in drawn], axis=1)
+        images = torch.from_numpy(np.ascontiguousarray(pixels[indices[start:stop]])).to(device)
+        views = [augmentation(images, random) for _ in range(count)]
+        return np.stack([embed_pixels(encoder, view) for view in views], axis=1)
 
-    asked = hashlib.sha1(repr((VERSION, augmentation, seed)).encode() + np.ascontiguousarray(positions).tobytes(),
-                         usedforsecurity=False).hexdigest()[:12]
-    path = dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-views{count}-{asked}.npy"
-    return _filled(path, (len(positions), count, encoder.dimension), np.dtype(np.float32), compute, report,
-                   f"features of {count} views")
+    key = hashlib.sha1(repr((VERSION, augmentation, seed)).encode() + np.ascontiguousarray(indices).tobytes(),
+                       usedforsecurity=False).hexdigest()[:12]
+    path = dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-views{count}-{key}.npy"
+    return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32), compute, report,
+                            f"features of {count} views")
 
 
 def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Array:
-    """What a module makes of prepared images (b, c, s, s), 0–255, on the module's device, (b, d) float32."""
+    """Apply an encoder or embedder to prepared images, on its own device.
+
+    Args:
+        encoder: A module from images to rows.
+        pixels: Images (b, c, s, s), 0–255.
+
+    Returns:
+        Rows (b, d) float32.
+
+    Raises:
+        UserError: The module returns values that are not finite.
+    """
     device = next(encoder.buffers()).device
     images = torch.from_numpy(np.ascontiguousarray(pixels)) if isinstance(pixels, np.ndarray) else pixels
     with torch.inference_mode():
         values = encoder(images.to(device)).float().cpu().numpy()
     if not np.isfinite(values).all():
-        raise UserError("The encoder gave values that are not finite. Its training may have diverged: "
-                        "lower the learning rate, or choose another backbone.")
+        raise UserError(f"The encoder returned {(~np.isfinite(values)).sum():,} values that are not finite. Its "
+                        "training may have diverged. Lower the learning rate, or choose another backbone.")
     return np.asarray(values)
 
 
-class _Prepared:
-    """Slices of a data set as the encoder reads it; the block after the one asked for is read ahead."""
+class _PreparedImages:
+    """Blocks of images as the encoder reads them; the next block is read in the background."""
 
     def __init__(self, dataset: Dataset, encoder: Encoder) -> None:
         self._dataset = dataset
         self._encoder = encoder
         self._pool = ThreadPoolExecutor(max_workers=2)
-        self._ahead: tuple[int, Future[Array]] | None = None
+        self._upcoming: tuple[int, Future[Array]] | None = None
 
     def __getitem__(self, part: slice) -> Array:
         start, stop = part.start, part.stop
-        if self._ahead is not None and self._ahead[0] == start:
-            block = self._ahead[1].result()
+        if self._upcoming is not None and self._upcoming[0] == start:
+            block = self._upcoming[1].result()
         else:
             block = self._read(start, stop)
-        following = min(stop + BLOCK, len(self._dataset))
-        self._ahead = (stop, self._pool.submit(self._read, stop, following)) if following > stop else None
+        next_stop = min(stop + BLOCK, len(self._dataset))
+        self._upcoming = (stop, self._pool.submit(self._read, stop, next_stop)) if next_stop > stop else None
         return block
 
     def _read(self, start: int, stop: int) -> Array:
         return np.stack([self._encoder.prepare(self._dataset.images[index]) for index in range(start, stop)])
 
 
-def _filled(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],
-            report: Report, what: str) -> Array:
-    """The array at `path`, computed block by block where it is not complete."""
-    kept = _kept(path, shape, dtype)
-    if kept is not None:
-        report(1.0, what)
-        return kept
+def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],
+                     report: Report, step: str) -> Array:
+    """Map the array at `path`; compute and store it block by block if it is missing or incomplete.
+
+    Args:
+        path: File of the array.
+        shape: Expected shape.
+        dtype: Expected data type.
+        compute: Returns the rows from a start to a stop index.
+        report: Receives the progress.
+        step: Name of the computation in progress reports.
+    """
+    stored = _load(path, shape, dtype)
+    if stored is not None:
+        report(1.0, step)
+        return stored
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        kept = _kept(path, shape, dtype)
-        if kept is None:
-            for share in _fill(path, shape, dtype, compute):
-                report(share, what)
-            kept = np.load(path, mmap_mode="r", allow_pickle=False)
-    return kept
+        stored = _load(path, shape, dtype)
+        if stored is None:
+            for share in _compute_blocks(path, shape, dtype, compute):
+                report(share, step)
+            stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    return stored
 
 
-def _kept(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-    """The stored array; None where it is missing, cut short or not what is asked for, so that it is computed anew."""
+def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
+    """Map a stored array; None if it is missing, damaged or of another shape or type, so that it is recomputed."""
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -142,14 +184,15 @@ def _kept(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
     return array if array.shape == shape and array.dtype == dtype else None
 
 
-def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
-          compute: Callable[[int, int], Array]) -> Iterator[float]:
+def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
+                    compute: Callable[[int, int], Array]) -> Iterator[float]:
+    """Compute the remaining blocks of an array and yield the finished share after each."""
     partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
-    done = _blocks_done(partial, progress, shape, dtype)
+    done = _finished_rows(partial, progress, shape, dtype)
     if not done:
-        progress.unlink(missing_ok=True)  # of a partial file that is gone
+        progress.unlink(missing_ok=True)  # it may describe a partial file that was deleted
     array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
-    _reserve(partial)
+    _reserve_space(partial)
     for start in range(done, shape[0], BLOCK):
         stop = min(start + BLOCK, shape[0])
         array[start:stop] = compute(start, stop)
@@ -163,11 +206,11 @@ def _fill(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
     progress.unlink(missing_ok=True)
 
 
-def _reserve(path: Path) -> None:
-    """Take a file's whole room on the disk now: a memory map that finds it full later ends the process.
+def _reserve_space(path: Path) -> None:
+    """Reserve the disk space of a whole file: the system kills a process whose memory map meets a full disk.
 
     Raises:
-        UserError: there is not so much room.
+        UserError: The disk has too little free space.
     """
     if not hasattr(os, "posix_fallocate"):
         return
@@ -179,11 +222,11 @@ def _reserve(path: Path) -> None:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             path.unlink()
             raise UserError(f"The disk is full: {path.parent} needs {size / 1e6:.1f} MB. "
-                            "Free some space, or name another folder with UDML_CACHE.") from error
+                            "Free some space, or set UDML_CACHE to another folder.") from error
 
 
-def _blocks_done(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
-    """How many rows of an interrupted computation can be kept."""
+def _finished_rows(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
+    """Return the number of finished rows of an interrupted computation."""
     try:
         state = json.loads(progress.read_text(encoding="utf-8"))
         fits = state["shape"] == list(shape) and state["dtype"] == str(dtype) and partial.exists()

@@ -1,4 +1,4 @@
-"""Sets of images under short names, so that a link can carry any of them."""
+"""Selections of images under short names that fit into a link."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ import re
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Integers
 from udml_core.errors import UserError
 from udml_core.files import replace_bytes
 from udml_core.paths import cache_folder
 
 LISTED = 30
-"""Up to so many images a name lists them itself; more are kept in a file under their digest."""
+"""Largest selection whose name lists its images; larger selections are stored in a file named by digest."""
 
 
-def keep(ids: Array) -> str:
-    """A name for ascending image positions (m,): `3.17.44`, or `~` and a digest. Nothing selected has no name.
+def keep(ids: Integers) -> str:
+    """Return a name of a selection and store the selection if it is large.
+
+    Args:
+        ids: Ascending indices (m,) of the images.
+
+    Returns:
+        The indices as `3.17.44`, or `~` and a digest; empty for an empty selection.
 
     Raises:
-        UserError: the cache cannot be written.
+        UserError: The cache cannot be written.
     """
     if len(ids) <= LISTED:
-        return ".".join(str(int(one)) for one in ids)
+        return ".".join(str(int(index)) for index in ids)
     content = io.BytesIO()
     np.save(content, np.asarray(ids, dtype=np.int64))
     digest = hashlib.sha1(content.getvalue(), usedforsecurity=False).hexdigest()[:16]
@@ -34,29 +40,37 @@ def keep(ids: Array) -> str:
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_bytes(path, content.getvalue())
         except OSError as error:
-            raise UserError(f"The selection could not be kept in {path.parent}: {error}. Free some space, or name "
-                            "another folder with UDML_CACHE.") from error
+            raise UserError(f"The selection could not be stored in {path.parent}: {error}. Free some space, or set "
+                            "UDML_CACHE to another folder.") from error
     return f"~{digest}"
 
 
 def recall(name: str, count: int) -> Array:
-    """The image positions (m,) behind a name, ascending, each below `count`.
+    """Return the selection that a name stands for.
+
+    Args:
+        name: A name returned by `keep`.
+        count: Number of images in the data set.
+
+    Returns:
+        Ascending indices (m,) int64.
 
     Raises:
-        UserError: no such selection is kept here, or it names images that the data set does not have.
+        UserError: The name is not valid, the selection is not stored on this machine, or an index is out of range.
     """
     if re.fullmatch(r"~[0-9a-f]{16}", name):
         path = cache_folder() / "selections" / f"{name[1:]}.npy"
         try:
             ids = np.load(path, allow_pickle=False)
         except (OSError, ValueError, EOFError) as error:
-            raise UserError(f"This link names the selection {name}, which is not kept on this machine. "
-                            "Ask its sender for the list of images, or select them anew.") from error
+            raise UserError(f"This link refers to the selection {name}, which is not stored on this machine. "
+                            "Ask the sender for the list of images, or select the images again.") from error
     elif re.fullmatch(r"\d{1,9}(\.\d{1,9})*", name):
         ids = np.array([int(part) for part in name.split(".")])
     else:
-        raise UserError(f"A selection is a list like 3.17.44, and the link says '{name[:40]}'. Select anew.")
+        raise UserError(f"A selection must be a list of image numbers such as 3.17.44, got '{name[:40]}'. "
+                        "Select the images again.")
     if ids.ndim != 1 or ids.dtype.kind not in "iu" or (len(ids) and (ids.min() < 0 or ids.max() >= count)):
-        raise UserError(f"The selection in this link names images that this data set does not have: it has {count}. "
-                        "Was the link made for another data set?")
+        raise UserError(f"The selection in this link must contain image numbers from 0 to {count - 1}. The link was "
+                        "probably made for another data set: open it there, or select the images again.")
     return np.unique(ids.astype(np.int64))

@@ -1,4 +1,4 @@
-"""Which images train and which test."""
+"""Division of a data set into training and test half."""
 
 from __future__ import annotations
 
@@ -7,25 +7,28 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
 SplitName = Literal["zero-shot", "seen", "all"]
 Select = Literal["last", "validation"]
-"""How the epoch that is kept is chosen."""
+"""Rule that chooses the epoch to keep."""
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 SEEN_TEST_SHARE = 0.2
 VALIDATION_SHARE = 0.15
-"""Of each class of the training half, for choosing an epoch."""
+"""Share of each class of the training half that is held out to choose an epoch."""
 
 
 @dataclass(frozen=True)
 class Split:
-    """train, test, validation: ascending image positions, int64.
+    """Ascending image indices (int64) of each part of a data set.
 
-    train and test are disjoint but in the split `all`, where every image is tested. validation: images of the training
-    half that are held out of `train`, for choosing an epoch; usually none.
+    Attributes:
+        name: Name of the split.
+        train: Images to train on.
+        test: Images to test on; disjoint from the training half, except in the split `all`.
+        validation: Images of the training half that are held out of `train` to choose an epoch; empty by default.
     """
 
     name: SplitName
@@ -35,19 +38,26 @@ class Split:
 
 
 def default_split(dataset: Dataset) -> SplitName:
-    """`zero-shot` where the classes allow it; unlabeled images all train and are all searched."""
+    """Return `zero-shot` for data sets of at least 4 classes, else `all`."""
     return "zero-shot" if dataset.labels is not None and len(dataset.class_names) >= 4 else "all"
 
 
 def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed: int = 0) -> Split:
-    """Divide a data set; with the selection by validation, `train` is without a share of each class drawn by `seed`.
+    """Divide a data set.
 
-    zero-shot: the first half of the classes by sorted name trains, the second half tests. seen: the authors' division
-    where there is one, else a fifth of each class tests (of all images without labels), drawn with seed 0. all: every
-    image trains and every image is searched.
+    - `zero-shot`: The first half of the classes by sorted name is the training half, the second half the test half.
+    - `seen`: The authors' division. Without an official division, the test half is a fifth of each class (of all
+      images if unlabeled), drawn with seed 0.
+    - `all`: Both halves are the whole data set.
+
+    Args:
+        dataset: The data set.
+        name: Name of the split.
+        select: With `validation`, a share of each class is held out of the training half.
+        seed: Seed of the held-out images.
 
     Raises:
-        UserError: `zero-shot` without labels, or with fewer than 2 classes.
+        UserError: The split is `zero-shot`, but the data set has fewer than 2 classes.
     """
     train, test = _halves(dataset, name)
     if select == "validation" and dataset.labels is not None:
@@ -56,28 +66,38 @@ def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed:
     return Split(name, train, test)
 
 
-def _halves(dataset: Dataset, name: SplitName) -> tuple[Array, Array]:
-    everything = np.arange(len(dataset))
+def _halves(dataset: Dataset, name: SplitName) -> tuple[Integers, Integers]:
+    indices = np.arange(len(dataset))
     if name == "all":
-        return everything, everything
+        return indices, indices
     if name == "seen":
-        is_test = dataset.official_test if dataset.official_test is not None else _drawn(dataset)
-        return everything[~is_test], everything[is_test]
+        is_test = dataset.official_test if dataset.official_test is not None else _drawn_test(dataset)
+        return indices[~is_test], indices[is_test]
     if dataset.labels is None or len(dataset.class_names) < 2:
-        raise UserError(f"The zero-shot split needs at least 2 classes; {dataset.title} has no class labels. "
-                        "Use the split 'all' or 'seen', or sort the images into one sub-folder a class.")
+        raise UserError(f"The zero-shot split needs at least 2 classes, got {len(dataset.class_names)} in "
+                        f"{dataset.title}. Use the split 'all' or 'seen', or sort the images into one subfolder for "
+                        "each class.")
     by_name = sorted(range(len(dataset.class_names)), key=lambda index: dataset.class_names[index])
-    trains = np.isin(dataset.labels, by_name[: (len(by_name) + 1) // 2])
-    return everything[trains], everything[~trains]
+    in_train = np.isin(dataset.labels, by_name[: (len(by_name) + 1) // 2])
+    return indices[in_train], indices[~in_train]
 
 
-def fixed_sample(test: Array, count: int) -> Array:
-    """At most `count` of the test images, ascending; a smaller sample lies within a larger one."""
+def fixed_sample(test: Integers, count: int) -> Array:
+    """Draw at most `count` test images, ascending, with a fixed seed; a larger sample contains every smaller one."""
     return np.sort(np.random.default_rng(0).permutation(test)[:count])
 
 
-def holdout(labels: Array, share: float, seed: int) -> Array:
-    """A bool mask (n,) that draws `share` of each class, at least one image and never all of a class of two or more."""
+def holdout(labels: Integers, share: float, seed: int) -> Booleans:
+    """Draw a share of each class: at least one image of two or more, but never all images.
+
+    Args:
+        labels: Class of each image (n,).
+        share: Share of each class to draw.
+        seed: Seed of the draw.
+
+    Returns:
+        Mask (n,) of the drawn images.
+    """
     random = np.random.default_rng(seed)
     drawn = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
@@ -87,6 +107,6 @@ def holdout(labels: Array, share: float, seed: int) -> Array:
     return drawn
 
 
-def _drawn(dataset: Dataset) -> Array:
+def _drawn_test(dataset: Dataset) -> Booleans:
     labels = dataset.labels if dataset.labels is not None else np.zeros(len(dataset), dtype=np.int64)
     return holdout(labels, SEEN_TEST_SHARE, seed=0)

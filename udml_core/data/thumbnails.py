@@ -1,4 +1,4 @@
-"""Every image of a data set as a small square, on sheets that a browser draws from."""
+"""Thumbnails, and sprite sheets with a thumbnail of every image that the browser draws from."""
 
 from __future__ import annotations
 
@@ -18,17 +18,26 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.paths import dataset_cache
 
 SHEET = 4096
-"""The longest side of a sheet in pixels: what every WebGL takes as one texture."""
+"""Longest side of a sheet in pixels; every WebGL implementation accepts a texture of this size."""
 CELL, SMALL_CELL = 64, 32
+"""Sides of a cell in pixels, for small and for large data sets."""
 MANY = 20_000
-"""Above so many images, the smaller cell."""
+"""Number of images above which a data set is large."""
 QUALITY = 85
-AHEAD = 64
+BLOCK = 64
+"""Images that are read between two progress reports."""
 
 
 @dataclass(frozen=True)
 class Sheets:
-    """JPEG sheets of square cells. Image i lies on sheet i // per_sheet in its cell i % per_sheet, row by row."""
+    """JPEG sheets of square cells: image i is on sheet i // per_sheet in cell i % per_sheet, row by row.
+
+    Attributes:
+        paths: Files of the sheets.
+        cell: Side of a cell in pixels.
+        columns: Number of cells in a row.
+        per_sheet: Number of cells on a sheet.
+    """
 
     paths: tuple[Path, ...]
     cell: int
@@ -36,29 +45,50 @@ class Sheets:
     per_sheet: int
 
 
-def sheets_of(dataset: Dataset, report: Report = lambda _share, _what: None) -> Sheets:
-    """The sheets of a data set, made where they are not there yet.
+def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.Image:
+    """Scale an image to fit into a square, with its aspect ratio kept.
+
+    Args:
+        image: An RGB image.
+        side: Side of the square in pixels.
+        square: Enlarge small images too, and center the image on a white square. Without it, small images keep their
+            size and the result has no margins.
+    """
+    scale = side / max(image.size)
+    if not square and scale >= 1:
+        return image
+    width, height = (max(1, round(length * scale)) for length in image.size)
+    scaled = image.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=2.0)
+    if not square:
+        return scaled
+    paper = Image.new("RGB", (side, side), "white")
+    paper.paste(scaled, ((side - width) // 2, (side - height) // 2))
+    return paper
+
+
+def sheets_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> Sheets:
+    """Return the sheets of a data set, made on first use.
 
     Raises:
-        UserError: an image cannot be read any more.
+        UserError: An image can no longer be read.
     """
-    sheets = _planned(dataset)
+    sheets = _plan(dataset)
     folder = sheets.paths[0].parent
-    if not _are_there(sheets):
+    if not _exist(sheets):
         folder.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(folder.with_suffix(".lock")):
-            if not _are_there(sheets):
+            if not _exist(sheets):
                 _make(dataset, sheets, report)
     report(1.0, "thumbnails")
     return sheets
 
 
 def sheets_ready(dataset: Dataset) -> bool:
-    """Whether the sheets are there, so that `sheets_of` returns at once."""
-    return _are_there(_planned(dataset))
+    """Return whether the sheets exist, so that `sheets_of` returns at once."""
+    return _exist(_plan(dataset))
 
 
-def _planned(dataset: Dataset) -> Sheets:
+def _plan(dataset: Dataset) -> Sheets:
     cell = CELL if len(dataset) <= MANY else SMALL_CELL
     columns = min(SHEET // cell, math.ceil(math.sqrt(len(dataset))))
     count = -(-len(dataset) // columns**2)
@@ -66,7 +96,7 @@ def _planned(dataset: Dataset) -> Sheets:
     return Sheets(tuple(folder / f"{number:04d}.jpg" for number in range(count)), cell, columns, columns**2)
 
 
-def _are_there(sheets: Sheets) -> bool:
+def _exist(sheets: Sheets) -> bool:
     return all(path.exists() for path in sheets.paths)
 
 
@@ -80,8 +110,8 @@ def _make(dataset: Dataset, sheets: Sheets, report: Report) -> None:
         tiles = list(islice(thumbnails, sheets.per_sheet))
         rows = -(-len(tiles) // sheets.columns)
         sheet = Image.new("RGB", (sheets.columns * sheets.cell, rows * sheets.cell), "white")
-        for place, tile in enumerate(tiles):
-            row, column = divmod(place, sheets.columns)
+        for index, tile in enumerate(tiles):
+            row, column = divmod(index, sheets.columns)
             sheet.paste(tile, (column * sheets.cell, row * sheets.cell))
         sheet.save(aside / path.name, quality=QUALITY)
     shutil.rmtree(final, ignore_errors=True)
@@ -89,18 +119,9 @@ def _make(dataset: Dataset, sheets: Sheets, report: Report) -> None:
 
 
 def _thumbnails(dataset: Dataset, cell: int, report: Report) -> Iterator[Image.Image]:
-    """All images in order, whole, centred on white."""
-    def thumbnail(index: int) -> Image.Image:
-        image = dataset.images[index]
-        scale = cell / max(image.size)
-        width, height = (max(1, round(side * scale)) for side in image.size)
-        paper = Image.new("RGB", (cell, cell), "white")
-        small = image.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=2.0)
-        paper.paste(small, ((cell - width) // 2, (cell - height) // 2))
-        return paper
-
+    """Yield the thumbnails of all images in order."""
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        for start in range(0, len(dataset), AHEAD):
-            stop = min(start + AHEAD, len(dataset))
-            yield from pool.map(thumbnail, range(start, stop))
+        for start in range(0, len(dataset), BLOCK):
+            stop = min(start + BLOCK, len(dataset))
+            yield from pool.map(lambda index: make_thumbnail(dataset.images[index], cell), range(start, stop))
             report(stop / len(dataset), "thumbnails")

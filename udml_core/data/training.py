@@ -1,4 +1,4 @@
-"""What a method may see."""
+"""The part of a data set that a method may see."""
 
 from __future__ import annotations
 
@@ -9,30 +9,34 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Integers
 from udml_core.data.given.pairs import PairSet
 
 Supervision = Literal["none", "few", "pairs", "all"]
 
 
 class Rows(Protocol):
-    """What is read from the disk by positions of the training half, the first axis."""
+    """Rows that are read from disk by their index in the training half."""
 
-    def __getitem__(self, indices: Array, /) -> Array: ...
+    def __getitem__(self, indices: Integers, /) -> Array: ...
 
 
 class UndeclaredLabelsError(AttributeError):
-    """A method asked for labels that its class does not declare."""
+    """A method accessed labels or pairs that its class does not declare."""
 
 
 @dataclass(frozen=True)
 class TrainingData:
-    """The training half, with the labels that the method declared and no others.
+    """The training half, with only the labels that the method declares.
 
-    features (n, d) float32: the frozen encoder's, as pooled, not normalized. pixels (n, c, s, s) uint8: the prepared
-    images, only for methods that train the encoder. views (n, v, d) float32: the frozen encoder's features of random
-    views, only for methods that need them. Test features, test labels, and labels that were not declared, are
-    not in this object, so they cannot be reached through it.
+    Test features, test labels and undeclared labels are not part of this object, so a method cannot reach them.
+
+    Attributes:
+        features: Pooled features of the frozen encoder (n, d) float32, not normalized.
+        pixels: Prepared images (n, c, s, s) uint8; None unless the method trains the encoder.
+        views: Features of random views by the frozen encoder (n, v, d) float32; None unless the method needs them.
+        given_labels: Labels (n,) int64, −1 where unknown; None unless the method declares labels.
+        given_pairs: Pairs of indices into the training half; None unless the method declares pairs.
     """
 
     features: Tensor
@@ -46,63 +50,69 @@ class TrainingData:
 
     @property
     def labels(self) -> Tensor:
-        """(n,) int64, −1 where unlabeled.
+        """Labels (n,) int64, −1 where unknown.
 
         Raises:
-            UndeclaredLabelsError: the method declared no labels.
+            UndeclaredLabelsError: The method does not declare labels.
         """
         if self.given_labels is None:
-            raise UndeclaredLabelsError("this method declares supervision = 'none', so it is given no labels; "
-                                        "declare 'few' or 'all' on the class to use them")
+            raise UndeclaredLabelsError("this method does not declare labels, so it receives none; "
+                                        "declare 'few' or 'all' on the class to use labels")
         return self.given_labels
 
     @property
     def pairs(self) -> tuple[Tensor, Tensor]:
-        """Positions in the training half (p, 2) int64, and whether they are the same (p,) bool.
+        """Indices into the training half (p, 2) int64, and whether each pair is similar (p,) bool.
 
         Raises:
-            UndeclaredLabelsError: the method declared no pairs.
+            UndeclaredLabelsError: The method does not declare pairs.
         """
         if self.given_pairs is None:
-            raise UndeclaredLabelsError("this method does not declare supervision = 'pairs', so it is given no pairs")
+            raise UndeclaredLabelsError("this method does not declare supervision = 'pairs', so it receives no pairs; "
+                                        "declare it on the class to use pairs")
         return torch.from_numpy(self.given_pairs.pairs), torch.from_numpy(self.given_pairs.same)
 
     def images(self, indices: Tensor) -> Tensor:
-        """Prepared images (b, c, s, s) uint8 at positions of the training half."""
+        """Return prepared images (b, c, s, s) uint8 by index in the training half."""
         if self.pixels is None:
-            raise AttributeError("this method does not declare trains_encoder, so it is given no images")
+            raise AttributeError("this method does not declare trains_encoder, so it receives no images")
         return torch.from_numpy(self.pixels[indices.cpu().numpy()])
 
     def view_features(self, indices: Tensor) -> Tensor:
-        """Features (b, v, d) of all views of the images at positions of the training half."""
+        """Return the features (b, v, d) of all views of images by index in the training half."""
         if self.views is None:
-            raise AttributeError("this method does not declare views_needed, so it is given no views")
+            raise AttributeError("this method does not declare views_needed, so it receives no views")
         return torch.from_numpy(np.array(self.views[indices.cpu().numpy()]))
 
 
-def training_data(features: Array, labels: Array | None, train: Array, supervision: Supervision,
-                  pixels: Array | None = None, views: Array | None = None, few: Array | None = None,
+def training_data(features: Array, labels: Integers | None, train: Integers, supervision: Supervision,
+                  pixels: Array | None = None, views: Array | None = None, few: Integers | None = None,
                   pairs: PairSet | None = None) -> TrainingData:
-    """Copy out the training half of arrays over the whole data set.
+    """Copy the training half of arrays over the whole data set.
 
     Args:
-        features: (n, d). labels: (n,) or None. train: positions. pixels: (n, c, s, s) or None.
-        supervision: "all" passes labels on, "few" passes `few` on, others nothing.
-        views: (n_train, v, d), of the training half alone, or None. few: (n,) labels, −1 for all that stay unknown.
+        features: Features of all images (n, d).
+        labels: Labels of all images (n,), or None.
+        train: Indices of the training half.
+        supervision: The method's supervision: "all" uses `labels`, "few" uses `few` and "pairs" uses `pairs`.
+        pixels: Prepared images (n, c, s, s), or None.
+        views: Features of random views of the training half (n_train, v, d), or None.
+        few: Labels of all images (n,), −1 where unknown, or None.
+        pairs: Pairs of indices into the training half, or None.
     """
-    passed = {"all": labels, "few": few}.get(supervision)
-    given = None if passed is None else torch.from_numpy(np.array(passed[train], dtype=np.int64))
+    declared = {"all": labels, "few": few}.get(supervision)
+    declared_labels = None if declared is None else torch.from_numpy(np.array(declared[train], dtype=np.int64))
     rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
-    return TrainingData(rows, None if pixels is None else _Selected(pixels, train), views, given,
+    return TrainingData(rows, None if pixels is None else _SelectedRows(pixels, train), views, declared_labels,
                         pairs if supervision == "pairs" else None)
 
 
-class _Selected:
-    """Rows of a memory-mapped array, read when they are asked for."""
+class _SelectedRows:
+    """Selected rows of a memory-mapped array, read on access."""
 
-    def __init__(self, pixels: Array, rows: Array) -> None:
+    def __init__(self, pixels: Array, rows: Integers) -> None:
         self._pixels = pixels
         self._rows = rows
 
-    def __getitem__(self, indices: Array) -> Array:
+    def __getitem__(self, indices: Integers) -> Array:
         return np.ascontiguousarray(self._pixels[self._rows[indices]])

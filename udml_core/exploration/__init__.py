@@ -1,1 +1,1 @@
-"""What sliders and cursors show: pure functions from arrays and values to small records, fast enough for every move."""
+"""Computations behind sliders and cursors: pure functions of arrays, fast enough to run at every move."""

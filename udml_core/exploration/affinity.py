@@ -1,4 +1,4 @@
-"""What propagated affinities make of an image's neighbors, live on the part of the graph around it."""
+"""SSDML's propagated affinities around one image, recomputed live on a part of the neighbor graph."""
 
 from __future__ import annotations
 
@@ -16,9 +16,12 @@ from udml_core.sampling import affinity_triplets
 
 @dataclass(frozen=True)
 class LabelGraph:
-    """A neighbor graph of some images with few labels.
+    """A k-nearest-neighbor graph of some images, a few of them labeled.
 
-    images (p,): positions in the data set, ascending. neighbors (p, k): rows. codes (p,): classes, −1 without a label.
+    Attributes:
+        images: (p,) indices in the data set, ascending.
+        neighbors: (p, k) neighbors of each image, as rows of this graph.
+        codes: (p,) class codes; −1 marks an unlabeled image.
     """
 
     images: Array
@@ -26,28 +29,41 @@ class LabelGraph:
     codes: Array
 
     def row_of(self, image: int) -> int | None:
-        """Where an image stands; None of one that is not in the graph."""
+        """Return the row of an image, or None if the graph does not contain it."""
         row = int(np.searchsorted(self.images, image))
         return row if row < len(self.images) and self.images[row] == image else None
 
     @property
     def telling(self) -> int:
-        """The row with the most classes among its neighbors' labels and its own, then the most labels."""
+        """The row with the most labeled classes in its neighborhood; the number of labels breaks ties."""
         codes = np.sort(np.column_stack([self.codes, self.codes[self.neighbors]]), axis=1)
         classes = ((codes >= 0) & (np.diff(codes, axis=1, prepend=-1) > 0)).sum(axis=1)
         return int(np.lexsort(((codes >= 0).sum(axis=1), classes))[-1])
 
-    def part(self, row: int, most: int) -> Array:
-        """The rows (m,) around one, itself first, then step by step, at most `most`."""
-        seen, ring = [row], np.array([row])
-        while len(ring) and len(seen) < most:
-            ring = np.setdiff1d(self.neighbors[ring], seen)
-            seen.extend(ring[:most - len(seen)].tolist())
-        return np.array(seen)
+    def part(self, row: int, limit: int) -> Array:
+        """Return the rows around a row by breadth-first search.
+
+        Args:
+            row: The row to start from.
+            limit: Maximum number of rows.
+
+        Returns:
+            (m,) rows: `row` first, then its neighbors, then their neighbors, and so on.
+        """
+        visited, frontier = [row], np.array([row])
+        while len(frontier) and len(visited) < limit:
+            frontier = np.setdiff1d(self.neighbors[frontier], visited)
+            visited.extend(frontier[:limit - len(visited)].tolist())
+        return np.array(visited)
 
 
 def graph_of(record: Affinities, train: Array) -> LabelGraph:
-    """The graph that training used, in positions of the data set; `train` (t,) are those of the training half."""
+    """Return the graph that training used, with images as indices in the data set.
+
+    Args:
+        record: Affinities stored by training.
+        train: (t,) data set indices of the training half.
+    """
     order = np.argsort(record.points, kind="stable")
     rows = order[np.searchsorted(record.points, record.neighbors, sorter=order)]
     return LabelGraph(train[record.points], rows, record.labels)
@@ -55,37 +71,64 @@ def graph_of(record: Affinities, train: Array) -> LabelGraph:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a graph with its affinities: rows (m,) of the whole, neighbors (m, k) as places in `rows`, and W0 and W
-    at these, (m, k) each. whole (m,): whether all of a row's neighbors are in the part."""
+    """A subgraph with its affinities.
+
+    Attributes:
+        rows: (m,) rows of the full graph.
+        neighbors: (m, k) neighbors as positions in `rows`.
+        before: (m, k) affinities W0 of the labels alone.
+        after: (m, k) propagated affinities W.
+        complete: (m,) bool, whether the subgraph contains all neighbors of a row.
+    """
 
     rows: Array
     neighbors: Array
     before: Array
     after: Array
-    whole: Array
+    complete: Array
 
-    def sorted_neighbors(self, place: int) -> tuple[Array, Array]:
-        """The rows (k,) of one's neighbors by affinity, the largest first, and these affinities; the first half are
-        its positives."""
-        order = np.argsort(-self.after[place], kind="stable")
-        return self.rows[self.neighbors[place, order]], self.after[place, order]
+    def sorted_neighbors(self, position: int) -> tuple[Array, Array]:
+        """Return the neighbors of a row by descending affinity; the first half are its positives.
+
+        Args:
+            position: Position of the row in `rows`.
+
+        Returns:
+            (k,) neighbors as rows of the full graph, and their affinities (k,).
+        """
+        order = np.argsort(-self.after[position], kind="stable")
+        return self.rows[self.neighbors[position, order]], self.after[position, order]
 
 
 def propagated(graph: LabelGraph, rows: Array, gamma: float) -> Part:
-    """Affinities on a part (m,) of a graph. A walk that would leave the part waits instead."""
-    place = np.full(len(graph.images), -1)
-    place[rows] = np.arange(len(rows))
-    inside = place[graph.neighbors[rows]]
-    stays = inside < 0
-    neighbors = np.where(stays, np.arange(len(rows))[:, None], inside)
-    found = propagate(neighbors, graph.codes[rows], gamma)
-    return Part(rows, neighbors, found.before, found.after, np.asarray(~stays.any(axis=1)))
+    """Propagate the labels on a subgraph.
+
+    Args:
+        graph: The full graph.
+        rows: (m,) rows of the subgraph.
+        gamma: Probability γ that a walk continues.
+    """
+    positions = np.full(len(graph.images), -1)
+    positions[rows] = np.arange(len(rows))
+    inside = positions[graph.neighbors[rows]]
+    # A step that would leave the subgraph stays in place, so that every row of Q still sums to 1.
+    leaves = inside < 0
+    neighbors = np.where(leaves, np.arange(len(rows))[:, None], inside)
+    affinities = propagate(neighbors, graph.codes[rows], gamma)
+    return Part(rows, neighbors, affinities.before, affinities.after, np.asarray(~leaves.any(axis=1)))
 
 
 @dataclass(frozen=True)
 class Truth:
-    """How many triplets there are, how many of them can be judged, and of these the shares of true positives, true
-    negatives and true triplets."""
+    """Agreement of triplets with the true classes; shares are NaN if no triplet can be judged.
+
+    Attributes:
+        triplets: Number of triplets.
+        judged: Number of triplets whose three classes are known.
+        positives: Share of judged triplets whose positive has the anchor's class.
+        negatives: Share of judged triplets whose negative has another class.
+        both: Share of judged triplets with a true positive and a true negative.
+    """
 
     triplets: int
     judged: int
@@ -95,49 +138,69 @@ class Truth:
 
 
 def triplet_truth(neighbors: Array, after: Array, classes: Array) -> Truth:
-    """What sorting neighbors (p, k) by affinity (p, k) makes of them, against the true classes (c,) of all rows that
-    `neighbors` names, −1 of those that are not known: triplets with such a one are not judged. Row i anchors. NaN where
-    none is judged."""
-    return _truth(neighbors, after, classes, np.arange(len(neighbors)))
+    """Judge the triplets of a graph's sorted neighbors; every row is an anchor.
+
+    Args:
+        neighbors: (p, k) neighbors as rows.
+        after: (p, k) affinities that sort them.
+        classes: (c,) true classes of all rows that `neighbors` refers to; −1 where unknown.
+    """
+    return _triplet_truth(neighbors, after, classes, np.arange(len(neighbors)))
 
 
 def part_truth(part: Part, classes: Array) -> Truth:
-    """The same of a part's anchors that have all their neighbors; classes (p,) of the whole graph."""
-    anchors = np.flatnonzero(part.whole)
-    return _truth(part.neighbors[anchors], part.after[anchors], classes[part.rows], anchors)
+    """Judge the triplets of a subgraph's anchors whose neighbors are all in the subgraph.
+
+    Args:
+        part: The subgraph.
+        classes: (p,) true classes of the full graph's rows; −1 where unknown.
+    """
+    anchors = np.flatnonzero(part.complete)
+    return _triplet_truth(part.neighbors[anchors], part.after[anchors], classes[part.rows], anchors)
 
 
-def _truth(neighbors: Array, after: Array, classes: Array, anchors: Array) -> Truth:
-    found = affinity_triplets(*(torch.from_numpy(np.ascontiguousarray(one)) for one in (neighbors, after, anchors)))
-    known = classes[found.numpy()]
+def _triplet_truth(neighbors: Array, after: Array, classes: Array, anchors: Array) -> Truth:
+    triplets = affinity_triplets(*(torch.from_numpy(np.ascontiguousarray(values))
+                                   for values in (neighbors, after, anchors))).numpy()
+    known = classes[triplets]
     known = known[(known >= 0).all(axis=1)]
     if not len(known):
-        return Truth(len(found), 0, np.nan, np.nan, np.nan)
-    own, positive, negative = known.T
-    return Truth(len(found), len(known), float((own == positive).mean()), float((own != negative).mean()),
-                 float(((own == positive) & (own != negative)).mean()))
+        return Truth(len(triplets), 0, np.nan, np.nan, np.nan)
+    anchor, positive, negative = known.T
+    return Truth(len(triplets), len(known), float((anchor == positive).mean()), float((anchor != negative).mean()),
+                 float(((anchor == positive) & (anchor != negative)).mean()))
 
 
 @dataclass(frozen=True)
 class Spectrum:
-    """The singular values (l,) of a centred embedding as shares of their sum, and its effective rank."""
+    """The singular values of a centered embedding.
+
+    Attributes:
+        values: (l,) singular values divided by their sum, descending.
+        rank: Effective rank.
+    """
 
     values: Array
     rank: float
 
 
 def spectrum(embedding: Array) -> Spectrum:
-    """How many directions an embedding (n, l) uses; collapse leaves one."""
+    """Return the singular values of an embedding (n, l) and its effective rank."""
     values = np.linalg.svd(embedding - embedding.mean(axis=0), compute_uv=False)
     return Spectrum(values / max(float(values.sum()), 1e-12), effective_rank(embedding))
 
 
 @dataclass(frozen=True)
 class Ego:
-    """The two steps around a part's first row, as places in the part.
+    """The ego graph of a subgraph's first row: its neighbors and their neighbors, as positions in the subgraph.
 
-    inner (k,): its neighbors. outer (m,): theirs, and parents (m,) who leads there, as places in `inner`.
-    edges (e, 2): who is a neighbor of whom among all these, each pair once; before, after (e,): their affinities.
+    Attributes:
+        inner: (k,) neighbors of the first row.
+        outer: (m,) neighbors of neighbors.
+        parents: (m,) position in `inner` of a neighbor that leads to each outer row.
+        edges: (e, 2) neighbor pairs among these rows, each pair once.
+        before: (e,) affinities W0 of the edges.
+        after: (e,) propagated affinities W of the edges.
     """
 
     inner: Array
@@ -149,16 +212,15 @@ class Ego:
 
 
 def ego(part: Part) -> Ego:
-    """What is drawn of the graph around an image."""
+    """Return the ego graph of the subgraph's first row, two steps deep."""
     inner = part.neighbors[0]
-    onward = part.neighbors[inner]
-    outer, first = np.unique(onward, return_index=True)
-    new = ~np.isin(outer, np.append(inner, 0))
+    outer, first = np.unique(part.neighbors[inner], return_index=True)
+    is_new = ~np.isin(outer, np.append(inner, 0))
     starts = np.append(0, inner)
     ends = part.neighbors[starts]
     pairs = np.sort(np.stack([np.repeat(starts, ends.shape[1]), ends.ravel()], axis=1), axis=1)
-    edges, places = np.unique(pairs, axis=0, return_index=True)
-    apart = edges[:, 0] != edges[:, 1]
-    edges, places = edges[apart], places[apart]
-    return Ego(inner, outer[new], first[new] // ends.shape[1], edges, part.before[starts].ravel()[places],
-               part.after[starts].ravel()[places])
+    edges, positions = np.unique(pairs, axis=0, return_index=True)
+    is_loop = edges[:, 0] == edges[:, 1]
+    edges, positions = edges[~is_loop], positions[~is_loop]
+    return Ego(inner, outer[is_new], first[is_new] // ends.shape[1], edges, part.before[starts].ravel()[positions],
+               part.after[starts].ravel()[positions])

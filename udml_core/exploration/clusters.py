@@ -1,4 +1,4 @@
-"""What authority ascent found at an ε and γ: sizes, purity, members, paths, and what a move of the slider changed."""
+"""Clusters of authority ascent at an ε and a γ: sizes, purity, members, paths, and the effect of moving a slider."""
 
 from __future__ import annotations
 
@@ -13,13 +13,21 @@ from udml_core.explanations import Clusters
 from udml_core.graph import AuthorityGraph
 
 Graph = AuthorityGraph
-"""What clusters are re-formed from."""
+"""The graph from which the clusters are formed again when a slider moves."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """count: clusters. sizes (c,): images of each. singletons: clusters of one. coverage: the share of images in
-    clusters of two or more. purity, nmi: against labels, None without them."""
+    """Statistics of a clustering.
+
+    Attributes:
+        count: Number of clusters.
+        sizes: (c,) images in each cluster.
+        singletons: Number of clusters of one image.
+        coverage: Share of the images in clusters of two or more.
+        purity: Purity against the labels; None without labels.
+        nmi: Normalized mutual information with the labels; None without labels.
+    """
 
     count: int
     sizes: Array
@@ -30,53 +38,64 @@ class Summary:
 
 
 def summary(clusters: Clusters, labels: Array | None = None) -> Summary:
-    """The numbers of a clustering of n points, against labels (n,) where there are any."""
-    found = np.asarray(clusters.labels)
-    sizes = np.bincount(found, minlength=len(clusters.modes))
-    alone = int((sizes == 1).sum())
-    return Summary(len(sizes), sizes, alone, 1 - alone / len(found),
-                   None if labels is None else label_purity(found, labels),
-                   None if labels is None else nmi(found, labels))
+    """Compute the statistics of a clustering of n points, against labels (n,) if there are any."""
+    assignment = np.asarray(clusters.labels)
+    sizes = np.bincount(assignment, minlength=len(clusters.modes))
+    singletons = int((sizes == 1).sum())
+    return Summary(len(sizes), sizes, singletons, 1 - singletons / len(assignment),
+                   None if labels is None else label_purity(assignment, labels),
+                   None if labels is None else nmi(assignment, labels))
 
 
 def rescaled(graph: Graph) -> Graph:
-    """The same graph with n·ω in the exponent of ψ, where γ has an effect."""
+    """Return the graph with n·ω instead of ω in the exponent of ψ, so that γ has an effect."""
     return replace(graph, rescaled=True, _staircase=None)
 
 
 def sweep(graph: Graph, epsilons: Sequence[float], gamma: float,
           labels: Array | None = None) -> list[Summary]:
-    """The numbers at each ε."""
+    """Compute the statistics of the clusters at each ε."""
     return [summary(graph.clusters(epsilon, gamma), labels) for epsilon in epsilons]
 
 
 def cluster_purity(clusters: Clusters, labels: Array) -> tuple[Array, Array]:
-    """Of each cluster, the most frequent label (c,), and the share of its points that carry it (c,)."""
-    found = np.asarray(clusters.labels)
-    classes = int(labels.max(initial=0)) + 1
-    keys, counts = np.unique(found * classes + labels, return_counts=True)
-    order = np.lexsort((-counts, keys // classes))
-    first = order[np.r_[True, np.diff(keys[order] // classes) > 0]]
-    sizes = np.bincount(found, minlength=len(clusters.modes))
-    return keys[first] % classes, counts[first] / sizes
+    """Return each cluster's most frequent label (c,) and the share of its points that carry it (c,)."""
+    assignment = np.asarray(clusters.labels)
+    cluster, majority, counts = _most_frequent(assignment, labels)
+    sizes = np.bincount(assignment, minlength=len(clusters.modes))
+    return majority, counts / sizes[cluster]
 
 
 def moved(before: Array, after: Array) -> Array:
-    """Points (m,) that left their cluster between two clusterings (n,) of the same points, ascending.
+    """Return the points that left their cluster between two clusterings of the same points.
 
-    Each old cluster goes on as the new one that holds most of it, the first of equals; whoever is elsewhere has moved.
+    Each old cluster continues as the new cluster that contains most of its points, or the lowest-numbered on a tie.
+    A point in any other new cluster has moved.
+
+    Args:
+        before: (n,) cluster of each point in the first clustering.
+        after: (n,) cluster of each point in the second clustering.
+
+    Returns:
+        (m,) points, ascending.
     """
-    width = int(after.max(initial=0)) + 1
-    keys, counts = np.unique(before * width + after, return_counts=True)
+    cluster, successor, _ = _most_frequent(before, after)
+    successors = np.zeros(int(before.max(initial=0)) + 1, dtype=np.int64)
+    successors[cluster] = successor
+    return np.flatnonzero(successors[before] != after)
+
+
+def _most_frequent(groups: Array, values: Array) -> tuple[Array, Array, Array]:
+    """Return the groups (g,), ascending, each group's most frequent value (g,), and its count (g,)."""
+    width = int(values.max(initial=0)) + 1
+    keys, counts = np.unique(groups * width + values, return_counts=True)
     order = np.lexsort((-counts, keys // width))
     first = order[np.r_[True, np.diff(keys[order] // width) > 0]]
-    heirs = np.zeros(int(before.max(initial=0)) + 1, dtype=np.int64)
-    heirs[keys[first] // width] = keys[first] % width
-    return np.flatnonzero(heirs[before] != after)
+    return keys[first] // width, keys[first] % width, counts[first]
 
 
 def ascent_path(clusters: Clusters, point: int) -> list[int]:
-    """The points from one to its authority, both included."""
+    """Return the points from a point to its authority, including both."""
     path = [int(point)]
     while (parent := int(clusters.parents[path[-1]])) != path[-1]:
         path.append(parent)
@@ -84,10 +103,15 @@ def ascent_path(clusters: Clusters, point: int) -> list[int]:
 
 
 def members(clusters: Clusters, cluster: int, vectors: Array) -> Array:
-    """The points (m,) of a cluster by their closeness to its center in `vectors` (n, l), so the medoid is first.
+    """Return the points (m,) of a cluster by their distance to its mean, so that the medoid is first.
 
-    For squared Euclidean distances the member nearest to the mean is the one of least total distance to the others.
+    For squared Euclidean distances, the point nearest to the mean has the least total distance to the others.
+
+    Args:
+        clusters: The clustering of n points.
+        cluster: The cluster's number.
+        vectors: (n, l) vectors of the points.
     """
-    inside = np.flatnonzero(np.asarray(clusters.labels) == cluster)
-    rows = np.asarray(vectors[inside], dtype=np.float32)
-    return inside[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1), kind="stable")]
+    points = np.flatnonzero(np.asarray(clusters.labels) == cluster)
+    rows = np.asarray(vectors[points], dtype=np.float32)
+    return points[np.argsort(((rows - rows.mean(axis=0)) ** 2).sum(axis=1), kind="stable")]

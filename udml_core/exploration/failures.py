@@ -1,4 +1,4 @@
-"""Queries whose nearest image is of another class: what they were taken for, and when they became right."""
+"""Failed queries: which classes are confused, and in which epoch each query became a hit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,13 @@ from udml_core.evaluation import rankings
 
 @dataclass(frozen=True)
 class Pair:
-    """So many queries of one class whose nearest image is of another."""
+    """Two confused classes.
+
+    Attributes:
+        own: Class of the queries.
+        other: Class of their nearest images.
+        count: Number of such queries.
+    """
 
     own: int
     other: int
@@ -23,10 +29,13 @@ class Pair:
 
 @dataclass(frozen=True)
 class Atlas:
-    """Where each query's nearest other query leads.
+    """The nearest image of each query among the other queries.
 
-    queries (t,): data set positions. nearest (t,): those of their nearest. classes, taken_for (t,): the classes of
-    both.
+    Attributes:
+        queries: (t,) data set indices.
+        nearest: (t,) data set index of each query's nearest image.
+        classes: (t,) classes of the queries.
+        taken_for: (t,) classes of the nearest images.
     """
 
     queries: Array
@@ -36,48 +45,59 @@ class Atlas:
 
     @property
     def misses(self) -> Array:
-        """(t,) bool: whose nearest is of another class."""
+        """(t,) bool, whether a query's nearest image has another class."""
         return self.classes != self.taken_for
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
-        """The confused pairs of classes, most frequent first; of equals, the lower classes first."""
+        """The confused classes, most frequent first; ties are sorted by class."""
         missed = np.stack([self.classes, self.taken_for], axis=1)[self.misses]
-        kinds, counts = np.unique(missed, axis=0, return_counts=True)
-        return tuple(Pair(int(kinds[one, 0]), int(kinds[one, 1]), int(counts[one]))
-                     for one in np.argsort(-counts, kind="stable"))
+        confused, counts = np.unique(missed, axis=0, return_counts=True)
+        return tuple(Pair(int(confused[row, 0]), int(confused[row, 1]), int(counts[row]))
+                     for row in np.argsort(-counts, kind="stable"))
 
     @property
     def recall(self) -> float:
-        """Recall@1, as `udml_core.evaluation` has it."""
+        """Recall@1, as defined in `udml_core.evaluation`."""
         return float(1 - self.misses.mean())
 
     def recall_by_class(self, count: int) -> Array:
-        """Recall@1 of each of `count` classes, (count,); NaN of those that no query is of."""
+        """Return Recall@1 of each of `count` classes, (count,); NaN for a class without queries."""
         sizes = np.bincount(self.classes, minlength=count)
-        right = np.bincount(self.classes[~self.misses], minlength=count)
-        return np.divide(right, sizes, out=np.full(count, np.nan), where=sizes > 0)
+        hits = np.bincount(self.classes[~self.misses], minlength=count)
+        return np.divide(hits, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
     def members(self, own: int, other: int) -> Array:
-        """Rows (m,) of the queries of one class that were taken for another."""
+        """Return the rows (m,) of the queries of one class whose nearest image has the other class."""
         return np.flatnonzero((self.classes == own) & (self.taken_for == other))
 
 
 def nearest_others(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
-    """The row of each point's nearest other one, (n,), of embeddings (n, l) with n ≥ 2."""
-    found = np.empty(len(embeddings), dtype=np.int64)
+    """Return the row of each point's nearest other point.
+
+    Args:
+        embeddings: (n, l) with n ≥ 2.
+        report: Receives the completed share, from 0 to 1.
+
+    Returns:
+        (n,) rows.
+    """
+    nearest = np.empty(len(embeddings), dtype=np.int64)
     for rows, neighbors in rankings(embeddings, 1):
-        found[rows] = neighbors[:, 0]
-        report((int(rows[-1]) + 1) / len(found))
-    return found
+        nearest[rows] = neighbors[:, 0]
+        report((int(rows[-1]) + 1) / len(nearest))
+    return nearest
 
 
 def failure_atlas(embeddings: Array, queries: Array, labels: Array,
                   report: Callable[[float], None] = lambda _: None) -> Atlas:
-    """Ask with each of some images among the others of them.
+    """Find the nearest image of each query among the other queries.
 
     Args:
-        embeddings: (t, l) of the queries. queries: (t,) their data set positions. labels: (t,) their classes.
+        embeddings: (t, l) embeddings of the queries.
+        queries: (t,) data set indices of the queries.
+        labels: (t,) classes of the queries.
+        report: Receives the completed share, from 0 to 1.
     """
     rows = nearest_others(embeddings, report)
     return Atlas(queries, queries[rows], labels, labels[rows])
@@ -85,10 +105,13 @@ def failure_atlas(embeddings: Array, queries: Array, labels: Array,
 
 @dataclass(frozen=True)
 class History:
-    """The nearest other image of each image of the fixed sample, after every epoch.
+    """The nearest image of each image of the fixed sample, by epoch.
 
-    indices (s,): data set positions, ascending. epochs: their numbers, 0 is before training. nearest (e, s): rows.
-    right (e, s) bool: whether it shares the class; None without classes.
+    Attributes:
+        indices: (s,) data set indices of the sample, ascending.
+        epochs: Epoch numbers; 0 is before training.
+        nearest: (e, s) row of the nearest image in the sample.
+        right: (e, s) bool, whether the nearest image has the same class; None without classes.
     """
 
     indices: Array
@@ -97,26 +120,37 @@ class History:
     right: Array | None
 
     def row(self, index: int) -> int | None:
-        """Where an image of the data set stands in the sample."""
-        place = int(np.searchsorted(self.indices, index))
-        return place if place < len(self.indices) and self.indices[place] == index else None
+        """Return the sample's row of an image, or None if the sample does not contain it."""
+        row = int(np.searchsorted(self.indices, index))
+        return row if row < len(self.indices) and self.indices[row] == index else None
 
 
 def history(indices: Array, epochs: tuple[int, ...], samples: Iterable[Array], labels: Array | None,
             report: Callable[[float], None] = lambda _: None) -> History:
-    """Look through the sample's embeddings (s, l) of every epoch; labels (s,) where there are any."""
+    """Find the nearest images of the sample after every epoch.
+
+    Args:
+        indices: (s,) data set indices of the sample, ascending.
+        epochs: Epoch numbers.
+        samples: The sample's embeddings (s, l) of each epoch.
+        labels: (s,) classes, or None.
+        report: Receives the completed share, from 0 to 1.
+    """
     nearest = np.empty((len(epochs), len(indices)), dtype=np.int64)
-    for place, embeddings in enumerate(samples):
-        nearest[place] = nearest_others(embeddings)
-        report((place + 1) / len(epochs))
+    for step, embeddings in enumerate(samples):
+        nearest[step] = nearest_others(embeddings)
+        report((step + 1) / len(epochs))
     return History(indices, epochs, nearest, None if labels is None else labels[nearest] == labels)
 
 
 def right_since(right: Array) -> Array:
-    """The place (s,) from which on each column of `right` (e, s) is true to the end; e where its end is false."""
+    """Return the first row from which each column of `right` (e, s) stays true, (s,).
+
+    A column whose last value is false gets e.
+    """
     return len(right) - np.logical_and.accumulate(right[::-1], axis=0).sum(axis=0)
 
 
 def last_right(right: Array) -> Array:
-    """The last place (s,) at which each column of `right` (e, s) is true; −1 where it never is."""
+    """Return the last row in which each column of `right` (e, s) is true, (s,); −1 if it never is."""
     return np.where(right.any(axis=0), len(right) - 1 - right[::-1].argmax(axis=0), -1)

@@ -1,5 +1,4 @@
-"""An image among all others: how near its own kind is against the rest, the softmax that tells it from them, its random
-views, and how certain its place is."""
+"""Instance discrimination around one image: class similarities, the softmax over instances, views and uncertainty."""
 
 from __future__ import annotations
 
@@ -14,28 +13,35 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.losses.instance_discrimination import latent
 
 NEAREST = 5
-"""Of its own kind and of the others, to which an image's similarity counts (PSLR Fig. 6)."""
+"""Number of nearest images of the same class, and of other classes, whose similarity is compared (PSLR Fig. 6)."""
 BINS = 40
 TAIL = 0.005
-"""Of the similarities, how many may lie below a picture's axis; they are counted with its first bar."""
+"""Share of the similarities that may lie below a histogram's axis; the first bar includes them."""
 
 
 def latent_rows(embedding: Array, weight: Array) -> Array:
-    """z = unit(ReLU(x · weight)) of embeddings x (n, l), (n, l) float32; weight (l, l)."""
+    """Return z = unit(ReLU(x · weight)), (n, l) float32, of embeddings x (n, l) and a weight (l, l)."""
     rows = torch.from_numpy(np.array(embedding, dtype=np.float32))
     return latent(rows, torch.from_numpy(np.asarray(weight, dtype=np.float32))).numpy()
 
 
 @dataclass(frozen=True)
 class Similarities:
-    """Cosines of images to the nearest of their own kind, (p,), and to the nearest of all others, (q,)."""
+    """Cosines of images to their nearest images.
+
+    Attributes:
+        positive: (p,) cosines to the nearest images of the same class.
+        negative: (q,) cosines to the nearest images of other classes.
+    """
 
     positive: Array
     negative: Array
 
     @property
     def auc(self) -> float:
-        """The share of all (positive, negative) in which the positive is larger, ties by half; NaN without one of them.
+        """The share of (positive, negative) pairs whose positive is larger; NaN if either side is empty.
+
+        Ties count as half.
         """
         if not (len(self.positive) and len(self.negative)):
             return float("nan")
@@ -44,72 +50,91 @@ class Similarities:
         return float(np.mean(below) / len(ordered))
 
     def shares(self, edges: Array) -> Array:
-        """Of the positives and of the negatives, the percentage between each edge (b + 1,) and the next, (2, b); what
-        lies below the first is counted with the first."""
-        return np.stack([100 * np.histogram(one.clip(edges[0], edges[-1]), edges)[0] / max(1, len(one))
-                         for one in (self.positive, self.negative)])
+        """Return histograms in percent of the positives and of the negatives.
+
+        Args:
+            edges: (b + 1,) bin edges; the first bin includes everything below it.
+
+        Returns:
+            (2, b) percentages.
+        """
+        return np.stack([100 * np.histogram(cosines.clip(edges[0], edges[-1]), edges)[0] / max(1, len(cosines))
+                         for cosines in (self.positive, self.negative)])
 
 
 def similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
-    """Cosines of each image to its k nearest of its own kind and its k nearest others; fewer where there are not so
-    many.
+    """Compute each image's cosines to its k nearest images of the same class and of other classes.
 
     Args:
-        embedding: (n, l), some thousand. own: (n, n) bool, which others are of a row's own kind.
+        embedding: (n, l) of up to a few thousand images.
+        own: (n, n) bool, which images count as the same class as a row's image.
+        k: Number of nearest images on each side; fewer if there are not enough.
     """
-    rows, kind = torch.from_numpy(unit_rows(embedding)), torch.from_numpy(own)
+    rows, same = torch.from_numpy(unit_rows(embedding)), torch.from_numpy(own)
     cosine = (rows @ rows.mT).fill_diagonal_(-torch.inf)
-    return Similarities(*(_largest(cosine.masked_fill(hidden, -torch.inf), k) for hidden in (~kind, kind)))
+    return Similarities(*(_largest(cosine.masked_fill(hidden, -torch.inf), k) for hidden in (~same, same)))
 
 
 def _largest(values: torch.Tensor, k: int) -> Array:
-    """The k largest finite values of each row (n, m), all in one list."""
+    """Return the k largest finite values of each row (n, m) in one flat array."""
     top = values.topk(min(k, values.shape[1]), dim=1).values
     return top[top.isfinite()].numpy()
 
 
 def same_class(labels: Array) -> Array:
-    """Which images (n,) are of one class, (n, n) bool."""
+    """Return which pairs of images share a label (n,), as (n, n) bool."""
     return np.asarray(labels)[:, None] == labels
 
 
 def nearest_of(embedding: Array, k: int = NEAREST) -> Array:
-    """Which images are among the k nearest of each row by cosine, (n, n) bool: a kind of its own where there are no
-    classes."""
+    """Return which images are among the k nearest of each row by cosine, (n, n) bool.
+
+    The mask replaces the classes of data sets that have none.
+    """
     rows = unit_rows(embedding)
     cosine = rows @ rows.T
     np.fill_diagonal(cosine, -np.inf)
-    found = np.zeros(cosine.shape, dtype=bool)
-    np.put_along_axis(found, np.argsort(-cosine, axis=1, kind="stable")[:, : min(k, len(rows) - 1)], True, axis=1)
-    return found
+    is_near = np.zeros(cosine.shape, dtype=bool)
+    np.put_along_axis(is_near, np.argsort(-cosine, axis=1, kind="stable")[:, : min(k, len(rows) - 1)], True, axis=1)
+    return is_near
 
 
-def common_edges(found: list[Similarities]) -> Array:
-    """Edges (41,) of bars up to 1, from a tenth that all but a few similarities lie above."""
-    lowest = min((float(np.quantile(part, TAIL)) for one in found for part in (one.positive, one.negative)
-                  if len(part)), default=0.0)
+def common_edges(compared: list[Similarities]) -> Array:
+    """Return common bin edges (41,) for several histograms.
+
+    The last edge is 1; the first is a multiple of 0.1 that almost all cosines exceed.
+    """
+    lowest = min((float(np.quantile(cosines, TAIL)) for similar in compared
+                  for cosines in (similar.positive, similar.negative) if len(cosines)), default=0.0)
     return np.linspace(min(0.9, np.floor(10 * lowest) / 10), 1, BINS + 1)
 
 
 def unit_rows(embedding: Array) -> Array:
-    """Rows (n, l) divided by their length, float32; a zero row stays zero."""
+    """Return the rows (n, l) divided by their length, float32; a zero row stays zero."""
     rows = np.array(embedding, dtype=np.float32)
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
 @dataclass(frozen=True)
 class Others:
-    """What an image is to be told from, the nearest first: positions (c,) in the data set and cosines (c,)."""
+    """The images that an image is discriminated from, nearest first.
+
+    Attributes:
+        positions: (c,) data set indices.
+        cosines: (c,) cosines to the image.
+    """
 
     positions: Array
     cosines: Array
 
 
 def others(embedding: Array, index: int, among: Array) -> Others:
-    """All of some images (c,) but the asking one, by its cosine to each.
+    """Rank images by their cosine to an image.
 
     Args:
-        embedding: (n, l) of all images, or of which at least these rows count.
+        embedding: (n, l) embedding of all images.
+        index: The image; it is excluded from the ranking.
+        among: (c,) data set indices of the images to rank.
     """
     positions = np.setdiff1d(among, index)
     cosines = unit_rows(embedding[positions]) @ unit_rows(embedding[index][None])[0]
@@ -118,7 +143,17 @@ def others(embedding: Array, index: int, among: Array) -> Others:
 
 
 def a_batch(half: Array, index: int, size: int, seed: int) -> Array:
-    """An image among size − 1 others drawn from a half (n,), as a batch of training has them, ascending."""
+    """Draw a batch as in training: the image and size − 1 others.
+
+    Args:
+        half: (n,) data set indices to draw from.
+        index: The image.
+        size: Batch size.
+        seed: Seed of the draw.
+
+    Returns:
+        (size,) data set indices, ascending; fewer if the half is smaller.
+    """
     rest = np.setdiff1d(half, index)
     drawn = np.random.default_rng(seed).permutation(rest)[: max(1, size - 1)]
     return np.sort(np.append(drawn, index))
@@ -126,10 +161,12 @@ def a_batch(half: Array, index: int, size: int, seed: int) -> Array:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Of D = e^{s/τ} + η Σ_k e^{s_k/τ} (PSLR eq. 3–4), what the image's own other view holds, and each of the others
-    (c,); together 1. P of one of the others is its share divided by η.
+    """Shares of the denominator D = e^{s/τ} + η Σ_k e^{s_k/τ} (PSLR eq. 3–4); together they sum to 1.
 
-    competitors: e to the entropy of the others' shares among themselves: as many equally near ones would weigh so much.
+    Attributes:
+        own: Share of the image's other view, which is the probability of a correct match.
+        shares: (c,) shares of the other images; a share divided by η is the image's probability.
+        competitors: Effective number of competitors, e to the entropy of the others' normalized shares.
     """
 
     own: float
@@ -138,34 +175,44 @@ class Softmax:
 
 
 def softmax(cosines: Array, own: float, temperature: float, eta: float) -> Softmax:
-    """How an image's own other view stands against others.
+    """Compute the adaptable softmax of an image's other view against other images.
 
     Args:
-        cosines: s_k (c,) of the others. own: s, the cosine of the image's two views. temperature: τ > 0. eta: η ≥ 1.
+        cosines: (c,) cosines s_k of the other images.
+        own: Cosine s of the image's two views.
+        temperature: τ > 0.
+        eta: η ≥ 1.
     """
     logits = np.asarray(cosines, dtype=np.float64) / temperature
-    whole = np.logaddexp(own / temperature, np.log(eta) + logsumexp(logits))
-    among = np.exp(logits - logsumexp(logits))
-    entropy = -(among * np.log(among, where=among > 0, out=np.zeros_like(among))).sum()
-    return Softmax(float(np.exp(own / temperature - whole)), np.exp(np.log(eta) + logits - whole),
-                   float(np.exp(entropy)))
+    log_denominator = np.logaddexp(own / temperature, np.log(eta) + logsumexp(logits))
+    normalized = np.exp(logits - logsumexp(logits))
+    entropy = -(normalized * np.log(normalized, where=normalized > 0, out=np.zeros_like(normalized))).sum()
+    return Softmax(float(np.exp(own / temperature - log_denominator)),
+                   np.exp(np.log(eta) + logits - log_denominator), float(np.exp(entropy)))
 
 
 def agreement(pair: Array) -> float:
-    """The cosine of two rows (2, l)."""
+    """Return the cosine of two rows (2, l)."""
     first, second = unit_rows(pair)
     return float(first @ second)
 
 
 def two_views(pixels: Array, augmentation: Augmentation, seed: int) -> Array:
-    """Two random views (2, c, s, s) uint8 of a prepared image (c, s, s) uint8."""
+    """Draw two random views (2, c, s, s) uint8 of a prepared image (c, s, s) uint8."""
     pair = torch.from_numpy(np.ascontiguousarray(pixels)).expand(2, *pixels.shape)
     views = augmentation(pair, torch.Generator().manual_seed(seed))
     return views.round().clamp(0, 255).to(torch.uint8).numpy()
 
 
 def most_certain(sigma: Array, count: int) -> tuple[Array, Array]:
-    """Rows of the images with the smallest σ (n,), smallest first, and with the largest, largest first, at most
-    `count` of each."""
+    """Return the rows with the smallest and with the largest uncertainty.
+
+    Args:
+        sigma: (n,) uncertainty σ of each image.
+        count: Maximum number of rows on each side.
+
+    Returns:
+        Rows by ascending σ, and rows by descending σ.
+    """
     order = np.argsort(sigma, kind="stable")
     return order[:count], order[::-1][:count]

@@ -1,8 +1,8 @@
-"""Few labels on a neighbor graph: where walks end, how far a label reaches, which image to label next.
+"""Few labels on a neighbor graph: where random walks end, how far a label reaches, which image to label next.
 
-A walk begins at an image, ends with probability 1−γ before each step, and else goes on to one of the k neighbors. That
-is the walk behind SSDML's affinities; `udml_core.graph.propagate` tells its reach and the affinities, and here only the
-reach is solved for, in milliseconds, so that it can follow every label.
+A walk starts at an image. Before each step it ends with probability 1 − γ; otherwise it moves to one of the k
+neighbors. SSDML's affinities are defined by the same walk. `udml_core.graph.propagate` computes the affinities as well;
+this module solves only for the end probabilities, which takes milliseconds and can run after every new label.
 """
 
 from __future__ import annotations
@@ -23,82 +23,132 @@ TOLERANCE = 1e-6
 
 
 def neighbor_rows(embedding: Array, rows: Array, n_neighbors: int) -> Array:
-    """The nearest (r, k) of some rows (r,) of an embedding (n, d) among themselves, as places in `rows`."""
+    """Return the nearest neighbors of some rows among themselves.
+
+    Args:
+        embedding: (n, d) embedding.
+        rows: (r,) rows of the embedding.
+        n_neighbors: Number k of neighbors; at most r − 1 are used.
+
+    Returns:
+        (r, k) neighbors as positions in `rows`.
+    """
     return nearest(np.asarray(embedding[rows]), min(n_neighbors, len(rows) - 1))[1]
 
 
 def coded(labels: Mapping[int, str], names: Sequence[str], images: Array) -> Array:
-    """Labels by image position as places in `names`, of ascending images (p,); −1 where there is none."""
-    place = {name: number for number, name in enumerate(names)}
-    return np.array([place[labels[image]] if image in labels else -1 for image in images.tolist()], dtype=int)
+    """Convert labels to class codes.
+
+    Args:
+        labels: Label of each labeled image, by data set index.
+        names: Class names; a code is a position in this list.
+        images: (p,) data set indices, ascending.
+
+    Returns:
+        (p,) codes; −1 marks an unlabeled image.
+    """
+    codes = {name: code for code, name in enumerate(names)}
+    return np.array([codes[labels[image]] if image in labels else -1 for image in images.tolist()], dtype=int)
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Where walks end: reach (n, c), the probability that a walk from each image ends at a label of each class."""
+    """Where random walks end.
+
+    Attributes:
+        reach: (n, c) probability that a walk from each image ends at a label of each class.
+    """
 
     reach: Array
 
     @cached_property
     def total(self) -> Array:
-        """The probability of ending at any label, (n,)."""
+        """(n,) probability that a walk ends at any label."""
         return self.reach.sum(axis=1)
 
     @cached_property
     def best(self) -> Array:
-        """The class that a walk most probably ends at, (n,); −1 where no label is reached."""
+        """(n,) class at which a walk most probably ends; −1 if it reaches no label."""
         if not self.reach.shape[1]:
             return np.full(len(self.reach), -1)
         return np.where(self.total > TOLERANCE / len(self.reach), self.reach.argmax(axis=1), -1)
 
     @cached_property
     def certainty(self) -> Array:
-        """Of the walks that end at a label, the share that ends at the most probable class, (n,); NaN without any."""
+        """(n,) share of the most probable class among walks that end at a label; NaN if no walk does."""
         most = self.reach.max(axis=1, initial=0)
         return np.divide(most, self.total, out=np.full(len(most), np.nan), where=self.best >= 0)
 
 
 def ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Ends:
-    """Where walks end among labels.
+    """Compute where walks end.
 
     Args:
-        neighbors: (n, k) rows. codes: (n,) of `classes` classes, −1 without a label. gamma: γ.
+        neighbors: (n, k) neighbors as rows.
+        codes: (n,) class codes; −1 marks an unlabeled image.
+        classes: Number of classes.
+        gamma: Probability γ that a walk continues.
     """
     return ends_by_class(codes, classes, lambda labeled: ends_among(neighbors, labeled, gamma))
 
 
 def ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -> Ends:
-    """The same, class by class from `ends_among` of its images, (n,) bool; a label changes one class only."""
-    return Ends(np.array([among(codes == one) for one in range(classes)]).reshape(classes, len(codes)).T)
+    """Compute where walks end, class by class, so that a caller can cache the classes that did not change.
+
+    Args:
+        codes: (n,) class codes; −1 marks an unlabeled image.
+        classes: Number of classes.
+        among: Maps the labeled images of a class (n,) bool to the probabilities of `ends_among` (n,).
+    """
+    return Ends(np.array([among(codes == code) for code in range(classes)]).reshape(classes, len(codes)).T)
 
 
 def ends_among(neighbors: Array, labeled: Array, gamma: float) -> Array:
-    """The probability (n,) that a walk from each image ends at one of some images, labeled (n,) bool."""
-    if not labeled.any():
-        return np.zeros(len(labeled))
-    walk = _going_on(neighbors, np.zeros(len(neighbors), dtype=bool), gamma)
-    return (1 - gamma) * _solve(walk, labeled).clip(0)
-
-
-def agreement(found: Ends, codes: Array, names: Sequence[str], labels: Array,
-              class_names: Sequence[str]) -> float | None:
-    """Of the images without a label, the share whose most probable class is called as their own.
+    """Compute the probability that a walk ends at one of some images.
 
     Args:
-        codes: (n,) places in `names`, −1 without a label. labels: (n,) places in `class_names`, the true ones.
+        neighbors: (n, k) neighbors as rows.
+        labeled: (n,) bool, the images.
+        gamma: Probability γ that a walk continues.
 
     Returns:
-        None where every image has a label.
+        (n,) probability for a walk from each image.
     """
-    numbers = {name: number for number, name in enumerate(class_names)}
-    known = np.array([numbers.get(name, -1) for name in names] + [-1])  # −1, no class, takes the last
+    if not labeled.any():
+        return np.zeros(len(labeled))
+    system = _walk_system(neighbors, np.zeros(len(neighbors), dtype=bool), gamma)
+    return (1 - gamma) * _solve(system, labeled).clip(0)
+
+
+def agreement(walks: Ends, codes: Array, names: Sequence[str], labels: Array,
+              class_names: Sequence[str]) -> float | None:
+    """Compute the share of unlabeled images whose most probable class is their true class.
+
+    Args:
+        walks: Where walks end.
+        codes: (n,) assigned labels as positions in `names`; −1 marks an unlabeled image.
+        names: Class names of the assigned labels.
+        labels: (n,) true labels as positions in `class_names`.
+        class_names: Class names of the data set.
+
+    Returns:
+        The share, or None if every image is labeled.
+    """
+    positions = {name: position for position, name in enumerate(class_names)}
+    # A walk that reaches no label has class −1, which indexes the last entry: no true class equals −1.
+    known = np.array([positions.get(name, -1) for name in names] + [-1])
     unlabeled = codes < 0
-    return float((known[found.best] == labels)[unlabeled].mean()) if unlabeled.any() else None
+    return float((known[walks.best] == labels)[unlabeled].mean()) if unlabeled.any() else None
 
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An image worth a label: its row, and how often walks from all images come by before they end or meet a label."""
+    """An image worth labeling.
+
+    Attributes:
+        row: Row of the image.
+        visits: Expected number of visits by walks from all images before they end or reach a label.
+    """
 
     row: int
     visits: float
@@ -106,28 +156,38 @@ class Suggestion:
 
 def suggestions(neighbors: Array, labeled: Array, gamma: float, count: int,
                 leave_out: Sequence[int] = ()) -> list[Suggestion]:
-    """Which images to label next, the most worth it first.
+    """Suggest which images to label next, the most useful first.
 
-    One walk begins at every image and stops where it meets a label; the image that walks come by most often is typical
-    of those that no label reaches yet. A suggested image counts as labeled for the next, so that they lie apart.
+    One walk starts at every image and stops at the first labeled image. The image that is visited most is typical of
+    images without a label nearby. Each suggested image counts as labeled for the next suggestion, which spreads the
+    suggestions over the graph.
 
     Args:
-        neighbors: (n, k) rows. labeled: (n,) bool. gamma: γ. leave_out: rows that are not wanted.
+        neighbors: (n, k) neighbors as rows.
+        labeled: (n,) bool, the labeled images.
+        gamma: Probability γ that a walk continues.
+        count: Maximum number of suggestions.
+        leave_out: Rows that must not be suggested.
     """
-    stops, found = labeled.copy(), []
-    unwanted = np.isin(np.arange(len(labeled)), list(leave_out))
-    for _ in range(min(count, int((~labeled & ~unwanted).sum()))):
-        visits = _solve(_going_on(neighbors, stops, gamma).T, np.ones(len(stops)))
-        row = int(np.where(stops | unwanted, -1, visits).argmax())
-        found.append(Suggestion(row, float(visits[row])))
+    stops, suggested = labeled.copy(), []
+    excluded = np.isin(np.arange(len(labeled)), list(leave_out))
+    for _ in range(min(count, int((~labeled & ~excluded).sum()))):
+        visits = _solve(_walk_system(neighbors, stops, gamma).T, np.ones(len(stops)))
+        row = int(np.where(stops | excluded, -1, visits).argmax())
+        suggested.append(Suggestion(row, float(visits[row])))
         stops[row] = True
-    return found
+    return suggested
 
 
 @dataclass(frozen=True)
 class HopShare:
-    """What images at one distance from a label owe to it: how many steps away, how many images, and the mean share of
-    their walks to any label that ends at this one."""
+    """Influence of a label on the images at one distance from it.
+
+    Attributes:
+        hops: Steps to the label.
+        images: Number of images at this distance.
+        share: Mean share of their walks to any label that end at this label.
+    """
 
     hops: int
     images: int
@@ -135,43 +195,58 @@ class HopShare:
 
 
 def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
-    """Of the walks from each image that end at any label, the share that ends at one labeled row, (n,); NaN where no
-    label is reached."""
-    found = ends(neighbors, np.where(np.arange(len(codes)) == row, 1, np.where(codes >= 0, 0, -1)), 2, gamma)
-    return np.divide(found.reach[:, 1], found.total, out=np.full(len(codes), np.nan), where=found.best >= 0)
+    """Compute the share of walks to any label that end at one labeled image.
+
+    Args:
+        neighbors: (n, k) neighbors as rows.
+        codes: (n,) class codes; −1 marks an unlabeled image.
+        row: The labeled image.
+        gamma: Probability γ that a walk continues.
+
+    Returns:
+        (n,) share for walks from each image; NaN if they reach no label.
+    """
+    this_or_other = np.where(np.arange(len(codes)) == row, 1, np.where(codes >= 0, 0, -1))
+    walks = ends(neighbors, this_or_other, 2, gamma)
+    return np.divide(walks.reach[:, 1], walks.total, out=np.full(len(codes), np.nan), where=walks.best >= 0)
 
 
 def hops(neighbors: Array, row: int) -> Array:
-    """How many steps a walk from each image needs to a row at least, (n,); −1 where no way leads there."""
+    """Return the length of the shortest path from each image to a row, (n,); −1 if there is none."""
     steps = dijkstra(_edges(neighbors).T, unweighted=True, indices=row)
     return np.where(np.isfinite(steps), steps, -1).astype(int)
 
 
 def labels_from(neighbors: Array, codes: Array, row: int) -> Array:
-    """The labeled rows, by the steps that a walk from one row needs to each; those that it cannot get to come last."""
+    """Return the labeled rows by the length of the shortest path from a row; unreachable rows come last."""
     steps = dijkstra(_edges(neighbors), unweighted=True, indices=row)
     labeled = np.flatnonzero(codes >= 0)
     return labeled[np.argsort(steps[labeled], kind="stable")]
 
 
 def by_hops(steps: Array, share: Array) -> list[HopShare]:
-    """The mean share (n,) at each number of steps (n,), nearest first; who cannot get there is left out."""
-    found = []
-    for one in range(int(steps.max(initial=0)) + 1):
-        here = share[steps == one]
-        if len(here):
-            found.append(HopShare(one, len(here), float(np.nan_to_num(here).mean())))
-    return found
+    """Average the shares at each distance, nearest first.
+
+    Args:
+        steps: (n,) steps from each image to the label; images with −1 are skipped.
+        share: (n,) share of each image; NaN counts as 0.
+    """
+    averages = []
+    for distance in range(int(steps.max(initial=0)) + 1):
+        values = share[steps == distance]
+        if len(values):
+            averages.append(HopShare(distance, len(values), float(np.nan_to_num(values).mean())))
+    return averages
 
 
 def _edges(neighbors: Array) -> sparse.csr_array:
-    """1 from each row to each of its neighbors (n, k)."""
+    """Return the adjacency matrix (n, n) of the neighbors (n, k)."""
     count, k = neighbors.shape
     return sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
 
 
-def _going_on(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
-    """I − γQ, the rows of stops (n,) bool without Q: a walk does not go on from there."""
+def _walk_system(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
+    """Return I − γQ, where the rows of Q are zero at `stops` (n,) bool: a walk does not leave them."""
     count, k = neighbors.shape
     steps = np.where(np.repeat(stops, k), 0.0, gamma / k)
     walk = sparse.csr_array((steps, neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
@@ -179,8 +254,11 @@ def _going_on(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
 
 
 def _solve(matrix: sparse.sparray, right: Array) -> Array:
-    """A⁻¹b: GMRES needs some tens of milliseconds for some thousand images, an elimination minutes for ten times so
-    many; it is the way out where GMRES does not settle."""
+    """Return A⁻¹b.
+
+    GMRES takes tens of milliseconds for a few thousand images, where elimination takes minutes for ten times as many.
+    Elimination is the fallback if GMRES does not converge.
+    """
     rows = sparse.csr_array(matrix)
-    found, unsettled = gmres(rows, right.astype(np.float64), rtol=TOLERANCE, restart=40, maxiter=20)
-    return spsolve(sparse.csc_array(matrix), right.astype(np.float64)) if unsettled else found
+    solution, failed = gmres(rows, right.astype(np.float64), rtol=TOLERANCE, restart=40, maxiter=20)
+    return spsolve(sparse.csc_array(matrix), right.astype(np.float64)) if failed else solution

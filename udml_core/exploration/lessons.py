@@ -1,4 +1,4 @@
-"""What the lessons show: the smallest cases, computed by the very functions that the methods use."""
+"""The small examples of the lessons, computed with the same functions as the methods."""
 
 from __future__ import annotations
 
@@ -17,14 +17,19 @@ SMALLEST = 45
 
 @dataclass(frozen=True)
 class Ascent:
-    """Points that climb: their neighbor graph, and where they are drawn, positions (n, 2)."""
+    """Points for a lesson on authority ascent.
+
+    Attributes:
+        graph: The points' neighbor graph.
+        positions: (n, 2) positions in the drawing.
+    """
 
     graph: AuthorityGraph
     positions: Array
 
 
 def smallest_ascent() -> Ascent:
-    """Three groups of 15 points in the plane, of which two lie close together."""
+    """Return three groups of 15 points in the plane; two of the groups are close together."""
     random = np.random.default_rng(7)
     centers = np.repeat([[0.0, 0.0], [1.2, 0.3], [5.5, -0.4]], SMALLEST // 3, axis=0)
     points = (centers + random.normal(0, 0.45, (SMALLEST, 2))).astype(np.float32)
@@ -32,7 +37,7 @@ def smallest_ascent() -> Ascent:
 
 
 def digits_vectors() -> Array:
-    """The 1,797 digits' pixels, divided by their length, (1797, 64) float32, in the data set's order."""
+    """Return unit-length pixel vectors of the digits, (1797, 64) float32, in the data set's order."""
     digits = catalog.load("digits")
     pixels = np.stack([np.asarray(digits.images[index].convert("L")) for index in range(len(digits))])
     rows = pixels.reshape(len(digits), -1).astype(np.float32)
@@ -40,6 +45,6 @@ def digits_vectors() -> Array:
 
 
 def digits_ascent(n_neighbors: int = 20) -> tuple[Dataset, Ascent]:
-    """The digits by their pixels, drawn by t-SNE (made once, see assets/make_digits_layout.py)."""
+    """Return the digits and their pixel graph; assets/make_digits_layout.py computed the t-SNE positions."""
     return catalog.load("digits"), Ascent(AuthorityGraph.build(digits_vectors(), n_neighbors),
                                           np.load(ASSETS / "lessons" / "digits.npy", allow_pickle=False))

@@ -1,4 +1,4 @@
-"""Why two images are similar: linear neighborhoods of an embedding, re-formed as sliders move.
+"""PLM's linear neighborhoods and similarity around an image, recomputed as sliders move.
 
 S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning", sections 3.2–3.4.
 """
@@ -23,7 +23,16 @@ from udml_core.neighbors import nearest
 
 @dataclass(frozen=True)
 class Geometry:
-    """What the sliders set: k, m and T of the neighborhoods, Nα and Nβ of the similarity."""
+    """Values of the sliders.
+
+    Attributes:
+        candidates: Number k of nearest neighbors that are tested for a neighborhood.
+        flat: Dimension m of a neighborhood's flat.
+        threshold: Minimum share T of a member's squared distance that lies in the flat.
+        n_alpha: Exponent Nα of the decay across the flat.
+        n_beta: Exponent Nβ of the decay along the flat.
+        admission: Whether candidates below the threshold are refused.
+    """
 
     candidates: int = 10
     flat: int = 3
@@ -33,17 +42,21 @@ class Geometry:
     admission: bool = True
 
     def within(self, candidates: int, width: int) -> Geometry:
-        """As near to this as so many candidates and dimensions allow."""
+        """Return the geometry limited to the available candidates and dimensions."""
         k = min(self.candidates, candidates)
         return replace(self, candidates=k, flat=min(self.flat, k, width))
 
 
 @dataclass(frozen=True)
 class Surroundings:
-    """All that the sliders need of an embedding (n, d): some of its images, and the candidates of each.
+    """Some images of an embedding (n, d) and their candidates: all that the sliders need.
 
-    centers (c, d): the images' places. rows (c,): which rows they are, −1 for an image that is not among them.
-    points (p, d), ids (p,): every candidate's place and row. candidates (c, k): rows of `points`, nearest first.
+    Attributes:
+        centers: (c, d) embeddings of the images.
+        rows: (c,) rows of the images; −1 for an image outside the data set.
+        points: (p, d) embeddings of all candidates.
+        ids: (p,) rows of all candidates.
+        candidates: (c, k) candidates of each image as rows of `points`, nearest first.
     """
 
     centers: Array
@@ -53,20 +66,23 @@ class Surroundings:
     candidates: Array
 
     def neighborhoods(self, geometry: Geometry) -> LinearNeighborhoods:
-        """The linear neighborhood of each center, as arrays; its `neighbors` are rows of the embedding."""
+        """Return the linear neighborhood of each center as arrays; its `neighbors` are rows of the embedding."""
         usable = geometry.within(self.candidates.shape[1], self.points.shape[1])
-        near = self.candidates[:, :usable.candidates]
+        candidates = self.candidates[:, :usable.candidates]
         with _one_thread():
-            found = linear_neighborhoods_at(torch.from_numpy(self.centers), torch.from_numpy(self.points),
-                                            torch.from_numpy(near), usable.flat, usable.threshold, usable.admission)
-        arrays = {part.name: getattr(found, part.name).numpy() for part in fields(found)}
-        return LinearNeighborhoods(**arrays | {"neighbors": self.ids[near]})
+            hoods = linear_neighborhoods_at(torch.from_numpy(self.centers), torch.from_numpy(self.points),
+                                            torch.from_numpy(candidates), usable.flat, usable.threshold,
+                                            usable.admission)
+        arrays = {part.name: getattr(hoods, part.name).numpy() for part in fields(hoods)}
+        return LinearNeighborhoods(**arrays | {"neighbors": self.ids[candidates]})
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Many small decompositions: beside a training run on all cores, several threads that wait for each other were
-    15 times slower than one."""
+    """Limit torch to one thread.
+
+    The decompositions are small: while a run trains on all cores, several waiting threads took 15 times as long as one.
+    """
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -76,45 +92,67 @@ def _one_thread() -> Iterator[None]:
 
 
 def nearest_rows(embedding: Array, image: int | Array, count: int) -> Array:
-    """The rows (c,) of an embedding (n, d) nearest to one of its own, or to a place (d,); at most `count`, nearest
-    first, itself left out."""
+    """Return the rows nearest to an image.
+
+    Args:
+        embedding: (n, d) embedding.
+        image: A row, which is excluded, or the embedding (d,) of an image outside the data set.
+        count: Maximum number of rows.
+
+    Returns:
+        (c,) rows, nearest first.
+    """
     if not isinstance(image, int):
         return nearest(embedding, min(count, len(embedding)), image[None])[1][0]
     rows = nearest(embedding, min(count + 1, len(embedding)), np.asarray(embedding[image])[None])[1][0]
     return rows[rows != image][:count]
 
 
-def surroundings(embedding: Array, rows: Array, most: int = 50, place: Array | None = None) -> Surroundings:
-    """Rows (c,) of an embedding (n, d) with the candidates of each, at most `most`; `place` (d,), an image that is no
-    row, is put before them.
+def surroundings(embedding: Array, rows: Array, limit: int = 50, outside: Array | None = None) -> Surroundings:
+    """Search the candidates of some images exactly, all at once.
 
-    One exact search with all centers at once: what has to be computed anew where other images are looked at.
+    The search is needed again only if other images are viewed, not if a slider moves.
+
+    Args:
+        embedding: (n, d) embedding.
+        rows: (c,) rows of the images.
+        limit: Maximum number of candidates of each image.
+        outside: Embedding (d,) of an image outside the data set; it becomes the first center.
     """
     centers = np.asarray(embedding[rows], dtype=np.float32)
     rows = np.asarray(rows, dtype=np.int64)
-    if place is not None:
-        centers, rows = np.concatenate([np.asarray(place, dtype=np.float32)[None], centers]), np.append(-1, rows)
-    width = min(most, len(embedding) - 1)
-    found = nearest(embedding, width + 1, centers)[1]
-    own = found == rows[:, None]
-    own[~own.any(axis=1), -1] = True
-    found = found[~own].reshape(len(centers), width)
-    ids, candidates = np.unique(found, return_inverse=True)
+    if outside is not None:
+        centers, rows = np.concatenate([np.asarray(outside, dtype=np.float32)[None], centers]), np.append(-1, rows)
+    width = min(limit, len(embedding) - 1)
+    neighbors = nearest(embedding, width + 1, centers)[1]
+    # An image is not its own candidate. If the search did not return it (it is outside the data set or has exact
+    # copies), the farthest candidate is dropped instead.
+    excluded = neighbors == rows[:, None]
+    excluded[~excluded.any(axis=1), -1] = True
+    neighbors = neighbors[~excluded].reshape(len(centers), width)
+    ids, candidates = np.unique(neighbors, return_inverse=True)
     return Surroundings(centers, rows, np.asarray(embedding[ids], dtype=np.float32), ids,
-                        candidates.reshape(found.shape))
+                        candidates.reshape(neighbors.shape))
 
 
 def similarities(around: Surroundings, hoods: LinearNeighborhoods, geometry: Geometry) -> Array:
-    """s (eq. 5) of every center to the first one, (c,)."""
+    """Return the similarity s (eq. 5) of every center to the first one, (c,)."""
     centers, basis = torch.from_numpy(around.centers), torch.from_numpy(hoods.basis)
     with _one_thread():
-        found = cross_similarity(centers, basis, centers[:1], basis[:1], geometry.n_alpha, geometry.n_beta)
-    return found[:, 0].numpy()
+        similar = cross_similarity(centers, basis, centers[:1], basis[:1], geometry.n_alpha, geometry.n_beta)
+    return similar[:, 0].numpy()
 
 
 @dataclass(frozen=True)
 class Direction:
-    """v = y_i − y_j as one of the two flats splits it: o across and p along (eq. 2–4)."""
+    """The difference v = y_i − y_j, split by one of the two flats (eq. 2–4).
+
+    Attributes:
+        across: Distance o across the flat.
+        along: Distance p along the flat.
+        alpha: Decay α of the distance across.
+        beta: Decay β of the distance along.
+    """
 
     across: float
     along: float
@@ -128,14 +166,21 @@ class Direction:
 
     @property
     def share(self) -> float:
-        """Of ‖v‖² what lies along the flat; 1 at distance zero."""
-        whole = self.across**2 + self.along**2
-        return self.along**2 / whole if whole else 1.0
+        """The share of ‖v‖² along the flat; 1 at distance zero."""
+        total = self.across**2 + self.along**2
+        return self.along**2 / total if total else 1.0
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two images: their distance and cosine, and v in the first one's flat and in the other's."""
+    """Two images compared.
+
+    Attributes:
+        distance: Euclidean distance.
+        cosine: Cosine of the embeddings.
+        first: The difference, split by the first image's flat.
+        other: The difference, split by the other image's flat.
+    """
 
     distance: float
     cosine: float
@@ -148,21 +193,28 @@ class Pair:
         return (self.first.similarity + self.other.similarity) / 2
 
 
-def pair(places: Array, basis: Array, geometry: Geometry) -> Pair:
-    """Two images at places (2, d) with their flats (2, d, m)."""
-    both = torch.from_numpy(places)
+def pair(points: Array, basis: Array, geometry: Geometry) -> Pair:
+    """Compare two images.
+
+    Args:
+        points: (2, d) embeddings.
+        basis: (2, d, m) orthonormal directions of their flats.
+        geometry: Values of the sliders.
+    """
+    both = torch.from_numpy(points)
     across, along = split(both, both, torch.from_numpy(basis))
     alpha, beta = decay(across, along, geometry.n_alpha, geometry.n_beta)
 
-    def seen(point: int, center: int) -> Direction:
+    def direction(point: int, center: int) -> Direction:
         return Direction(*(float(part[point, center]) for part in (across, along, alpha, beta)))
 
     lengths = both.norm(dim=1).prod().clamp_min(1e-12)
-    return Pair(float((both[0] - both[1]).norm()), float(both[0] @ both[1] / lengths), seen(1, 0), seen(0, 1))
+    return Pair(float((both[0] - both[1]).norm()), float(both[0] @ both[1] / lengths), direction(1, 0),
+                direction(0, 1))
 
 
 def coordinates(around: Surroundings, hoods: LinearNeighborhoods) -> tuple[Array, Array]:
-    """The first center's candidates in its own flat (k, m), and how far each lies off it (k,)."""
+    """Return the first center's candidates in its flat, (k, m), and their distances from the flat, (k,)."""
     offsets = around.points[around.candidates[0, :hoods.members.shape[1]]].astype(np.float64) - around.centers[0]
     inside = offsets @ hoods.basis[0]
     return inside, np.sqrt(np.maximum((offsets**2).sum(axis=1) - (inside**2).sum(axis=1), 0))
@@ -170,42 +222,70 @@ def coordinates(around: Surroundings, hoods: LinearNeighborhoods) -> tuple[Array
 
 @dataclass(frozen=True)
 class Along:
-    """Images that a direction leads to: their places in what was asked, from its far negative end to its positive one,
-    their coordinates, and the share of each one's squared distance that lies in this direction, (a,) each."""
+    """Images along one direction of a flat, from its negative to its positive end.
+
+    Attributes:
+        places: (a,) positions of the images in the given points.
+        coordinates: (a,) coordinates along the direction.
+        shares: (a,) share of each image's squared distance along the direction.
+    """
 
     places: Array
     coordinates: Array
     shares: Array
 
 
-def along_directions(places: Array, center: Array, basis: Array, count: int = 4, least: float = 0.05) -> list[Along]:
-    """For each direction (d, m) at a center (d,), the images among places (n, d) that lie most purely in it, at most
-    `count` on either side, each with a share of at least `least`."""
-    offsets = np.asarray(places, dtype=np.float64) - center
+def along_directions(points: Array, center: Array, basis: Array, count: int = 4,
+                     min_share: float = 0.05) -> list[Along]:
+    """Find the images that lie most purely along each direction of a flat.
+
+    Args:
+        points: (n, d) embeddings of the images.
+        center: (d,) center of the flat.
+        basis: (d, m) orthonormal directions of the flat.
+        count: Maximum number of images on either side.
+        min_share: Minimum share of an image's squared distance along the direction.
+
+    Returns:
+        One entry for each of the m directions.
+    """
+    offsets = np.asarray(points, dtype=np.float64) - center
     inside = offsets @ basis
     shares = inside**2 / np.maximum((offsets**2).sum(axis=1), 1e-12)[:, None]
-    found = []
+    directions = []
     for values, share in zip(inside.T, shares.T, strict=True):
-        sides = [np.flatnonzero(side & (share >= least)) for side in (values < 0, values > 0)]
+        sides = [np.flatnonzero(side & (share >= min_share)) for side in (values < 0, values > 0)]
         chosen = np.concatenate([side[np.argsort(-share[side], kind="stable")][:count] for side in sides])
         chosen = chosen[np.argsort(values[chosen], kind="stable")]
-        found.append(Along(chosen, values[chosen], share[chosen]))
-    return found
+        directions.append(Along(chosen, values[chosen], share[chosen]))
+    return directions
 
 
 def hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
-    """How many of the first so many are right, of bools (n,) in a ranking's order."""
+    """Count the hits among the first images of a ranking.
+
+    Args:
+        ordered: (n,) bool, whether the image at each rank is a hit.
+        counts: Numbers of images to look at.
+
+    Returns:
+        One number of hits for each of `counts`.
+    """
     return tuple(int(ordered[:count].sum()) for count in counts)
 
 
 @dataclass(frozen=True)
 class Heat:
-    """A set's similarities beside its true classes.
+    """Similarities of a set of images, compared with their classes; NaN if there are no such pairs.
 
-    order (n,): its images sorted by class. values (n, n): s in that order. starts (c,): where each class begins.
-    by_class (c, c): the mean of s between classes, without an image and itself.
-    within, between: mean s of two images of one class, and of two. correlation: with whether the classes are equal,
-    over all pairs. NaN where there are no such pairs.
+    Attributes:
+        order: (n,) the images, sorted by class.
+        values: (n, n) similarities s in that order.
+        starts: (c,) first position of each class.
+        by_class: (c, c) mean similarity between classes, without self-similarities.
+        within: Mean similarity of two images of the same class.
+        between: Mean similarity of two images of different classes.
+        correlation: Correlation of s with class equality over all pairs.
     """
 
     order: Array
@@ -218,47 +298,69 @@ class Heat:
 
 
 def heat(around: Surroundings, geometry: Geometry, labels: Array) -> Heat:
-    """s among all centers, sorted by their labels (c,)."""
+    """Compute the similarity s among all centers, sorted by their labels (c,)."""
     order = np.argsort(labels, kind="stable")
     ordered = labels[order]
     basis = torch.from_numpy(around.neighborhoods(geometry).basis[order])
     values = similarity(torch.from_numpy(around.centers[order]), basis, geometry.n_alpha, geometry.n_beta).numpy()
     pairs = np.triu_indices(len(order), 1)
-    same, found = ordered[pairs[0]] == ordered[pairs[1]], values[pairs]
-    within, between = (float(found[part].mean()) if part.any() else np.nan for part in (same, ~same))
+    same, similar = ordered[pairs[0]] == ordered[pairs[1]], values[pairs]
+    within, between = (float(similar[part].mean()) if part.any() else np.nan for part in (same, ~same))
     names, starts, codes = np.unique(ordered, return_index=True, return_inverse=True)
     member = np.eye(len(names))[codes]
-    apart = 1 - np.eye(len(order))
-    counts = member.T @ apart @ member
-    by_class = np.divide(member.T @ (values * apart) @ member, counts, out=np.full(counts.shape, np.nan),
+    off_diagonal = 1 - np.eye(len(order))
+    counts = member.T @ off_diagonal @ member
+    by_class = np.divide(member.T @ (values * off_diagonal) @ member, counts, out=np.full(counts.shape, np.nan),
                          where=counts > 0)
     return Heat(order, values, starts, by_class, within, between,
                 similarity_correlation(values, ordered) if np.isfinite(within + between) else np.nan)
 
 
 def proxies_near(proxies: Proxies, embedding: Array, count: int) -> Array:
-    """The rows (c, k) of an embedding (n, d) nearest to each proxy, at most `count`, nearest first."""
+    """Return the rows (c, k) of an embedding (n, d) nearest to each proxy, at most `count`, nearest first."""
     return nearest(embedding, min(count, len(embedding)), proxies.places)[1]
 
 
 def spread(proxies: Proxies) -> float:
-    """The mean distance of two proxies; 0 with fewer than two."""
+    """Return the mean distance between two proxies; 0 if there are fewer than two."""
     return float(pdist(proxies.places).mean()) if len(proxies.places) > 1 else 0.0
 
 
 def amid(positions: Array, rows: Array) -> Array:
-    """The middle (c, 2) of the map positions (n, 2) of each line of rows (c, k): a place for what is not on the map."""
+    """Return the mean map position of sets of images, to draw a proxy or query that is not on the map.
+
+    Args:
+        positions: (n, 2) map positions.
+        rows: (c, k) rows of each set.
+
+    Returns:
+        (c, 2) mean positions.
+    """
     return positions[rows].mean(axis=1)
 
 
 def floored(shares: Array) -> Array:
-    """Shares in percent with one decimal, rounded down, so that what lies below a threshold does not read as it."""
+    """Return shares in percent, rounded down to one decimal.
+
+    Rounding to the nearest could display a value below a threshold as equal to it.
+    """
     return np.floor(1000 * np.asarray(shares) + 1e-6) / 10
 
 
 def toy(n_alpha: float, n_beta: float, reach: float = 2.0, steps: int = 81) -> tuple[Array, Array]:
-    """Similarity around a point in the plane whose flat is the first axis: the ticks (t,) of both axes, and s (t, t),
-    a row for each place across the flat. The other point's flat is taken as parallel, so that s = s′."""
+    """Compute the similarity around a point in the plane whose flat is the first axis.
+
+    The other point's flat is taken as parallel, so that s = s′.
+
+    Args:
+        n_alpha: Exponent Nα of the decay across the flat.
+        n_beta: Exponent Nβ of the decay along the flat.
+        reach: End of both axes.
+        steps: Number of ticks t.
+
+    Returns:
+        Ticks (t,) of both axes, and similarities (t, t), one row for each position across the flat.
+    """
     ticks = torch.linspace(-reach, reach, steps)
     alpha, beta = decay(ticks.abs()[:, None], ticks.abs()[None], n_alpha, n_beta)
     return ticks.numpy(), (alpha * beta).numpy()

@@ -1,4 +1,4 @@
-"""Pairs of images: where they lie against b ± m, which contradict, and which are worth asking a person about."""
+"""Pairs of images: their distances against b ± m, contradictions among them, and the pairs most worth labeling."""
 
 from __future__ import annotations
 
@@ -18,22 +18,39 @@ from udml_core.neighbors import nearest
 
 BINS = 40
 SHOWN_SHARE = 0.98
-"""Of the squared distances, how many a picture's axis reaches at least."""
+"""Minimum share of the squared distances that a histogram's axis covers."""
 NEAREST = 10
 DRAWN = 20_000
-"""Pairs at random among which, beside each image's nearest, is looked."""
+"""Number of random candidate pairs, in addition to each image and its nearest images."""
 
 
 def arguments(squared: Array, same: Array, bias: float, margin: float) -> Array:
-    """m − y(b − d²) of squared distances (p,): a pair violates where it is above 0, and its loss is as much."""
+    """Compute the hinge argument m − y(b − d²) of each pair.
+
+    A positive argument is a violation, and its value is the pair's loss.
+
+    Args:
+        squared: (p,) squared distances d².
+        same: (p,) bool, whether the pair is labeled as the same class (y = 1) or as different classes (y = −1).
+        bias: Bias b.
+        margin: Margin m.
+
+    Returns:
+        (p,) arguments.
+    """
     hinge = PairHinge(Linear(), bias, margin)
     return hinge.argument(torch.from_numpy(np.asarray(squared)), torch.from_numpy(np.asarray(same))).numpy()
 
 
 @dataclass(frozen=True)
 class Spread:
-    """How squared distances are spread: edges (41,), and how many pairs that are the same, and that are different, lie
-    between each and the next, (2, 40); what is beyond the last edge is counted with the last."""
+    """Histograms of squared distances before and after training; the last bin includes everything beyond it.
+
+    Attributes:
+        edges: (41,) bin edges.
+        before: (2, 40) counts of same-class and different-class pairs before training.
+        after: (2, 40) counts after training.
+    """
 
     edges: Array
     before: Array
@@ -41,7 +58,14 @@ class Spread:
 
 
 def spread(before: Array, after: Array, same: Array, reach: float) -> Spread:
-    """Squared distances (p,) before and after training, on an axis that reaches so far at least."""
+    """Count squared distances in bins.
+
+    Args:
+        before: (p,) squared distances before training.
+        after: (p,) squared distances after training.
+        same: (p,) bool, whether the pair is labeled as the same class.
+        reach: Minimum end of the axis.
+    """
     end = max(reach, *(float(np.quantile(part, SHOWN_SHARE)) for part in (before, after) if len(part)))
     edges = np.linspace(0, end, BINS + 1)
     counts = [np.stack([np.histogram(np.minimum(part[kind], end), edges)[0] for kind in (same, ~same)])
@@ -50,57 +74,82 @@ def spread(before: Array, after: Array, same: Array, reach: float) -> Spread:
 
 
 def against_classes(pairs: Array, same: Array, labels: Array) -> Array:
-    """Which pairs (p, 2) were given as the same and are of two classes, or as different and are of one, (p,) bool."""
+    """Return which pairs (p, 2) contradict the true classes, (p,) bool.
+
+    Args:
+        pairs: (p, 2) images.
+        same: (p,) bool, whether the pair is labeled as the same class.
+        labels: (n,) true classes.
+    """
     return (labels[pairs[:, 0]] == labels[pairs[:, 1]]) != same
 
 
 def contradicting(pairs: Array, same: Array) -> Array:
-    """Places of pairs (p, 2) that are different, though a chain of pairs that are the same joins their images: a = b
-    and b = c, yet a ≠ c."""
+    """Return the positions of pairs (p, 2) that contradict other pairs.
+
+    A pair labeled as different is a contradiction if a chain of pairs labeled as the same connects its images: a = b
+    and b = c, but a ≠ c.
+    """
     _, ends, links = _linked(pairs, same)
-    group = connected_components(links, directed=False)[1]
-    return np.flatnonzero(~same & (group[ends[:, 0]] == group[ends[:, 1]]))
+    component = connected_components(links, directed=False)[1]
+    return np.flatnonzero(~same & (component[ends[:, 0]] == component[ends[:, 1]]))
 
 
-def chain(pairs: Array, same: Array, place: int) -> tuple[int, ...]:
-    """The shortest chain of images from one end of a contradicting pair to the other, each the same as the next."""
+def chain(pairs: Array, same: Array, position: int) -> tuple[int, ...]:
+    """Return the shortest chain of images that contradicts a pair.
+
+    Args:
+        pairs: (p, 2) images.
+        same: (p,) bool, whether the pair is labeled as the same class.
+        position: Position of a contradicting pair.
+
+    Returns:
+        Images from one end of the pair to the other; consecutive images are labeled as the same class.
+    """
     images, ends, links = _linked(pairs, same)
-    first, last = ends[place]
+    first, last = ends[position]
     parents = breadth_first_order(links, last, directed=False)[1]
-    found = [first]
-    while found[-1] != last:
-        found.append(parents[found[-1]])
-    return tuple(images[found].tolist())
+    path = [first]
+    while path[-1] != last:
+        path.append(parents[path[-1]])
+    return tuple(images[path].tolist())
 
 
 def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
-    """The images (i,) of pairs, both ends of each as places among them (p, 2), and a graph of those that are the same.
-    """
+    """Return the images (i,), the pairs as positions among them (p, 2), and the graph of same-class pairs."""
     images, ends = np.unique(pairs, return_inverse=True)
     ends = ends.reshape(pairs.shape)
-    kept = ends[same]
-    return images, ends, csr_array((np.ones(len(kept)), (kept[:, 0], kept[:, 1])), shape=(len(images), len(images)))
+    links = ends[same]
+    return images, ends, csr_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(images), len(images)))
 
 
 def place_of(pairs: Array, pair: tuple[int, ...]) -> int | None:
-    """Where a pair stands among pairs (p, 2), whichever of its images comes first; None where it does not."""
+    """Return the position of a pair, in either order, among pairs (p, 2); None if it is not among them."""
     if len(pair) != 2:
         return None
-    found = np.flatnonzero((np.sort(pairs, axis=1) == sorted(pair)).all(axis=1))
-    return int(found[0]) if len(found) else None
+    positions = np.flatnonzero((np.sort(pairs, axis=1) == sorted(pair)).all(axis=1))
+    return int(positions[0]) if len(positions) else None
 
 
 def first_unasked(pairs: Array, known: Array) -> int | None:
-    """Where the first of pairs (p, 2) stands that is none of the known (k, 2), either way round; None without one."""
-    places = np.flatnonzero(~np.isin(pair_keys(pairs), pair_keys(known)))
-    return int(places[0]) if len(places) else None
+    """Return the position of the first pair (p, 2) that is new; the known pairs (k, 2) may be in either order."""
+    positions = np.flatnonzero(~np.isin(pair_keys(pairs), pair_keys(known)))
+    return int(positions[0]) if len(positions) else None
 
 
 def default_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
-    """A bias and a margin to ask about pairs with, of an embedding (n, l), n ≥ 2, that was learnt with none: b is amid
-    the median squared distance of an image to its nearest and that of two images at random, m a tenth of it."""
+    """Choose a bias and a margin for an embedding that was trained without them.
+
+    The bias is midway between the median squared distance of an image to its nearest image and that of two random
+    images. The margin is about a tenth of the bias.
+
+    Args:
+        embedding: (n, l) with n ≥ 2.
+        seed: Seed of the random images.
+    """
     first, second = np.random.default_rng(seed).integers(len(embedding), size=(2, 1000))
-    near = nearest(embedding, 2, embedding[np.unique(first)])[0].max(axis=1)  # of the two, the nearer is itself
+    # The nearest of the two neighbors is the image itself, so the larger distance belongs to another image.
+    near = nearest(embedding, 2, embedding[np.unique(first)])[0].max(axis=1)
     far = ((np.asarray(embedding[first], dtype=np.float64) - embedding[second]) ** 2).sum(axis=1)
     bias = max(1e-12, float(np.median(near) + np.median(far)) / 2)
     unit = step_of(bias)
@@ -108,53 +157,68 @@ def default_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
 
 
 def step_of(value: float) -> float:
-    """A slider's step for a number above 0: the unit of its second digit."""
+    """Return a slider step for a positive value: the unit of its second digit."""
     return float(10.0 ** (math.floor(math.log10(value)) - 1))
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs (c, 2) of rows of an embedding that may be asked about, each once and the lower row first, and their
-    squared distances (c,): what is searched once, whatever b and m are."""
+    """Candidate pairs for labeling; they do not depend on b and m.
+
+    Attributes:
+        pairs: (c, 2) rows of an embedding, each pair once, the lower row first.
+        squared: (c,) squared distances.
+    """
 
     pairs: Array
     squared: Array
 
 
 def candidates(embedding: Array, among: Array, seed: int = 0) -> Candidates:
-    """Some rows (a,) of an embedding (n, l), ascending, a ≥ 2, each with its nearest of these; and some at random."""
+    """Collect candidate pairs: each image with its nearest images, and random pairs.
+
+    Args:
+        embedding: (n, l) embedding.
+        among: (a,) rows to choose from, ascending, a ≥ 2.
+        seed: Seed of the random pairs.
+    """
     rows, total = np.asarray(embedding[among], dtype=np.float64), len(among)
-    near = nearest(rows, min(NEAREST, total - 1))[1]
+    neighbors = nearest(rows, min(NEAREST, total - 1))[1]
     drawn = np.random.default_rng(seed).integers(total, size=(DRAWN, 2))
-    first = np.concatenate([np.repeat(np.arange(total), near.shape[1]), drawn[:, 0]])
-    second = np.concatenate([near.ravel(), drawn[:, 1]])
-    apart = first != second
-    keys = np.unique((np.minimum(first, second) * total + np.maximum(first, second))[apart])
+    first = np.concatenate([np.repeat(np.arange(total), neighbors.shape[1]), drawn[:, 0]])
+    second = np.concatenate([neighbors.ravel(), drawn[:, 1]])
+    distinct = first != second
+    keys = np.unique((np.minimum(first, second) * total + np.maximum(first, second))[distinct])
     pairs = np.column_stack([keys // total, keys % total])
     squared = np.concatenate([((rows[part[:, 0]] - rows[part[:, 1]]) ** 2).sum(axis=1)
                               for part in np.array_split(pairs, max(1, len(pairs) // 4096))])
     return Candidates(among[pairs], squared)
 
 
-def informative_pairs(found: Candidates, bias: float, margin: float, count: int,
+def informative_pairs(pool: Candidates, bias: float, margin: float, count: int,
                       known: Array | None = None) -> tuple[Array, Array]:
-    """Pairs whose squared distance is nearest to where NML's hinge bends: half of those taken for the same, d² < b,
-    nearest to b − m, and half of those taken for different, nearest to b + m; in turn, the most doubtful first. Of a
-    kind of which there are not so many, there are fewer.
+    """Choose pairs whose squared distance is nearest to a bend of NML's hinge.
+
+    Half of them are predicted as the same class (d² < b), nearest to b − m. The other half are predicted as different
+    classes, nearest to b + m. The two kinds alternate, the most uncertain pairs first.
 
     Args:
-        known: (k, 2) pairs that are not asked again.
+        pool: Candidate pairs.
+        bias: Bias b.
+        margin: Margin m.
+        count: Number of pairs; fewer if there are not enough of a kind.
+        known: (k, 2) pairs to leave out.
 
     Returns:
         Pairs (c, 2), and their squared distances (c,).
     """
-    squared = found.squared
-    fresh = np.ones(len(squared), dtype=bool) if known is None else (
-        ~np.isin(pair_keys(found.pairs), pair_keys(known)))
-    kinds = [np.flatnonzero(fresh & (squared < bias)), np.flatnonzero(fresh & (squared >= bias))]
+    squared = pool.squared
+    is_new = np.ones(len(squared), dtype=bool) if known is None else (
+        ~np.isin(pair_keys(pool.pairs), pair_keys(known)))
+    kinds = [np.flatnonzero(is_new & (squared < bias)), np.flatnonzero(is_new & (squared >= bias))]
     picked = [kind[np.argsort(np.abs(squared[kind] - edge), kind="stable")][:half]
               for kind, edge, half in zip(kinds, (bias - margin, bias + margin), (count - count // 2, count // 2),
                                           strict=True)]
-    turn = np.concatenate([np.arange(len(one)) for one in picked])
+    turn = np.concatenate([np.arange(len(positions)) for positions in picked])
     chosen = np.concatenate(picked)[np.argsort(turn, kind="stable")]
-    return found.pairs[chosen], squared[chosen]
+    return pool.pairs[chosen], squared[chosen]

@@ -1,4 +1,4 @@
-"""mprec@K of several runs beside each other: over K, and over the width of their embeddings."""
+"""Curves of mprec@K for several runs: over K, and over the width of the embedding."""
 
 from __future__ import annotations
 
@@ -15,18 +15,23 @@ Row = Mapping[str, Any]
 
 
 def over_depth(row: Row) -> Array:
-    """mprec@K (k,) for K = 1, 2, …, as far as an evaluation keeps them."""
+    """Return mprec@K (k,) for K = 1, 2, …, up to the first K that the evaluation does not contain."""
     return np.array([*takewhile(lambda value: value is not None, (row.get(f"mprec@{k}") for k in count(1)))], float)
 
 
 def over_width(kinds: Sequence[str], rows: Sequence[Row], depth: int = 10) -> dict[str, tuple[Array, Array]]:
-    """Of each kind of run the widths (w,), ascending, and the mean of mprec@`depth` over its runs of each width (w,).
+    """Average mprec@K over the runs of each kind and width.
 
     Args:
-        kinds, rows: what each run is but for its width, and its evaluation.
+        kinds: What each run is, without its width; runs of the same kind form one curve.
+        rows: Evaluation of each run.
+        depth: K.
+
+    Returns:
+        For each kind, the widths (w,), ascending, and the mean mprec@K at each width (w,).
     """
     values: dict[str, dict[int, list[float]]] = {}
     for kind, row in zip(kinds, rows, strict=True):
         values.setdefault(kind, {}).setdefault(int(row["dimension"]), []).append(row[f"mprec@{depth}"])
-    return {kind: (np.array(sorted(found)), np.array([np.mean(found[width]) for width in sorted(found)]))
-            for kind, found in values.items()}
+    return {kind: (np.array(sorted(by_width)), np.array([np.mean(by_width[width]) for width in sorted(by_width)]))
+            for kind, by_width in values.items()}

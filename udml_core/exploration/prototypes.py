@@ -1,4 +1,4 @@
-"""NML's learnt rows: which images they answer to, what they look like, and how a kernel answers to one feature."""
+"""NML's prototypes: the images with the largest responses, pictures of prototypes, and responses to single features."""
 
 from __future__ import annotations
 
@@ -10,28 +10,47 @@ from udml_core.losses.kernels import KernelName, kernel_of
 
 
 def strongest(values: Array, rows: Array, count: int) -> Array:
-    """Of some rows (r,), at most `count` with the largest values (n,), the largest first."""
+    """Return the rows with the largest values, in descending order.
+
+    Args:
+        values: (n,) values.
+        rows: (r,) rows to choose from.
+        count: Maximum number of rows.
+    """
     return rows[np.argsort(-values[rows], kind="stable")][:count]
 
 
 def picture(row: Array, side: int, gray: bool) -> Array:
-    """A row in the space of raw pixels as an image, uint8 (s, s) or (s, s, 3), as bright as can be.
+    """Convert a prototype in the space of raw pixels to an image at full brightness.
 
     Args:
-        row: (D,) or, of features and their negative parts, (2D,), of which the second half is left out.
+        row: (D,) values, or (2D,) with the negative parts in the second half, which is ignored.
+        side: Side length s of the image in pixels.
+        gray: Whether the pixels have one channel instead of three.
+
+    Returns:
+        uint8 (s, s) or (s, s, 3).
     """
     channels = 1 if gray else 3
     values = row[:channels * side**2].reshape(channels, side, side).transpose(1, 2, 0)
-    found = np.round(255 * values.clip(0) / max(float(values.max()), 1e-12)).astype(np.uint8)
-    return found[:, :, 0] if gray else found
+    image = np.round(255 * values.clip(0) / max(float(values.max()), 1e-12)).astype(np.uint8)
+    return image[:, :, 0] if gray else image
 
 
 def response(kernel: KernelName, scale: float, features: int, level: float, ticks: Array) -> tuple[Array, Array]:
-    """How a kernel answers to a single feature: its part of k(l, x), at the entry `level` of l and entries (t,) of x;
-    a summand, and of the Gaussian a factor. Beside it a product's part l·x, scaled to meet it at x = l.
+    """Compute a kernel's response to a single feature.
+
+    The response is one term of k(l, x); for the Gaussian kernel it is one factor.
 
     Args:
-        features: D. level, ticks: in units of the mean feature 1/D, and so are the summands.
+        kernel: The kernel's name.
+        scale: The kernel's scale.
+        features: Number D of features.
+        level: The prototype's value of the feature, in units of the mean feature 1/D.
+        ticks: (t,) an image's values of the feature, in the same unit.
+
+    Returns:
+        Responses (t,) in the same unit, and for comparison the product l·x (t,), scaled to be equal at x = l.
     """
     unit = 1 if kernel == "rbf" else features
     points = torch.from_numpy(np.append(ticks, level) / features)[:, None]

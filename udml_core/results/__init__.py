@@ -1,1 +1,1 @@
-"""Records of experiments."""
+"""Reads the records of experiments that the app shows."""

@@ -1,7 +1,7 @@
-"""Records of experiments that come with the project: what was measured, by which command, beside what papers print.
+"""Records of experiments: the measured tables, the command behind them, and the papers' printed figures.
 
-A record is a JSON file that a benchmark wrote; `findings.toml` beside it says what each shows, in the order in which
-they are to be read.
+A record is a JSON file written by a command in `experiments/`. `findings.toml` lists the records in reading order and
+says what each one shows.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from udml_core.paths import ASSETS
 FOLDER = ASSETS / "results"
 FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
-"""What a list of printed figures holds."""
+"""Measures of a list of printed figures."""
 BESIDE = {"frozen": "Frozen features", "pca": "PCA, same width", "initial": "Start"}
-"""What stands in every run's evaluation beside its result."""
+"""Row titles of the candidates that every run's evaluation contains in addition to the final embedding."""
 
 Spread = tuple[float, float]
 Row = Mapping[str, Spread]
@@ -30,7 +30,14 @@ Row = Mapping[str, Spread]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a record shows. name: its file without .json. source: the table or figure it is after. says: Markdown."""
+    """What a record shows.
+
+    Attributes:
+        name: File name without `.json`.
+        title: Title.
+        source: The table or figure of a paper that the experiment follows, and how it differs.
+        says: The result, in Markdown.
+    """
 
     name: str
     title: str
@@ -40,11 +47,15 @@ class Finding:
 
 @dataclass(frozen=True)
 class Table:
-    """Measured rows on one data set: measure to mean and standard deviation.
+    """Results on one data set; a row maps measures to mean and standard deviation.
 
-    rows: what was trained. beside: what needs no training, and the starts. printed: a paper's figures, by row;
-    comparable: whether they are of the same images and budget. curves: by row, the mean of the seeds' curves, a
-    dictionary an epoch.
+    Attributes:
+        title: Title.
+        rows: Trained embeddings.
+        beside: Reference embeddings: frozen features, PCA, and the embeddings before training.
+        printed: A paper's figures, by row.
+        comparable: Whether the printed figures are of the same images and training budget.
+        curves: By row, the mean of the seeds' curves, one dictionary per epoch.
     """
 
     title: str
@@ -55,13 +66,19 @@ class Table:
     curves: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
 
     def measures(self) -> list[str]:
-        """Every measure of some row, in the order of the first that has it."""
+        """List the measures of all rows in order of first appearance."""
         return list(dict.fromkeys(name for row in self.rows.values() for name in row))
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """A record. made: the command and on what it ran, as far as the record tells."""
+    """A record.
+
+    Attributes:
+        finding: What the record shows.
+        made: Command, protocol, device, date and versions, as far as the record contains them.
+        tables: Results.
+    """
 
     finding: Finding
     made: Mapping[str, str]
@@ -69,24 +86,25 @@ class Experiment:
 
 
 def findings(folder: Path = FOLDER) -> list[Finding]:
-    """All records, in reading order.
+    """List all records in reading order.
 
     Raises:
-        UserError: the list cannot be read.
+        UserError: The list cannot be read.
     """
     try:
-        listed = tomllib.loads((folder / FINDINGS).read_text(encoding="utf-8"))
-        return [Finding(name, one["title"], one["source"], one["says"].strip()) for name, one in listed.items()]
+        entries = tomllib.loads((folder / FINDINGS).read_text(encoding="utf-8"))
+        return [Finding(name, entry["title"], entry["source"], entry["says"].strip())
+                for name, entry in entries.items()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / FINDINGS} must list the records of experiments, and could not be read: {error}. "
                         "Restore it from the project.") from error
 
 
 def read(finding: Finding, folder: Path = FOLDER) -> Experiment:
-    """A record's tables.
+    """Read a record.
 
     Raises:
-        UserError: it cannot be read.
+        UserError: The record cannot be read.
     """
     path = folder / f"{finding.name}.json"
     try:
@@ -95,63 +113,69 @@ def read(finding: Finding, folder: Path = FOLDER) -> Experiment:
         made = {name: str(record[name]) for name in ("command", "protocol", "device", "date") if name in record}
         return Experiment(finding, made | {"versions": versions}, tuple(_tables(record)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"The record {path} could not be read: {error!r}. Restore it from the project, or measure it "
-                        "anew with its command.") from error
+        raise UserError(f"The record {path} could not be read: {error!r}. Restore it from the project, or run its "
+                        "command again.") from error
 
 
 def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
     if "rows" in record:
-        yield _of_runs(record)
-    for title, found in record.get("datasets", {}).items():
-        rows = found.get("rows") or {f"{name}: {kind}": row for name, kinds in found.items()
-                                     for kind, row in kinds.items()}
+        yield _table_of_runs(record)
+    for title, dataset in record.get("datasets", {}).items():
+        rows = dataset.get("rows") or {f"{name}: {kind}": row for name, kinds in dataset.items()
+                                       for kind, row in kinds.items()}
         yield Table(title, {name: _row(row) for name, row in rows.items()})
     if "costs" in record:
-        yield Table(record["costs"]["protocol"], {f"n = {name}": _row(row)
-                                                  for name, row in record["costs"]["rows"].items()})
+        yield Table(record["costs"]["protocol"], {f"n = {count}": _row(row)
+                                                  for count, row in record["costs"]["rows"].items()})
     if "pairs a second" in record:
-        yield Table("Pairs a second", {f"D = {one['D']}, d = {one['d']}": _row({name: one[name] for name in
-                                                                                ("ours", "autograd")})
-                                       for one in record["pairs a second"]})
+        yield Table("Pairs per second", {f"D = {speed['D']}, d = {speed['d']}": _row({name: speed[name] for name in
+                                                                                    ("ours", "autograd")})
+                                         for speed in record["pairs a second"]})
     if "medians" in record:
         yield Table(record["what"], {name: {"median": (value, 0.0)} for name, value in record["medians"].items()})
 
 
-def _of_runs(record: Mapping[str, Any]) -> Table:
-    """Rows that are runs, each with what its evaluation holds beside the result."""
+def _table_of_runs(record: Mapping[str, Any]) -> Table:
+    """Return the table of a record whose rows are runs, with the reference embeddings of their evaluations."""
     rows: dict[str, Row] = {}
-    for name, one in record["rows"].items():
-        rows[name] = _judged(one, "final") | {"seconds": _spread([run["seconds"] for run in one["runs"]])}
-        if "latent" in one["summary"]:
-            rows[f"{name}, z"] = _judged(one, "latent")
+    for name, result in record["rows"].items():
+        rows[name] = _evaluated(result, "final") | {"seconds": _spread([run["seconds"] for run in result["runs"]])}
+        if "latent" in result["summary"]:
+            rows[f"{name}, z"] = _evaluated(result, "latent")
     beside: dict[str, Row] = {}
-    for kind, title in BESIDE.items():
-        alike: list[tuple[Row, list[str]]] = []
-        for name, one in record["rows"].items():
-            row = _judged(one, kind)
-            known = next((names for other, names in alike if other == row), None)
-            if known is not None:
-                known.append(name)
-            elif row not in beside.values():  # a start at the principal components
-                alike.append((row, [name]))
-        beside |= {title if len(alike) == 1 else f"{title} of {', '.join(names)}": row for row, names in alike}
-    printed = record.get("printed", {}) | {name: one["printed"] for name, one in record["rows"].items()
-                                           if one.get("printed")}
+    for candidate, title in BESIDE.items():
+        beside |= _reference_rows(record["rows"], candidate, title, beside)
+    printed = record.get("printed", {}) | {name: result["printed"] for name, result in record["rows"].items()
+                                           if result.get("printed")}
+    curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
     return Table(record["dataset"], rows, beside, {name: _printed(row) for name, row in printed.items()},
-                 record.get("comparable", True),
-                 {name: _mean_curves([run["curves"] for run in one["runs"]]) for name, one in record["rows"].items()})
+                 record.get("comparable", True), curves)
 
 
-def _judged(row: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
-    """How a row's runs evaluated one candidate, and how wide it is."""
-    width = row["runs"][0]["evaluation"][candidate]["dimension"]
-    return _row(row["summary"][candidate]) | {"width": (width, 0.0)}
+def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
+                    earlier: Mapping[str, Row]) -> dict[str, Row]:
+    """Return the distinct rows of a reference candidate; the title names the results if there are several."""
+    distinct: list[tuple[Row, list[str]]] = []
+    for name, result in results.items():
+        row = _evaluated(result, candidate)
+        names = next((names for other, names in distinct if other == row), None)
+        if names is not None:
+            names.append(name)
+        elif row not in earlier.values():  # a run that starts from the principal components repeats the PCA row
+            distinct.append((row, [name]))
+    return {title if len(distinct) == 1 else f"{title} of {', '.join(names)}": row for row, names in distinct}
 
 
-def _row(found: Mapping[str, Any]) -> dict[str, Spread]:
-    """Measures as mean and deviation; what is no measure is left out."""
+def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
+    """Return the measures of one candidate embedding, and its width."""
+    width = result["runs"][0]["evaluation"][candidate]["dimension"]
+    return _row(result["summary"][candidate]) | {"width": (width, 0.0)}
+
+
+def _row(values: Mapping[str, Any]) -> dict[str, Spread]:
+    """Return the measures as mean and standard deviation, without entries that are no measure."""
     row: dict[str, Spread] = {}
-    for name, value in found.items():
+    for name, value in values.items():
         if isinstance(value, list) and len(value) == 2:
             row[name] = float(value[0]), float(value[1])
         elif isinstance(value, int | float):
@@ -168,10 +192,9 @@ def _printed(figures: list[float] | Mapping[str, float]) -> dict[str, float]:
 
 
 def _mean_curves(seeds: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
-    """Epochs that every seed came to, with the mean of what all of them hold."""
-    rows = []
-    for together in zip(*seeds, strict=False):
-        names = [name for name in together[0]
-                 if all(isinstance(one.get(name), int | float) for one in together)]
-        rows.append({name: statistics.mean(one[name] for one in together) for name in names})
-    return rows
+    """Return the mean curve over the epochs that every seed reached, with the values that all seeds recorded."""
+    curve = []
+    for epochs in zip(*seeds, strict=False):
+        names = [name for name in epochs[0] if all(isinstance(epoch.get(name), int | float) for epoch in epochs)]
+        curve.append({name: statistics.mean(epoch[name] for epoch in epochs) for name in names})
+    return curve

@@ -1,1 +1,1 @@
-"""Browser components."""
+"""Browser components: map, gallery, slider and paste box."""

@@ -42,7 +42,8 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
         current, revision = value, revision + 1
     current = min(max(current, low), high)
     st.session_state[memory] = (value, current, revision)
-    header = {"label": label, "low": low, "high": high, "step": step, "value": current, "unit": unit, "play": play, "logarithmic": logarithmic,
-              "marks": [{"at": at, "word": word} for at, word in (marks or {}).items()], "revision": revision}
+    header = {"label": label, "low": low, "high": high, "step": step, "value": current, "unit": unit, "play": play,
+              "logarithmic": logarithmic, "marks": [{"at": at, "word": word} for at, word in (marks or {}).items()],
+              "revision": revision}
     component("slider", HTML)(data=header, key=key, on_value_change=lambda: None)
     return current

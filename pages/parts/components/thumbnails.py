@@ -1,4 +1,4 @@
-"""Sprite sheets: every image of a data set small, or a few of them larger."""
+"""Sprite sheets: small thumbnails of a whole data set, or larger thumbnails of a few images."""
 
 from __future__ import annotations
 
@@ -7,29 +7,36 @@ from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from PIL import Image, ImageOps
+from PIL import Image
 
 from pages.parts.base.cached import load_dataset
 from pages.parts.components.transport import Message
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.thumbnails import sheets_of, sheets_ready
+from udml_core.data.thumbnails import make_thumbnail, sheets_of, sheets_ready
 
 COLUMNS = 12
-"""Even, so that the two images of a pair come to lie in one row."""
+"""Columns of a sheet; even, so that both images of a pair lie in the same row."""
 OWN_SHEET = 150
-"""Up to so many images are drawn from a sheet of their own, as large as they are shown."""
+"""Up to this number, images get a sheet of their own, at the size in which they are shown."""
 
 
 def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
-    """Where the browser finds each image of a data set; a bar shows how far they are made where they are not yet."""
+    """Describe where the browser finds the thumbnail of each image of a data set.
+
+    Missing thumbnails are made first, with a progress bar.
+
+    Args:
+        message: The message that refers to the sheets.
+        dataset: The data set.
+    """
     if sheets_ready(dataset):
         sheets = sheets_of(dataset)
     else:
-        bar = st.progress(0.0, "Making thumbnails …")
+        bar = st.progress(0.0, "Creating thumbnails …")
 
         def report(share: float, _what: str) -> None:
-            bar.progress(min(1.0, share), "Making thumbnails …")
+            bar.progress(min(1.0, share), "Creating thumbnails …")
 
         try:
             sheets = sheets_of(dataset, report)
@@ -43,7 +50,14 @@ def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
 
 
 def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side: int) -> dict[str, Any]:
-    """The same for a few images in the order given, on one sheet."""
+    """Describe one sheet with the thumbnails of a few images.
+
+    Args:
+        message: The message that refers to the sheet.
+        dataset: The data set.
+        indices: Data set indices, in the order of the cells.
+        side: Width of a cell in pixels.
+    """
     content = _sheet(dataset.name, dataset.fingerprint, indices, max(side, 64))
     columns = min(COLUMNS, max(1, len(indices)))
     return {"urls": [message.url(content, "image/webp")], "count": len(indices), "columns": columns,
@@ -51,13 +65,20 @@ def own_sheet(message: Message, dataset: Dataset, indices: tuple[int, ...], side
 
 
 def pair_sheet(message: Message, dataset: Dataset, pairs: Array, side: int) -> dict[str, Any]:
-    """The same for pairs (p, 2) of images: the two of a pair lie beside each other, and a cell is as wide as both."""
+    """Describe one sheet whose cells each hold the two images of a pair side by side.
+
+    Args:
+        message: The message that refers to the sheet.
+        dataset: The data set.
+        pairs: Data set indices, (p, 2).
+        side: Width of one image in pixels.
+    """
     sheet = own_sheet(message, dataset, tuple(pairs.ravel().tolist()), side)
     return sheet | {"count": len(pairs), "columns": max(1, sheet["columns"] // 2), "perSheet": max(1, len(pairs))}
 
 
 @st.cache_resource(max_entries=32, show_spinner=False)
-def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a sheet that was made anew is read anew)
+def _content(path: str, changed: int) -> bytes:  # noqa: ARG001 (a new sheet is read again)
     return Path(path).read_bytes()
 
 
@@ -67,8 +88,8 @@ def _sheet(name: str, fingerprint: str, indices: tuple[int, ...], cell: int) -> 
     columns = min(COLUMNS, max(1, len(indices)))
     sheet = Image.new("RGB", (columns * cell, max(1, -(-len(indices) // columns)) * cell), "white")
     for position, index in enumerate(indices):
-        square = ImageOps.pad(dataset.images[index], (cell, cell), Image.Resampling.LANCZOS, color="white")
-        sheet.paste(square, (position % columns * cell, position // columns * cell))
+        thumbnail = make_thumbnail(dataset.images[index], cell)
+        sheet.paste(thumbnail, (position % columns * cell, position // columns * cell))
     buffer = io.BytesIO()
     sheet.save(buffer, "WEBP", quality=90)
     return buffer.getvalue()

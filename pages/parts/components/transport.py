@@ -1,4 +1,4 @@
-"""How our components get what they draw: large parts are fetched once, what changes travels inside the message."""
+"""Messages to the browser components: large parts are fetched once, changing parts travel inside the message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import logging
 import threading
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,17 @@ import streamlit as st
 from streamlit import runtime
 
 from udml_core.arrays import Array
+from udml_core.paths import ASSETS
 
-ASSETS = Path(__file__).resolve().parents[2] / "assets"
 Part = dict[str, Any] | None
-"""Where the browser finds an array: {url}, or {at, length} within the message."""
+"""The place where the browser finds an array: {url}, or {at, length} within the message."""
 
 
 class Message:
-    """The bytes that one component is sent: a header, and the arrays that travel inside (see assets/common.js).
+    """The bytes sent to one component: a header, and the arrays that travel inside (see assets/common.js).
 
-    alone: everything travels inside, for a file that must work without a server.
+    Args:
+        alone: Whether all parts travel inside, for a file that must work without a server.
     """
 
     def __init__(self, alone: bool = False) -> None:
@@ -35,17 +35,17 @@ class Message:
         self._length = 0
 
     def inside(self, array: Array | None) -> Part:
-        """An array that changes often, as a part of this message."""
+        """Add an array that changes often to this message."""
         if array is None:
             return None
         content = np.ascontiguousarray(array).tobytes()
-        place = {"at": self._length, "length": len(content)}
+        part = {"at": self._length, "length": len(content)}
         self._parts.append(content)
         self._length += len(content)
-        return place
+        return part
 
     def once(self, array: Array | None) -> Part:
-        """An array that stays, fetched by the browser once however often the message is sent."""
+        """Refer to an array that rarely changes; the browser fetches it once for any number of messages."""
         if array is None:
             return None
         if self._alone:
@@ -53,15 +53,21 @@ class Message:
         return {"url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
 
     def url(self, content: bytes, kind: str, name: str = "") -> str:
-        """Where the browser can fetch a file's content; a name that stands for it saves looking at it again."""
+        """Return the address at which the browser can fetch a file.
+
+        Args:
+            content: The file's content.
+            kind: Its media type.
+            name: A name that changes with the content; computed from the content if empty, which takes time.
+        """
         if self._alone:
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
         base = str(st.get_option("server.baseUrlPath")).strip("/")
         url = _served().url(content, kind, name or hashlib.sha1(content, usedforsecurity=False).hexdigest())
         return f"/{base}{url}" if base else url
 
-    def packed(self, header: dict[str, Any]) -> bytes:
-        """4 bytes length of the header, the header as JSON, the parts."""
+    def pack(self, header: dict[str, Any]) -> bytes:
+        """Return the length of the header in 4 bytes, the header as JSON, and the parts."""
         head = json.dumps(header).encode()
         head += b" " * (-len(head) % 8)
         return b"".join([len(head).to_bytes(4, "little"), head, *self._parts])
@@ -71,11 +77,11 @@ THREAD = "udml-served"
 
 
 class _Served:
-    """Content by its address, kept for all pages of this server up to a number of bytes, the longest unused first out.
+    """Files served to the browser by address, shared by all pages of the server.
 
-    Streamlit drops a page's files as soon as its script runs anew, and a browser that fetches a moment later gets a
-    404 that nothing mends. What is added by a thread that belongs to no session stays until we put an empty file in
-    its place.
+    Streamlit drops a page's files as soon as its script runs again, so a browser that fetches a moment later gets a
+    404. A file added by a thread without a session stays until an empty file replaces it. When the files exceed
+    `MOST` bytes, those unused for the longest time are emptied.
     """
 
     MOST = 512 * 1024 ** 2
@@ -83,14 +89,14 @@ class _Served:
     def __init__(self) -> None:
         self._files: OrderedDict[str, tuple[str, int]] = OrderedDict()
         self._bytes = 0
-        self._alone = threading.Lock()
+        self._lock = threading.Lock()
         self._sessionless = ThreadPoolExecutor(1, THREAD)
-        # Streamlit warns of a thread without a session; here that is the point.
+        # Streamlit warns about a thread without a session, which is intended here.
         logging.getLogger("streamlit.runtime.scriptrunner_utils.script_run_context").addFilter(
             lambda record: THREAD not in (record.threadName or ""))
 
     def url(self, content: bytes, kind: str, name: str) -> str:
-        with self._alone:
+        with self._lock:
             if name not in self._files:
                 self._files[name] = self._add(content, kind, name), len(content)
                 self._bytes += len(content)
@@ -112,11 +118,11 @@ def _served() -> _Served:
 
 
 PARTS = {"scatter": ("points", "overlay", "legend")}
-"""Scripts that a component's own script builds on: without a build step, one text is one module."""
+"""Scripts that a component's script depends on; they are joined into one module, as there is no build step."""
 
 
 def script_and_style(name: str) -> tuple[str, str]:
-    """The text of a component's module, with what all share and its parts before it, and its CSS."""
+    """Return a component's JavaScript, including the shared scripts that it depends on, and its CSS."""
     scripts = (f"{part}.js" for part in ("common", *PARTS.get(name, ()), name))
     return ("".join((ASSETS / script).read_text(encoding="utf-8") for script in scripts),
             (ASSETS / f"{name}.css").read_text(encoding="utf-8"))
@@ -124,21 +130,21 @@ def script_and_style(name: str) -> tuple[str, str]:
 
 @st.cache_resource(show_spinner=False)
 def component(name: str, html: str) -> Any:
-    """A component of assets/NAME.js and NAME.css."""
+    """Register the component of assets/NAME.js and assets/NAME.css."""
     script, style = script_and_style(name)
     return st.components.v2.component(f"udml_{name}", html=html, css=style, js=script)
 
 
-def unpacked(mask: str, count: int) -> Array:
-    """Positions that are set in a bitmask that a component sent."""
+def unpack_mask(mask: str, count: int) -> Array:
+    """Return the positions set in a bitmask that a component sent in base64."""
     if not mask:
         return np.zeros(0, dtype=np.int64)
     bits = np.unpackbits(np.frombuffer(base64.b64decode(mask), dtype=np.uint8), count=count, bitorder="little")
     return np.flatnonzero(bits)
 
 
-def packed_mask(positions: Array, count: int) -> Array | None:
-    """The bitmask (bytes) of positions, None of none."""
+def pack_mask(positions: Array, count: int) -> Array | None:
+    """Return the bitmask of positions among `count` entries as bytes; None without positions."""
     if not len(positions):
         return None
     flags = np.zeros(count, dtype=np.uint8)

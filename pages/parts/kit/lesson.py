@@ -1,7 +1,9 @@
-"""What every lesson has: a prediction before the control, pictures that read without touching, a line to take away."""
+"""Elements of a lesson: a question before the slider, small multiples, and a takeaway."""
 
 from __future__ import annotations
 
+import base64
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,18 +12,26 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from pages.parts.base.address import write_address
-from pages.parts.kit.pictures import picture
 from udml_core.arrays import Array
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
-ALONE = "#8b9098"
+SINGLETON = "#8b9098"
 SCALE = 3
+"""Factor by which points are drawn larger before the picture is reduced, for smooth edges."""
+MARGIN = 8
 ANSWER, SKIPPED = "answer", "skipped"
 
 
 @dataclass(frozen=True)
 class Question:
-    """A prediction: one of `choices` is `right`; `because` explains it."""
+    """A question whose answer the reader predicts.
+
+    Attributes:
+        text: The question.
+        choices: The possible answers.
+        right: The right answer.
+        because: The explanation of the right answer.
+    """
 
     text: str
     choices: tuple[str, ...]
@@ -29,56 +39,82 @@ class Question:
     because: str
 
 
-def predicted(question: Question, key: str) -> bool:
-    """Ask for a prediction; whether the control below is unlocked. It can always be skipped.
+def ask_prediction(question: Question, key: str) -> bool:
+    """Ask the reader for a prediction; the address holds the answer.
 
-    The answer is in the address, so that a link shows the same.
+    Args:
+        question: The question.
+        key: Prefix of the widgets' keys.
+
+    Returns:
+        Whether the question was answered or skipped.
     """
-    given = st.query_params.get(ANSWER, "")
+    stored = st.query_params.get(ANSWER, "")
     with st.container(border=True):
-        st.markdown(f"**Before you move anything:** {question.text}")
-        kept = int(given) if given.isdecimal() and int(given) < len(question.choices) else None
-        answer = st.radio("Your prediction", question.choices, index=kept, key=f"{key}-answer", horizontal=True,
+        st.markdown(f"**Predict first:** {question.text}")
+        index = int(stored) if stored.isdecimal() and int(stored) < len(question.choices) else None
+        answer = st.radio("Your prediction", question.choices, index=index, key=f"{key}-answer", horizontal=True,
                           label_visibility="collapsed")
         if answer is None:
-            skipped = st.checkbox("Skip the question", given == SKIPPED, key=f"{key}-skip")
+            skipped = st.checkbox("Skip the question", stored == SKIPPED, key=f"{key}-skip")
             write_address(ANSWER, SKIPPED if skipped else "")
             return skipped
         write_address(ANSWER, str(question.choices.index(answer)))
         if answer == question.right:
-            st.success(f"Yes. {question.because}", icon=":material/check:")
+            st.success(f"Correct. {question.because}", icon=":material/check:")
         else:
-            st.info(f"Not here. {question.because}", icon=":material/lightbulb:")
+            st.info(f"Not in this case. {question.because}", icon=":material/lightbulb:")
         return True
 
 
-def take_away(text: str) -> None:
-    """The one line that a lesson leaves."""
-    st.success(f"**To take away:** {text}", icon=":material/bookmark:")
+def show_takeaway(text: str) -> None:
+    """Show the one sentence to remember from a lesson."""
+    st.success(f"**Takeaway:** {text}", icon=":material/bookmark:")
 
 
 def points_picture(positions: Array, codes: Array, side: int = 260, dot: float = 2.0,
                    parents: Array | None = None) -> Image.Image:
-    """Points (n, 2) as a picture, coloured by cluster, those alone in theirs gray; with `parents`, the paths that they
-    climb."""
+    """Draw points colored by cluster, singletons in gray.
+
+    Args:
+        positions: Coordinates, (n, 2).
+        codes: The cluster of each point, (n,).
+        side: Half the width and height in pixels.
+        dot: Radius of a point.
+        parents: The next point on each ascent path, (n,), joined by a line.
+    """
     low, high = positions.min(axis=0), positions.max(axis=0)
     unit = (positions - low) / np.maximum(high - low, 1e-9)
-    place = SCALE * (8 + unit * [1, -1] * (side - 16) + [0, side - 16])
+    room = side - 2 * MARGIN
+    centers = SCALE * (MARGIN + unit * [1, -1] * room + [0, room])
     image = Image.new("RGBA", (SCALE * side, SCALE * side), (0, 0, 0, 0))
     pen = ImageDraw.Draw(image)
     sizes = np.bincount(codes)
     if parents is not None:
         for child, parent in enumerate(parents):
-            pen.line([tuple(place[child]), tuple(place[parent])], fill=ALONE, width=SCALE)
-    for (x, y), code in zip(place, codes, strict=True):
-        color = PALETTE[code % len(PALETTE)] if sizes[code] > 1 else ALONE
+            pen.line([tuple(centers[child]), tuple(centers[parent])], fill=SINGLETON, width=SCALE)
+    for (x, y), code in zip(centers, codes, strict=True):
+        color = PALETTE[code % len(PALETTE)] if sizes[code] > 1 else SINGLETON
         pen.ellipse([x - SCALE * dot, y - SCALE * dot, x + SCALE * dot, y + SCALE * dot], fill=color)
     return image.resize((2 * side, 2 * side), Image.Resampling.LANCZOS)
 
 
 def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequence[str]) -> None:
-    """Small multiples: pictures side by side, each with what to read off it."""
+    """Show small multiples: pictures side by side with captions.
+
+    Args:
+        images: The pictures.
+        captions: Markdown below each picture.
+        alts: What each picture shows, for screen readers.
+    """
     for column, image, caption, alt in zip(st.columns(len(images)), images, captions, alts, strict=True):
         with column:
-            picture(image, "stretch", alt)
+            st.image(_inline_png(image), width="stretch", alt=alt)
             st.markdown(caption)
+
+
+def _inline_png(image: Image.Image) -> str:
+    """Return a data URL of an image as PNG, which keeps the transparent background on light and dark pages."""
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG")
+    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"

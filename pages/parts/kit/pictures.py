@@ -10,16 +10,16 @@ from typing import Literal
 import streamlit as st
 from PIL import Image
 
+from udml_core.data.thumbnails import make_thumbnail
+
 MOST = 680
 """Pixels of the longer side, twice what any is shown at."""
 
 
 def inline(image: Image.Image) -> str:
     """An address that holds the image."""
-    small = image.convert("RGB")
-    small.thumbnail((MOST, MOST))
     buffer = io.BytesIO()
-    small.save(buffer, "JPEG", quality=90)
+    make_thumbnail(image.convert("RGB"), MOST, square=False).save(buffer, "JPEG", quality=90)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 

@@ -1,4 +1,4 @@
-"""Columns of a person's own, to colour a map by: a table with a row for each image."""
+"""Columns of an uploaded table, to color a map by."""
 
 from __future__ import annotations
 
@@ -17,61 +17,74 @@ IMAGE = "image"
 MOST_NAMES = 1000
 
 
-def own_column(dataset: Dataset) -> None:
-    """Where a table can be given; its columns are colours of this data set's maps until the browser is closed."""
-    with st.popover("Colour by a column of your own", icon=":material/table:"):
-        st.caption(f"A CSV file with a column `{IMAGE}` of image names, as in the exported lists, or with one row for "
-                   f"each of the {len(dataset):,} images in order. Numbers become a scale, words become names.")
-        given = st.file_uploader("Table", type="csv", key="own-column", label_visibility="collapsed")
-        if given is None or st.session_state.get("own-column-read") == given.file_id:
+def upload_columns(dataset: Dataset) -> None:
+    """Show the menu that reads a table; its columns color this data set's maps until the session ends."""
+    with st.popover("Color by your own data", icon=":material/table:"):
+        st.caption(f"Upload a CSV file with a column `{IMAGE}` of image names, as in the exported lists, or with "
+                   f"{len(dataset):,} rows, one for each image in order. Columns of numbers become color scales; "
+                   "columns of text become categories.")
+        file = st.file_uploader("Table", type="csv", key="own-column", label_visibility="collapsed")
+        if file is None or st.session_state.get("own-column-read") == file.file_id:
             return
-        st.session_state["own-column-read"] = given.file_id
+        st.session_state["own-column-read"] = file.file_id
         try:
-            found = columns_of(given.getvalue(), dataset)
+            columns = columns_of(file.getvalue(), dataset)
         except UserError as error:
             st.error(str(error), icon=":material/error:")
             return
-        st.session_state["own-columns"] = {"of": dataset.fingerprint, "columns": kept_columns(dataset) | found}
+        st.session_state["own-columns"] = {"of": dataset.fingerprint, "columns": uploaded_columns(dataset) | columns}
     st.rerun(scope="fragment")
 
 
-def kept_columns(dataset: Dataset) -> dict[str, Array]:
-    """Columns (n,) that were given for a data set, numbers or words."""
-    held = st.session_state.get("own-columns")
-    return held["columns"] if held and held["of"] == dataset.fingerprint else {}
+def uploaded_columns(dataset: Dataset) -> dict[str, Array]:
+    """Return the columns (n,) of numbers or text that were uploaded for a data set, by name."""
+    stored = st.session_state.get("own-columns")
+    return stored["columns"] if stored and stored["of"] == dataset.fingerprint else {}
 
 
 def columns_of(content: bytes, dataset: Dataset) -> dict[str, Array]:
-    """The columns (n,) of a CSV file, by name.
+    """Read the columns of a CSV file.
+
+    Args:
+        content: The file's content.
+        dataset: The data set whose images the rows describe.
+
+    Returns:
+        Columns (n,) by name, in the order of the images; missing values where the table has no row.
 
     Raises:
-        UserError: it is no table, or its rows are not the data set's images.
+        UserError: The content is not a table, or its rows do not match the data set's images.
     """
     try:
         table = pd.read_csv(io.BytesIO(content))
     except (ValueError, UnicodeDecodeError) as error:
-        raise UserError("The file must be a table as CSV in UTF-8, and could not be read: "
-                        f"{str(error)[:200]}.") from None
+        raise UserError("The file could not be read as a CSV table in UTF-8: "
+                        f"{str(error)[:200]}. Save the table as CSV in UTF-8.") from None
     if IMAGE in table.columns:
         table = table.drop_duplicates(IMAGE).set_index(IMAGE)
-        known = np.isin(table.index.astype(str), dataset.names)
-        if not known.any():
-            raise UserError(f"None of the {len(table):,} names in the column '{IMAGE}' is an image of this data set; "
-                            f"its first one is called '{dataset.names[0]}'.")
+        if not np.isin(table.index.astype(str), dataset.names).any():
+            raise UserError(f"None of the {len(table):,} names in the column '{IMAGE}' is an image of this data set. "
+                            f"Use names such as '{dataset.names[0]}'.")
         table = table.set_axis(table.index.astype(str)).reindex(dataset.names)
     elif len(table) != len(dataset):
-        raise UserError(f"The table needs a column '{IMAGE}' with image names, or {len(dataset):,} rows, one for each "
-                        f"image in order; it has {len(table):,} rows and the columns {', '.join(table.columns[:8])}.")
+        raise UserError(f"The table has {len(table):,} rows and the columns {', '.join(table.columns[:8])}; it needs "
+                        f"a column '{IMAGE}' with image names, or {len(dataset):,} rows, one for each image in order.")
     if not len(table.columns):
-        raise UserError(f"The table has no column besides '{IMAGE}'.")
+        raise UserError(f"The table has no column besides '{IMAGE}'. Add a column of numbers or text.")
     return {f"column: {name}": np.asarray(table[name]) for name in table.columns}
 
 
 def column_color(name: str, values: Array, indices: Array) -> Color:
-    """A column as a scale, or as names where its values are words."""
-    chosen = pd.Series(values[indices])
-    if pd.api.types.is_numeric_dtype(chosen) and not pd.api.types.is_bool_dtype(chosen):
-        return Color(name, chosen.to_numpy(dtype=float), none="no value")
-    codes, words = pd.factorize(chosen, sort=True)
+    """Return the colors of a column: a scale for numbers, categories for text.
+
+    Args:
+        name: The column's name.
+        values: The column, (n,).
+        indices: Data set indices of the map's points, (m,).
+    """
+    column = pd.Series(values[indices])
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column):
+        return Color(name, column.to_numpy(dtype=float), none="no value")
+    codes, words = pd.factorize(column, sort=True)
     codes = np.where(codes < MOST_NAMES, codes, -1)
-    return Color(name, codes, tuple(str(word) for word in words[:MOST_NAMES]), none="no value, or too many to name")
+    return Color(name, codes, tuple(str(word) for word in words[:MOST_NAMES]), none="no value or a rare value")

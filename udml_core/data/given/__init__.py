@@ -1,1 +1,1 @@
-"""Labels and pairs that users give."""
+"""Labels and pairs that users assign."""

@@ -1,7 +1,7 @@
-"""Labels that people give: which class an image of a data set is in, by the image's name.
+"""Labels that users assign to images by name.
 
-A line of the journal is an act: {"images": […], "class": …} gives labels, {"undo": true} takes the last act that still
-stands back.
+Each line of the log is one action: {"images": […], "class": …} assigns a class, {"undo": true} reverts the last action
+that was not reverted yet.
 """
 
 from __future__ import annotations
@@ -15,78 +15,87 @@ from udml_core.errors import UserError
 
 KIND = "labels"
 LONGEST_CLASS = 100
-"""Letters of a class's name."""
+"""Longest name of a class, in letters."""
 
 
 def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
-    """Put images, by position, into a class; one undo takes them all back.
+    """Assign images to a class in one action.
+
+    Args:
+        dataset: The data set.
+        images: Indices of the images.
+        name: Name of the class.
 
     Returns:
-        The class as it is kept: spelled as it stands already, or else as the data set has it, where that differs only
-        in capital letters. Two such classes are one to a person.
+        The name as stored. If an assigned class, or else a class of the data set, has the same letters in another case,
+        its spelling is used.
 
     Raises:
-        UserError: the name is empty or too long, or the file cannot be written.
+        UserError: The name is empty or too long, or the log cannot be written.
     """
     cleaned = " ".join(name.split())
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
-        raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)}. Type one.")
-    spelled = {one.casefold(): one for one in (*dataset.class_names, *given(dataset).values())}
-    kept = spelled.get(cleaned.casefold(), cleaned)
-    chosen = [dataset.names[index] for index in images]
-    if chosen:
-        append_to_log(dataset, KIND, {"images": chosen, "class": kept})
-    return kept
+        raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
+                        "Type a name.")
+    spellings = {known.casefold(): known for known in (*dataset.class_names, *given(dataset).values())}
+    stored_name = spellings.get(cleaned.casefold(), cleaned)
+    image_names = [dataset.names[index] for index in images]
+    if image_names:
+        append_to_log(dataset, KIND, {"images": image_names, "class": stored_name})
+    return stored_name
 
 
 def undo(dataset: Dataset) -> list[int]:
-    """Take the last act that still stands back, and say whose labels it gave; nothing where none stands.
+    """Revert the last action and return the indices of its images; empty if there is no action to revert.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: The log cannot be written.
     """
-    acts = _standing(dataset)
-    if not acts:
+    actions = _effective_actions(dataset)
+    if not actions:
         return []
     append_to_log(dataset, KIND, {"undo": True})
-    return list(labels_by_index(dataset, dict.fromkeys(acts[-1]["images"], "")))
+    return list(labels_by_index(dataset, dict.fromkeys(actions[-1]["images"], "")))
 
 
 def given(dataset: Dataset) -> dict[str, str]:
-    """The labels that stand: an image's name to its class. The last one given to an image counts."""
+    """Return the assigned class by image name; the last assignment of an image counts."""
     known = set(dataset.names)
-    return {image: act["class"] for act in _standing(dataset) for image in act["images"] if image in known}
+    return {image: action["class"] for action in _effective_actions(dataset) for image in action["images"]
+            if image in known}
 
 
 def classes(dataset: Dataset) -> tuple[str, ...]:
-    """Every class that an image was ever put into, in the order of their first acts. What is taken back or named
-    otherwise later leaves the others where they are, so that a class keeps its number, its key and its colour."""
-    return tuple(dict.fromkeys(act["class"] for act in _acts(dataset) if "undo" not in act))
+    """Return every class that was ever assigned, in the order of the first assignments.
+
+    Reverted classes stay in the list, so that the other classes keep their numbers, keyboard keys and colors.
+    """
+    return tuple(dict.fromkeys(action["class"] for action in _actions(dataset) if "undo" not in action))
 
 
 def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
-    """Labels by image position, of those images that the data set has."""
-    place = {name: index for index, name in enumerate(dataset.names)}
-    return {place[image]: label for image, label in labels.items() if image in place}
+    """Convert labels by image name to labels by index; images that the data set does not contain are dropped."""
+    index_of = {name: index for index, name in enumerate(dataset.names)}
+    return {index_of[image]: label for image, label in labels.items() if image in index_of}
 
 
-def _standing(dataset: Dataset) -> list[dict[str, Any]]:
-    """The acts that were not taken back, in order."""
-    standing: list[dict[str, Any]] = []
-    for act in _acts(dataset):
-        if "undo" not in act:
-            standing.append(act)
-        elif standing:
-            standing.pop()
-    return standing
+def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:
+    """Return the assignments that were not reverted, in order."""
+    effective: list[dict[str, Any]] = []
+    for action in _actions(dataset):
+        if "undo" not in action:
+            effective.append(action)
+        elif effective:
+            effective.pop()
+    return effective
 
 
-def _acts(dataset: Dataset) -> list[dict[str, Any]]:
-    """All that was done, in order."""
-    return [row for row in read_log(dataset, KIND) if _gives(row) or row.get("undo") is True]
+def _actions(dataset: Dataset) -> list[dict[str, Any]]:
+    """Return all valid lines of the log, in order."""
+    return [row for row in read_log(dataset, KIND) if _is_assignment(row) or row.get("undo") is True]
 
 
-def _gives(row: Mapping[str, Any]) -> bool:
+def _is_assignment(row: Mapping[str, Any]) -> bool:
     images = row.get("images")
-    return (isinstance(images, list) and all(isinstance(one, str) for one in images)
+    return (isinstance(images, list) and all(isinstance(image, str) for image in images)
             and isinstance(row.get("class"), str))

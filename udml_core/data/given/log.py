@@ -1,8 +1,7 @@
-"""What people say about the images of a data set: one JSON object a line, only ever appended to, so that nothing given
-is ever lost.
+"""Append-only logs of what users say about images: one JSON object on each line, never rewritten.
 
-A folder's journal belongs to the folder, so that images may come and go; where the folder was moved or copied, what
-was said about the same images elsewhere is taken along. Any other data set's belongs to its images.
+The logs of a folder belong to its path, so that images can be added and removed. When a folder is moved or copied, the
+logs about the same images are copied to the new path. The logs of other data sets belong to their fingerprint.
 """
 
 from __future__ import annotations
@@ -25,43 +24,44 @@ from udml_core.paths import given_folder
 
 
 def log_path_of(dataset: Dataset, kind: str) -> Path:
-    """Where the lines of a kind are kept."""
+    """Return the path of a log, after copying an earlier log about the same images to it if it does not exist."""
     images = dataset.images
-    known = f"folder {images.root}" if isinstance(images, FileImages) else dataset.fingerprint
-    home = hashlib.sha256(os.fsencode(known)).hexdigest()[:24]
+    owner = f"folder {images.root}" if isinstance(images, FileImages) else dataset.fingerprint
+    home = hashlib.sha256(os.fsencode(owner)).hexdigest()[:24]
     path = given_folder() / "given" / home / f"{kind}.jsonl"
-    with suppress(OSError):  # what cannot be read or written here is said where a line is appended
+    with suppress(OSError):  # append_to_log reports what cannot be read or written
+        pointer = _pointer_path(dataset)
         if path.exists():
-            if not _mark_of(dataset).exists():
-                _mark(dataset, path)
-        elif _mark_of(dataset).exists():
-            _take_along(path.parents[1] / _mark_of(dataset).read_text(encoding="utf-8") / path.name, path)
+            if not pointer.exists():
+                _write_pointer(dataset, path)
+        elif pointer.exists():
+            _copy_log(path.parents[1] / pointer.read_text(encoding="utf-8") / path.name, path)
     return path
 
 
-def _mark_of(dataset: Dataset) -> Path:
-    """The file that says which folder of journals was last written to about these images, wherever they lie."""
+def _pointer_path(dataset: Dataset) -> Path:
+    """Return the file that names the folder of the newest logs about these images, independent of their path."""
     return given_folder() / "given" / "images" / dataset.fingerprint[:24]
 
 
-def _mark(dataset: Dataset, path: Path) -> None:
-    mark = _mark_of(dataset)
-    mark.parent.mkdir(parents=True, exist_ok=True)
-    replace_text(mark, path.parent.name)
+def _write_pointer(dataset: Dataset, path: Path) -> None:
+    pointer = _pointer_path(dataset)
+    pointer.parent.mkdir(parents=True, exist_ok=True)
+    replace_text(pointer, path.parent.name)
 
 
-def _take_along(former: Path, path: Path) -> None:
-    if former.exists():
+def _copy_log(source: Path, path: Path) -> None:
+    if source.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(path.with_suffix(".lock")):
             if not path.exists():
                 aside = path.with_suffix(".part")
-                shutil.copyfile(former, aside)
+                shutil.copyfile(source, aside)
                 aside.replace(path)
 
 
 def read_log(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
-    """Every line that is an object, in order; one that was cut short is passed over."""
+    """Return all lines that are JSON objects, in order; damaged lines are skipped."""
     try:
         lines = log_path_of(dataset, kind).read_bytes().splitlines()
     except OSError:
@@ -74,10 +74,10 @@ def read_log(dataset: Dataset, kind: str) -> list[dict[str, Any]]:
 
 
 def append_to_log(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:
-    """Add one line in one write; two windows that write at once wait for each other.
+    """Append one line under a lock, as several windows may write at once.
 
     Raises:
-        UserError: the file cannot be written.
+        UserError: The log cannot be written.
     """
     path = log_path_of(dataset, kind)
     line = json.dumps(row, ensure_ascii=False).encode() + b"\n"
@@ -86,11 +86,11 @@ def append_to_log(dataset: Dataset, kind: str, row: Mapping[str, Any]) -> None:
         with FileLock(path.with_suffix(".lock")), path.open("a+b") as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
-                line = line if file.read(1) == b"\n" else b"\n" + line  # a writer was killed within its line
+                line = line if file.read(1) == b"\n" else b"\n" + line  # the last writer was killed
             file.write(line)
             file.flush()
             os.fsync(file.fileno())
-        _mark(dataset, path)
+        _write_pointer(dataset, path)
     except OSError as error:
-        raise UserError(f"What you gave could not be kept in {path}: {error}. Free some space, or name another folder "
-                        "with UDML_CACHE.") from error
+        raise UserError(f"Your {kind} could not be stored in {path}: {error}. Free some space, or set UDML_CACHE to "
+                        "another folder.") from error

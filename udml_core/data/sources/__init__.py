@@ -1,1 +1,1 @@
-"""Where data sets come from, one file a kind of source."""
+"""Sources of data sets, one module for each kind."""

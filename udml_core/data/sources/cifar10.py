@@ -16,12 +16,14 @@ HALVES = ("train", "test")
 
 
 class Cifar10(Folder):
-    """A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009, with the authors' division, below
-    UDML_DATA as cifar10/train/CLASS/* and cifar10/test/CLASS/*. Files in JPEG are a lossy copy."""
+    """CIFAR-10 with its official division, in cifar10/train/CLASS/* and cifar10/test/CLASS/* below UDML_DATA.
+
+    A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009. JPEG files are a lossy copy.
+    """
 
     def __init__(self) -> None:
         super().__init__((data_folder() or Path("UDML_DATA")) / "cifar10", "cifar10", "CIFAR-10")
-        self.summary = "60,000 photographs of 32×32 pixels, 10 classes: 50,000 train and 10,000 test."
+        self.summary = "60,000 photographs of 32×32 pixels, 10 classes: 50,000 training and 10,000 test images."
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]
@@ -29,18 +31,19 @@ class Cifar10(Folder):
 
     def missing(self) -> str | None:
         if data_folder() is None:
-            return ("cifar10 is looked for as cifar10/train/CLASS/* and cifar10/test/CLASS/* below the folder "
-                    "UDML_DATA, which is not set.")
+            return ("The data set cifar10 is read from cifar10/train/CLASS/* and cifar10/test/CLASS/* below the folder "
+                    "UDML_DATA, which is not set. Set UDML_DATA to the folder of your data sets.")
         return super().missing()
 
     def load(self, report: Report) -> Dataset:
-        found = super().load(report)
-        parts = [Path(name).parts for name in found.names]
-        astray = [name for name, one in zip(found.names, parts, strict=True) if len(one) < 3 or one[0] not in HALVES]
-        if astray:
-            raise UserError(f"{self.path} must have its images as train/CLASS/* and test/CLASS/*, and has {astray[0]}. "
-                            "Move it away.")
-        names = sorted({one[1] for one in parts})
-        labels = np.array([names.index(one[1]) for one in parts], dtype=np.int64)
-        return replace(found, labels=labels, class_names=tuple(names),
-                       official_test=np.array([one[0] == "test" for one in parts]))
+        dataset = super().load(report)
+        paths = [Path(name).parts for name in dataset.names]
+        misplaced = [name for name, parts in zip(dataset.names, paths, strict=True)
+                     if len(parts) < 3 or parts[0] not in HALVES]
+        if misplaced:
+            raise UserError(f"{self.path} must have its images in train/CLASS/* and test/CLASS/*, got {misplaced[0]}. "
+                            "Move this file out of the folder.")
+        names = sorted({parts[1] for parts in paths})
+        labels = np.array([names.index(parts[1]) for parts in paths], dtype=np.int64)
+        return replace(dataset, labels=labels, class_names=tuple(names),
+                       official_test=np.array([parts[0] == "test" for parts in paths]))

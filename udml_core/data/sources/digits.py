@@ -1,4 +1,4 @@
-"""scikit-learn's handwritten digits: the smallest real images there are."""
+"""Handwritten digits of scikit-learn, a small data set of real images."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Digits(Source):
 
     name = "digits"
     title = "Digits"
-    summary = "1,797 handwritten digits, 8×8 pixels: the smallest real data, for first lessons."
+    summary = "1,797 handwritten digits, 8×8 pixels: small and fast, for first lessons."
     images = 1797
     classes = 10
 

@@ -1,4 +1,4 @@
-"""A part of Fashion-MNIST, which comes with the app."""
+"""A subset of Fashion-MNIST that is part of the app."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ class FashionMini(Source):
 
     name = "fashion-mini"
     title = "Fashion-MNIST, 6,000 images"
-    summary = "600 photographs of each of 10 kinds of clothing, 28×28 pixels. Comes with the app."
+    summary = "600 photographs of each of 10 kinds of clothing, 28×28 pixels. Part of the app."
     images = 6000
     classes = 10
 
     def missing(self) -> str | None:
-        return None if (ASSETS / "fashion-mini.npz").exists() else "assets/fashion-mini.npz is missing: restore it."
+        return None if (ASSETS / "fashion-mini.npz").exists() else (
+            "The file assets/fashion-mini.npz is missing. Restore it from the project.")
 
     def load(self, report: Report) -> Dataset:
         with np.load(ASSETS / "fashion-mini.npz", allow_pickle=False) as stored:

@@ -1,4 +1,4 @@
-"""A folder of images that a person brings: `folder/class/*.jpg`, or flat and unlabeled."""
+"""A user's folder of images: `folder/class/*.jpg`, or image files directly in the folder, without labels."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ from udml_core.errors import UserError
 from udml_core.files import replace_text
 from udml_core.paths import cache_folder
 
-KNOWN = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
-LAYOUT = "folder/CLASS/image.jpg (one sub-folder a class), or image files side by side (unlabeled)"
+SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
+LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
 
 
 class Folder(Source):
     """A folder as a data set.
 
-    Labels are the first-level sub-folders' names. With fewer than two of them the images are unlabeled. Every image is
-    decoded once, so that a broken one is found before training; what was found is remembered by size and time. The
-    fingerprint is of the names and the contents.
+    The labels are the names of the first-level subfolders. With fewer than two subfolders the images are unlabeled.
+    Every image is decoded once, so that damaged images are found before training; the result is cached by file size
+    and modification time. The fingerprint is a digest of the names and the contents.
     """
 
     def __init__(self, path: Path, name: str | None = None, title: str | None = None) -> None:
         self.path = path.expanduser().resolve()
         self.name = name or str(self.path)
         self.title = title or self.path.name
-        self.summary = f"Images below {self.path}"
+        self.summary = f"Images in {self.path}"
 
     @cached_property
     def _files(self) -> list[str]:
         return sorted(file for file, _ in listed(self.path))
 
-    # Looked for when asked: a folder can be large, and most of its kind are only named.
+    # Counted on access only: a folder can be large, and the catalog lists many folders without opening them.
     @property
     def images(self) -> int | None:  # type: ignore[override]
         return len(self._files) if os.path.isdir(self.path) else None
@@ -54,18 +54,18 @@ class Folder(Source):
         return len(groups) if len(groups) > 1 else None
 
     def missing(self) -> str | None:
-        if not os.path.isdir(self.path):  # Path.is_dir raises where a folder on the way may not be entered
+        if not os.path.isdir(self.path):  # Path.is_dir raises if a parent folder is not accessible
             return f"The folder {self.path} does not exist. Expected: {LAYOUT}."
         if not is_text(str(self.path)):
-            return f"The name of the folder {_printable(str(self.path))} is no valid Unicode text. Rename it."
+            return f"The name of the folder {_printable(str(self.path))} is not valid Unicode text. Rename it."
         if next(listed(self.path), None) is None:
-            return f"The folder {self.path} has no images. Expected: {LAYOUT}, with the endings {_endings()}."
+            return f"The folder {self.path} has no images. Expected: {LAYOUT}, with the extensions {_endings()}."
         return None
 
     def signature(self) -> str:
         state = hashlib.sha256()
         for file, entry in listed(self.path):
-            with suppress(FileNotFoundError):  # it went away between the two looks
+            with suppress(FileNotFoundError):  # it was deleted after it was listed
                 status = entry.stat()
                 state.update(os.fsencode(f"{file}|{status.st_size}|{status.st_mtime_ns}\n"))
         return state.hexdigest()
@@ -74,61 +74,61 @@ class Folder(Source):
         problem = self.missing()
         if problem:
             raise UserError(problem)
-        found = _scan(self.path, report)
-        files = sorted(file for file, entry in found.items() if entry["reason"] is None)
-        skipped = [Skipped(_printable(file), entry["reason"]) for file, entry in sorted(found.items())
+        entries = _scan(self.path, report)
+        files = sorted(file for file, entry in entries.items() if entry["reason"] is None)
+        skipped = [Skipped(_printable(file), entry["reason"]) for file, entry in sorted(entries.items())
                    if entry["reason"]]
         groups = sorted({Path(file).parts[0] for file in files if len(Path(file).parts) > 1})
         labels = None
         if len(groups) > 1:
             loose = [file for file in files if len(Path(file).parts) == 1]
-            skipped += [Skipped(file, "lies beside the class folders, so it has no class") for file in loose]
+            skipped += [Skipped(file, "has no class, because it is not in a class folder") for file in loose]
             files = [file for file in files if len(Path(file).parts) > 1]
-            number = {group: position for position, group in enumerate(groups)}
-            labels = np.array([number[Path(file).parts[0]] for file in files], dtype=np.int64)
+            number_of = {group: number for number, group in enumerate(groups)}
+            labels = np.array([number_of[Path(file).parts[0]] for file in files], dtype=np.int64)
         if len(files) < 2:
-            raise UserError(f"The folder {self.path} needs at least 2 readable images, found {len(files)} "
+            raise UserError(f"The folder {self.path} needs at least 2 readable images, got {len(files)} "
                             f"({len(skipped)} skipped). Expected: {LAYOUT}.")
-        sides = [min(found[file]["size"]) for file in files]
-        content = "\n".join(f"{file}|{found[file]['digest']}" for file in files)
+        sides = [min(entries[file]["size"]) for file in files]
+        content = "\n".join(f"{file}|{entries[file]['digest']}" for file in files)
         return Dataset(self.name, self.title, FileImages(self.path, tuple(files)), labels,
                        tuple(groups) if labels is not None else (), hashlib.sha256(content.encode()).hexdigest(),
-                       int(np.median(sides)), all(found[file]["gray"] for file in files), tuple(files),
+                       int(np.median(sides)), all(entries[file]["gray"] for file in files), tuple(files),
                        skipped=tuple(skipped))
 
 
 def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:
-    """What each file is: {relative path: bytes, time, digest of the content, size, gray, reason}.
+    """Describe each image file of a folder: {relative path: bytes, time, digest, size, gray, reason}.
 
-    The reason is None for a readable image.
+    The reason says why a file is skipped and is None for a readable image. Unchanged files are taken from the cache.
     """
-    memory = cache_folder() / "folders" / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
+    cache_file = cache_folder() / "folders" / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
     try:
-        known = dict(json.loads(memory.read_text(encoding="utf-8")))
+        known = dict(json.loads(cache_file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):
         known = {}
     files = sorted(file for file, _ in listed(root))
-    found: dict[str, dict[str, Any]] = {}
+    entries: dict[str, dict[str, Any]] = {}
     with ThreadPoolExecutor() as pool:
-        entries: Iterable[dict[str, Any]] = pool.map(lambda file: _look(root / file, known.get(file)), files)
-        for position, (file, entry) in enumerate(zip(files, entries, strict=True)):
-            found[file] = entry
-            if position % 50 == 0:
-                report(position / len(files), "reading the folder")
-    if found != known:
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(memory, json.dumps(found))
+        described: Iterable[dict[str, Any]] = pool.map(lambda file: _describe(root / file, known.get(file)), files)
+        for number, (file, entry) in enumerate(zip(files, described, strict=True)):
+            entries[file] = entry
+            if number % 50 == 0:
+                report(number / len(files), "reading the folder")
+    if entries != known:
+        cache_file.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(cache_file, json.dumps(entries))
     report(1.0, "reading the folder")
-    return found
+    return entries
 
 
-def _look(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
+def _describe(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
     try:
         stat = path.stat()
-        if known and known.keys() >= KNOWN and (known["bytes"], known["time"]) == (stat.st_size, stat.st_mtime_ns):
+        if known and known.keys() >= SCAN_KEYS and (known["bytes"], known["time"]) == (stat.st_size, stat.st_mtime_ns):
             return known
         if not is_text(str(path)):
-            raise ValueError("its name is no valid Unicode text: rename it")
+            raise ValueError("its name is not valid Unicode text: rename it")
         entry: dict[str, Any] = {"bytes": stat.st_size, "time": stat.st_mtime_ns}
         with path.open("rb") as file:
             entry["digest"] = hashlib.file_digest(file, "sha256").hexdigest()
@@ -140,11 +140,11 @@ def _look(path: Path, known: dict[str, Any] | None) -> dict[str, Any]:
         if min(entry["size"]) < 4:
             return entry | {"reason": f"too small: {entry['size'][0]}×{entry['size'][1]} pixels"}
         return entry | {"reason": None}
-    except Exception as error:  # a broken image can raise anything
-        return {"bytes": -1, "time": -1, "digest": "", "size": [0, 0], "gray": False, "reason": _plainly(error)}
+    except Exception as error:  # a damaged image can raise any exception
+        return {"bytes": -1, "time": -1, "digest": "", "size": [0, 0], "gray": False, "reason": _reason(error)}
 
 
-def _plainly(error: Exception) -> str:
+def _reason(error: Exception) -> str:
     text = str(error)
     return "not an image" if "cannot identify" in text else text or type(error).__name__
 

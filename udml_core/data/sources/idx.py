@@ -1,4 +1,4 @@
-"""Gray images of 28×28 pixels in the idx files of Y. LeCun's MNIST: that, and Fashion-MNIST, whole."""
+"""MNIST and the whole Fashion-MNIST: gray images of 28×28 pixels in Y. LeCun's idx format."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans, Integers
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.source import Source
 from udml_core.errors import UserError
@@ -23,8 +23,16 @@ KINDS = ("images-idx3", "labels-idx1")
 
 
 class IdxFiles(Source):
-    """What is in {PARTS}-{images-idx3,labels-idx1}-ubyte.gz of a folder with the data set's name below UDML_DATA, or of
-    `installed`. Where there are two parts, the second is the official test half."""
+    """A data set in the files {PARTS}-{images-idx3,labels-idx1}-ubyte.gz.
+
+    The files are in a folder with the name of the data set below UDML_DATA, or in `installed`.
+
+    Attributes:
+        parts: Prefixes of the files. The second part, if any, is the official test half.
+        class_names: Names of the classes.
+        installed: Folder of an installed system package; None if there is no package.
+        advice: How to get the files.
+    """
 
     parts: ClassVar[tuple[str, ...]] = ("train", "t10k")
     class_names: ClassVar[tuple[str, ...]]
@@ -38,7 +46,7 @@ class IdxFiles(Source):
         installed = f"{self.installed} and in " if self.installed else ""
         parts = f"{{{','.join(self.parts)}}}" if len(self.parts) > 1 else self.parts[0]
         return (f"{self.title}'s {2 * len(self.parts)} files ({parts}-{{images-idx3,labels-idx1}}-ubyte.gz) were "
-                f"looked for in {installed}{self.name}/ below UDML_DATA. {self.advice}")
+                f"not found in {installed}{self.name}/ below UDML_DATA. {self.advice}")
 
     def load(self, report: Report) -> Dataset:
         folder = self._folder()
@@ -48,22 +56,22 @@ class IdxFiles(Source):
         for position, part in enumerate(self.parts):
             read.append(self._read(folder, part))
             report((position + 1) / len(self.parts), self.title)
-        pixels, labels = (np.concatenate(one) for one in zip(*read, strict=True))
+        pixels, labels = (np.concatenate(arrays) for arrays in zip(*read, strict=True))
         is_test = np.repeat([False, True], [len(part) for _, part in read]) if len(read) == 2 else None
         return gray_dataset(self, pixels, labels.astype(np.int64), is_test, self.class_names)
 
     def _read(self, folder: Path, part: str) -> tuple[Array, Array]:
-        """Images (n, 28, 28) and labels (n,) of a part."""
+        """Read the images (n, 28, 28) and labels (n,) of a part."""
         pixels, labels = (read_idx(folder / f"{part}-{kind}-ubyte.gz") for kind in KINDS)
         if pixels.shape[1:] != (SIDE, SIDE) or labels.shape != pixels.shape[:1] or labels.max(initial=0) > 9:
-            raise UserError(f"{self.title}'s files of '{part}' in {folder} must be images of {SIDE}×{SIDE} pixels and "
-                            f"as many labels of 0 to 9, got arrays of {pixels.shape} and {labels.shape} with labels up "
-                            f"to {labels.max(initial=0)}. They do not belong together: fetch them again.")
+            raise UserError(f"{self.title}'s files of '{part}' in {folder} must contain images of {SIDE}×{SIDE} pixels "
+                            f"and as many labels from 0 to 9, got arrays of {pixels.shape} and {labels.shape} with "
+                            f"labels up to {labels.max(initial=0)}. Download both files again.")
         return pixels, labels
 
     def _folder(self) -> Path | None:
         base = data_folder()
-        candidates = [place for place in (base and base / self.name, self.installed) if place]
+        candidates = [folder for folder in (base and base / self.name, self.installed) if folder]
         needed = [f"{part}-{kind}-ubyte.gz" for part in self.parts for kind in KINDS]
         return next((folder for folder in candidates if all((folder / name).exists() for name in needed)), None)
 
@@ -88,11 +96,11 @@ class MNIST(IdxFiles):
     summary = "70,000 handwritten digits, 28×28 pixels."
     images = 70_000
     class_names = tuple("0123456789")
-    advice = "Put them there."
+    advice = "Copy the files into this folder."
 
 
 class MNISTTest(MNIST):
-    """The 10,000 digits of the official test half alone, which are divided anew."""
+    """The 10,000 digits of the official test half, used as a data set without an official division."""
 
     name = "mnist-t10k"
     title = "MNIST, 10,000 digits"
@@ -102,30 +110,40 @@ class MNISTTest(MNIST):
 
 
 def read_idx(path: Path) -> Array:
-    """An idx file of unsigned bytes, gzipped.
+    """Read a gzipped idx file of unsigned bytes.
 
     Raises:
-        UserError: the header or the length is wrong.
+        UserError: The file cannot be read, or its header or length is wrong.
     """
     try:
         content = gzip.decompress(path.read_bytes())
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(f"{path} could not be read ({error}); fetch it again.") from error
+        raise UserError(f"{path} could not be read: {error}. Download it again.") from error
     if len(content) < 4 or content[:3] != b"\x00\x00\x08":
-        raise UserError(f"{path} must be an idx file of unsigned bytes, its first bytes are {content[:4]!r}.")
+        raise UserError(f"{path} must be an idx file of unsigned bytes, got the first bytes {content[:4]!r}. "
+                        "Download it again.")
     start = 4 + 4 * content[3]
     if len(content) < start:
-        raise UserError(f"{path} must have a header of {start} bytes, found {len(content)}.")
+        raise UserError(f"{path} must have a header of {start} bytes, got {len(content)} bytes. Download it again.")
     shape = np.frombuffer(content, dtype=">u4", count=content[3], offset=4).tolist()
     values = np.frombuffer(content, dtype=np.uint8)[start:]
     if values.size != math.prod(shape):
-        raise UserError(f"{path} must hold {math.prod(shape)} bytes after its header, found {values.size}.")
+        raise UserError(f"{path} must hold {math.prod(shape)} bytes after its header, got {values.size}. "
+                        "Download it again.")
     return values.reshape(shape)
 
 
-def gray_dataset(source: Source, pixels: Array, labels: Array, is_test: Array | None,
+def gray_dataset(source: Source, pixels: Array, labels: Integers, is_test: Booleans | None,
                  class_names: tuple[str, ...]) -> Dataset:
-    """Gray images (n, 28, 28) uint8 with labels (n,) int64."""
+    """Build a data set of gray images.
+
+    Args:
+        source: Its name and title.
+        pixels: Images (n, 28, 28) uint8.
+        labels: Class of each image (n,) int64.
+        is_test: Mask of the official test half (n,) bool, or None.
+        class_names: Names of the classes.
+    """
     fingerprint = hashlib.sha256(np.ascontiguousarray(pixels).tobytes() + labels.tobytes()).hexdigest()
     return Dataset(source.name, source.title, ArrayImages(pixels), labels, class_names, fingerprint, 28, True,
                    tuple(f"image {index}" for index in range(len(labels))), official_test=is_test)

@@ -1,4 +1,4 @@
-"""Which files below a folder could be images, without opening any."""
+"""Listing of files that could be images, without opening them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", "
 
 
 def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Files with an image's ending below a folder, by relative path with forward slashes; hidden ones are left out.
+    """Yield the files below a folder that have an image extension, with relative paths and forward slashes.
 
-    Links to folders are followed, each folder is looked into once, by its own name before a link's; what may not be
-    read is passed over.
+    Hidden files and unreadable folders are skipped. Links to folders are followed; each folder is visited once, under
+    its own name if possible.
     """
     waiting, seen = deque([("", str(root))]), set()
     while waiting:
@@ -35,12 +35,12 @@ def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def is_hidden(name: str) -> bool:
-    """Whether a file or folder of that name belongs to the system and not to a person."""
+    """Return whether a file or folder of this name is hidden or belongs to the operating system."""
     return name.startswith((".", "__MACOSX"))
 
 
 def is_text(name: str) -> bool:
-    """Whether a name can be written into JSON, CSV and pages: on old disks and in foreign archives not all can."""
+    """Return whether a name is valid Unicode; names on old disks and in foreign archives may not be."""
     try:
         name.encode()
         return True
@@ -49,7 +49,7 @@ def is_text(name: str) -> bool:
 
 
 def _entries(folder: str) -> tuple[list[os.DirEntry[str]], tuple[int, int] | None]:
-    """What lies in a folder, by name, and which folder it is; None where it may not be read."""
+    """Return the sorted entries of a folder and its identity; None as identity if the folder is unreadable."""
     try:
         status = os.stat(folder)
         with os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""What the catalog knows of a data set before it is loaded."""
+"""A data set before it is loaded."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from udml_core.data.dataset import Dataset, Report
 
 
 class Source(ABC):
-    """A data set by name.
+    """A data set that the catalog can load.
 
-    images, classes: known sizes, or None until the data set is opened.
+    Attributes:
+        name: Name in commands and stored runs.
+        title: Name in the app.
+        summary: A short description for the app.
+        images: Number of images; None if unknown before loading.
+        classes: Number of classes; None if unknown before loading.
     """
 
     name: str
@@ -21,16 +26,16 @@ class Source(ABC):
 
     @abstractmethod
     def missing(self) -> str | None:
-        """What is needed and how to get it, or None where the data set can be loaded."""
+        """Return which files are missing and how to get them; None if the data set can be loaded."""
 
     def signature(self) -> str:
-        """A text that changes when what would be loaded does, found without reading it; always the same here."""
+        """Return a text that changes with the files, without reading them; constant for fixed data sets."""
         return ""
 
     @abstractmethod
     def load(self, report: Report) -> Dataset:
-        """Load it.
+        """Load the data set.
 
         Raises:
-            UserError: it is not there or cannot be read.
+            UserError: The files are missing or cannot be read.
         """

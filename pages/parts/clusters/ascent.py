@@ -1,0 +1,71 @@
+"""How images reach their clusters: the ascent path of one image, and the images that the last slider step moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.analyses import rows_of
+from pages.parts.clusters.clustering import Clustering
+from pages.parts.components.gallery import gallery, tile_of
+from udml_core.exploration import clusters as views
+
+MOST_MOVED = 60
+
+
+def show_path(clustering: Clustering, picked: int) -> int | None:
+    """Show the ascent path from an image to its mode.
+
+    Args:
+        clustering: The clusters.
+        picked: Data set index of the image.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    dataset, indices = clustering.dataset, clustering.indices
+    row = int(rows_of(indices, np.array([picked]))[0])
+    if row < 0:
+        st.caption("The picked image is not in the graph, which holds the training half only.")
+        return None
+    path = views.ascent_path(clustering.clusters, row)
+    st.subheader("Ascent path")
+    steps = "is a mode itself" if len(path) == 1 else f"reaches its mode in {len(path) - 1} steps"
+    st.markdown(f"**{dataset.caption(picked)}** {steps}. The badge is the authority ω, as a multiple of the average.")
+    tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
+                     f"ω {len(indices) * clustering.graph.authority[point]:.2f}") for step, point in enumerate(path)]
+    clicked = gallery(dataset, tiles, "The ascent path, from the image to its mode", "clusters-path", 88)
+    st.page_link("pages/retrieval.py", label="Search with this image", icon=":material/image_search:",
+                 query_params={"run": clustering.run.id, "add": str(picked)})
+    return clicked
+
+
+def show_moved(clustering: Clustering) -> int | None:
+    """Show the images that changed their cluster when the sliders moved last.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    before = _clustering_before(clustering)
+    if before is None:
+        return None
+    moved = views.moved(before.clusters.labels, clustering.clusters.labels)
+    st.markdown(f"**{len(moved):,} images moved** to another cluster since ε = {before.epsilon:g}, "
+                f"γ = {before.gamma:g}.")
+    if not len(moved):
+        return None
+    tiles = [tile_of(clustering.dataset, clustering.indices[row]) for row in moved[:MOST_MOVED]]
+    return gallery(clustering.dataset, tiles, "Images that moved since the last slider values", "clusters-moved", 64,
+                   height=190)
+
+
+def _clustering_before(clustering: Clustering) -> Clustering | None:
+    """Return the clusters of the same graph at the previous slider values; None before the first move."""
+    now, before = st.session_state.get("clusters-moves", (None, None))
+    if now is None or (now.run, now.graph_id, now.rescaled) != (
+            clustering.run, clustering.graph_id, clustering.rescaled):
+        now, before = clustering, None
+    elif now != clustering:
+        now, before = clustering, now
+    st.session_state["clusters-moves"] = (now, before)
+    return before

@@ -1,0 +1,140 @@
+"""The colors of a map's points: classes, clusters, distortion, weights, and columns of an uploaded table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.cached import load_split
+from pages.parts.base.epochs import has_record, load_record
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.components.scatter import Color
+from pages.parts.map.columns import column_color, uploaded_columns
+from pages.parts.map.frame import MapFrame
+from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider
+from udml_core.arrays import Array
+from udml_core.explanations import Clusters, Triplets, Uncertainty
+from udml_core.exploration import maps as views
+from udml_core.methods.rpml import RPML, AuthorityMethod
+from udml_core.runs import Run
+
+COLOR_WORDS = {
+    "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
+    "trustworthiness": "Distortion: trustworthiness", "continuity": "Distortion: continuity",
+    "neighbors kept": "Neighbors kept since the first embedding", "half": "Training or test half",
+    "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
+}
+
+
+def pick_color(shown: MapFrame, label: str) -> Color:
+    """Choose the colors of the points; the address holds the choice."""
+    choices = colorings(shown)
+    default = next(iter(choices))
+    wanted = choice_from_address("color", list(choices), default)
+    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color",
+                          format_func=lambda name: COLOR_WORDS.get(name, name))
+    write_address("color", chosen, default)
+    if chosen == LABEL and shown.epoch is None:
+        noise_slider(shown.run)
+    return choices[chosen]()
+
+
+def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
+    """List the ways to color a layout, the default first; each is computed when it is called."""
+    dataset, indices, frame, projection = shown.dataset, shown.projection.indices, shown.frame, shown.projection
+    choices: dict[str, Callable[[], Color]] = {}
+    if dataset.labels is not None:
+        labels = dataset.labels[indices]
+        choices["class"] = lambda: Color("class", labels, dataset.class_names)
+        choices["purity"] = lambda: _percent("purity", views.neighbor_purity(shown.neighbors, labels), 0)
+    choices["cluster"] = lambda: _cluster_color(shown)
+    choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
+    choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
+    if len(projection.frames) > 1:
+        choices["neighbors kept"] = lambda: _percent(
+            "neighbors kept", views.neighbors_kept(projection.neighbors[0], shown.neighbors), 0)
+    choices["half"] = lambda: _half_color(shown)
+    if load_record(shown.run, _last_epoch(shown.run), Triplets) is not None:
+        choices["weight"] = lambda: _weight_color(shown)
+    if has_record(shown.run, Uncertainty):
+        choices[LABEL] = lambda: _noise_color(shown)
+    for name, values in uploaded_columns(dataset).items():
+        choices[name] = partial(column_color, name, values, indices)
+    return choices
+
+
+def _percent(label: str, shares: Array, low: float | None = None) -> Color:
+    return Color(label, 100 * shares, unit=" %", low=low, high=100)
+
+
+def _last_epoch(run: Run) -> int:
+    return max(run.epoch_numbers(), default=0)
+
+
+def _cluster_color(shown: MapFrame) -> Color:
+    """Color by the clusters of an epoch's embedding, or else by the pseudo-labels of training."""
+    if shown.epoch is not None:
+        clusters = sample_clusters(shown.run, shown.epoch)
+        return Color("cluster", clusters.labels, _cluster_names(clusters))
+    pseudo_labels = training_clusters(shown.run)
+    if pseudo_labels is None:
+        return Color("cluster", np.full(len(shown.projection.indices), -1), ("",), none="no pseudo-labels")
+    rows = rows_of(load_split(shown.run).train, shown.projection.indices)
+    codes = np.where(rows >= 0, np.asarray(pseudo_labels.labels)[rows], -1)
+    return Color("cluster", codes, _cluster_names(pseudo_labels), none="not in the training half")
+
+
+def _cluster_names(clusters: Clusters) -> tuple[str, ...]:
+    return tuple(f"cluster {number}" for number in range(len(clusters.modes)))
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def training_clusters(run: Run) -> Clusters | None:
+    """Load the newest pseudo-labels of the training half; None if the method assigns none."""
+    records = (record for number in reversed(run.epoch_numbers()) for record in run.explanations(number))
+    return next((record for record in records if isinstance(record, Clusters)), None)
+
+
+@st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
+def sample_clusters(run: Run, epoch: int) -> Clusters:
+    """Cluster the fixed sample's embedding of an epoch by authority ascent at the ε and γ of `ascent_settings`."""
+    points = run.epoch_sample(epoch)
+    settings = ascent_settings(run)
+    return views.ascent(points, run.spec().build_method().graph_neighbors(len(points)), settings.epsilon,
+                        settings.gamma)
+
+
+def ascent_settings(run: Run) -> AuthorityMethod:
+    """Return the run's method if it uses authority ascent, else RPML with its defaults."""
+    method = run.spec().build_method()
+    return method if isinstance(method, AuthorityMethod) else RPML()
+
+
+def _half_color(shown: MapFrame) -> Color:
+    split = load_split(shown.run)
+    trains = np.isin(shown.projection.indices, split.train)
+    tests = np.isin(shown.projection.indices, split.test)
+    codes = np.select([trains & tests, trains, tests], [2, 0, 1], -1)
+    return Color("half", codes, ("training", "test", "both"), none="validation")
+
+
+def _weight_color(shown: MapFrame) -> Color:
+    record = load_record(shown.run, _last_epoch(shown.run), Triplets)
+    assert record is not None
+    train = load_split(shown.run).train
+    weights = views.anchor_weights(record, len(train))
+    rows = rows_of(train, shown.projection.indices)
+    return Color("weight", np.where(rows >= 0, weights[rows], np.nan), none="no stored triplet")
+
+
+def _noise_color(shown: MapFrame) -> Color:
+    """Color by σ of the layout's epoch, or of the epoch in the address if the layout shows no epoch."""
+    sigma = noise(shown.run, noise_epoch(shown.run) if shown.epoch is None else shown.epoch)
+    rows = rows_of(load_split(shown.run).train, shown.projection.indices)
+    values = np.full(len(rows), np.nan) if sigma is None else np.where(rows >= 0, sigma[rows], np.nan)
+    return Color(LABEL, values, none="no σ before training" if sigma is None else "not in the training half")

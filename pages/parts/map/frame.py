@@ -1,0 +1,101 @@
+"""One layout of a run's map, and how far it can be trusted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.parts.base.analyses import load_projection, rows_of
+from pages.parts.base.cached import dataset_of
+from pages.parts.components.scatter import Layout
+from udml_core.analyses import MAPS, Projection, list_analyses
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.maps import bounds
+from udml_core.runs import Run
+
+UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
+         "Trustworthiness and continuity measure how well the map preserves neighbors.")
+
+
+@dataclass(frozen=True)
+class MapFrame:
+    """One layout of a map, which shows one of the run's embeddings.
+
+    Attributes:
+        run: The run.
+        dataset: Its data set.
+        map_id: The id of the analysis.
+        projection: The map with all its layouts.
+        frame: Position of the layout among the map's layouts.
+    """
+
+    run: Run
+    dataset: Dataset
+    map_id: str
+    projection: Projection
+    frame: int
+
+    @property
+    def neighbors(self) -> Array:
+        """Rows of the nearest neighbors in the embedding, (n, k)."""
+        return self.projection.neighbors[self.frame]
+
+    @property
+    def name(self) -> str:
+        """The embedding that is shown: "frozen", "initial", "final" or an epoch's number."""
+        return self.projection.frames[self.frame]
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch that is shown; None if the embedding has another name than an epoch."""
+        return int(self.name) if self.name.isdecimal() else None
+
+    @property
+    def layout(self) -> Layout:
+        """The positions of the points, with bounds of all the map's layouts."""
+        positions = self.projection.positions
+        return Layout(self.projection.indices, positions[self.frame], f"{self.run.id} {self.map_id}",
+                      bounds(positions), self.neighbors)
+
+
+def load_map(run: Run, map_id: str, frame: int = -1) -> MapFrame:
+    """Load one layout of a map.
+
+    Args:
+        run: The run.
+        map_id: The id of the finished analysis.
+        frame: Position of the layout; the last one if negative or too large.
+    """
+    projection = load_projection(run, map_id)
+    last = len(projection.frames) - 1
+    return MapFrame(run, dataset_of(run), map_id, projection, frame if 0 <= frame <= last else last)
+
+
+def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
+    """Find a map that shows all of some images, preferring UMAP to t-SNE to PCA.
+
+    Args:
+        run: The run.
+        indices: Data set indices, (m,).
+        map_id: The only analysis to consider; any if empty.
+
+    Returns:
+        The last layout of the map, or None if no map shows all images.
+    """
+    for kind in reversed(MAPS):
+        for analysis in list_analyses(run, kind):
+            if analysis.is_done() and map_id in ("", analysis.id):
+                shown = load_map(run, analysis.id)
+                if (rows_of(shown.projection.indices, indices) >= 0).all():
+                    return shown
+    return None
+
+
+def show_distortion(shown: MapFrame) -> None:
+    """Show the distortion of a layout with its two parts."""
+    trust = 100 * float(shown.projection.trustworthiness[shown.frame].mean())
+    continuity = 100 * float(shown.projection.continuity[shown.frame].mean())
+    st.markdown(f"**Distortion {100 - (trust + continuity) / 2:.1f} %** · trustworthiness {trust:.1f} % (map neighbors "
+                f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)")

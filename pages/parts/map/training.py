@@ -1,0 +1,41 @@
+"""The state of training at the epoch that a map shows: curves, clusters and similarities."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.curves.similarities import similarity_pictures, similarity_words
+from pages.parts.kit.figures import curve, curve_names
+from pages.parts.map.coloring import sample_clusters
+from pages.parts.map.frame import MapFrame
+from udml_core.exploration.clusters import summary
+
+CURVES = ("sample map@r", "loss", "neighbor stability")
+
+
+def epoch_curves(shown: MapFrame) -> None:
+    """Show the clusters of the epoch's embedding and the training curves with a cursor at the epoch."""
+    if shown.epoch is None:
+        return
+    rows = shown.run.metrics()[0]
+    clusters = sample_clusters(shown.run, shown.epoch)
+    labels = None if shown.dataset.labels is None else shown.dataset.labels[shown.run.sample_indices()]
+    numbers = summary(clusters, labels)
+    purity = "" if numbers.purity is None else f", purity {100 * numbers.purity:.1f} %"
+    st.markdown(f"**Clusters at this epoch:** {numbers.count} clusters, {numbers.singletons} singletons, coverage "
+                f"{100 * numbers.coverage:.0f} % of the sample{purity}.")
+    names = [name for name in CURVES if name in curve_names(rows)]
+    for column, name in zip(st.columns(len(CURVES)), names, strict=False):
+        with column:
+            curve(name, {"run": rows}, f"map-{name}", shown.epoch)
+
+
+def pair_similarities(shown: MapFrame) -> None:
+    """Show the similarities of positive and negative pairs at the epoch that a map shows, if it shows an epoch."""
+    numbers = shown.run.epoch_numbers()
+    named = {"initial": numbers[0], "final": shown.run.kept_epoch()} if numbers else {}
+    epoch = named.get(shown.name) if shown.epoch is None else shown.epoch
+    if epoch is not None:
+        with st.expander("Similarities of positive and negative pairs", icon=":material/join_inner:"):
+            similarity_pictures(shown.run, epoch, "map-near")
+            st.caption(similarity_words(shown.run))

@@ -1,0 +1,92 @@
+"""Browsing stored triplets: a gallery of anchors, and the triplets of one anchor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import get_args
+
+import streamlit as st
+
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.triplets.stored import StoredTriplets
+from udml_core.arrays import Array
+from udml_core.exploration import triplets as views
+
+MOST_ANCHORS = 150
+ORDERS: tuple[views.Order, ...] = get_args(views.Order)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The open triplet.
+
+    Attributes:
+        triplet: Its position among the stored triplets.
+        ordered: Positions of all listed triplets, in the order of the list.
+    """
+
+    triplet: int
+    ordered: Array
+
+
+def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> Choice | None:
+    """Show the anchors, each with its first triplet, and choose one triplet.
+
+    Args:
+        stored: The stored triplets.
+        violating: Whether each violates the angle, (t,) bool.
+        alpha: The upper bound of the angle in degrees.
+
+    Returns:
+        The open triplet; None, with advice on the page, if no triplet is listed.
+    """
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        by: views.Order = st.segmented_control("Order, largest first", ORDERS, default="loss", key="by",
+                                               required=True, bind="query-params") or "loss"
+        # Links say only=1, which a toggle bound to the address does not accept.
+        only = st.toggle("Show violating triplets only", st.query_params.get("only") == "1", key="triplets-only")
+    write_address("only", "1" if only else "")
+    ordered = views.order(stored.record, by)
+    ordered = ordered[violating[ordered]] if only else ordered
+    if not len(ordered):
+        st.info(f"No stored triplet violates α = {alpha:g}°. Lower α, or show all triplets.",
+                icon=":material/lightbulb:")
+        return None
+    first = views.first_of_each_anchor(stored.record, ordered)[:MOST_ANCHORS]
+    triplet = int(number_from_address("triplet", first[0], 0, len(violating) - 1))
+    tiles = [tile_of(stored.dataset, stored.images[0, position], stored.mark(position),
+                     f"{rank}. {_badge(stored, by, position)}") for rank, position in enumerate(first, 1)]
+    st.caption(f"The first {len(first)} anchors, each with its first triplet. Click an anchor to open its triplet. The "
+               f"badge is the {by}"
+               + ("." if stored.correct is None else "; ✓ marks triplets that agree with the classes, ✕ the others."))
+    clicked = gallery(stored.dataset, tiles, "Anchors of the first triplets", "triplets-list", 60,
+                      chosen=int(stored.images[0, triplet]), height=240)
+    open_first_of(stored, first, clicked)
+    _pick_of_same_anchor(stored, ordered, triplet)
+    return Choice(triplet, ordered)
+
+
+def open_first_of(stored: StoredTriplets, ordered: Array, anchor: int | None) -> None:
+    """Open the first triplet of an anchor, given by data set index, if there is one among the ordered triplets."""
+    matching = ordered[stored.images[0, ordered] == anchor]
+    if len(matching):
+        write_address("triplet", str(matching[0]))
+        st.rerun(scope="fragment")
+
+
+def _badge(stored: StoredTriplets, by: views.Order, triplet: int) -> str:
+    if by == "angle":
+        return f"{stored.shape.angle[triplet]:.0f}°"
+    return f"{(stored.record.loss if by == 'loss' else stored.record.weight)[triplet]:.2f}"
+
+
+def _pick_of_same_anchor(stored: StoredTriplets, ordered: Array, triplet: int) -> None:
+    """Choose another triplet of the same anchor, if there are several."""
+    same_anchor = ordered[stored.record.anchor[ordered] == stored.record.anchor[triplet]].tolist()
+    if triplet in same_anchor and len(same_anchor) > 1:
+        st.session_state["triplets-same"] = triplet
+        st.segmented_control("Triplets of this anchor", same_anchor, required=True, key="triplets-same",
+                             format_func=lambda other: (f"{same_anchor.index(other) + 1}. "
+                                                        f"{stored.shape.angle[other]:.0f}°"),
+                             on_change=lambda: write_address("triplet", str(st.session_state["triplets-same"])))

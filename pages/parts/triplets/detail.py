@@ -1,0 +1,89 @@
+"""One triplet: its images, its numbers, and its triangle before, during and after training."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.run_picker import open_search
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.triplets.stored import ROLES, StoredTriplets
+from pages.parts.triplets.triangle import draw_triangle
+from udml_core.exploration import triplets as views
+
+
+def show_triplet(stored: StoredTriplets, triplet: int, alpha: float) -> None:
+    """Show a triplet's images, numbers and triangles.
+
+    Args:
+        stored: The stored triplets.
+        triplet: Position of the triplet.
+        alpha: The upper bound of the angle in degrees.
+    """
+    ids = stored.images[:, triplet].tolist()
+    names = [stored.dataset.caption(index).split(" · ")[0] for index in ids]
+    clicked = gallery(stored.dataset, [tile_of(stored.dataset, index, badge=f"{role}: {name}")
+                                       for index, role, name in zip(ids, ROLES, names, strict=True)],
+                      "Anchor, positive and negative", "triplets-detail", 150)
+    if clicked is not None:
+        open_search(stored.dataset, clicked)
+    st.caption("Click an image to search with it.")
+    if stored.correct is not None:
+        st.markdown(verdict(*(bool(part[triplet]) for part in stored.correct)))
+    _show_numbers(stored, triplet, alpha)
+    _show_triangles(stored, triplet, alpha)
+
+
+def verdict(positive: bool, negative: bool) -> str:
+    """Say whether a triplet agrees with the classes.
+
+    Args:
+        positive: Whether the positive has the anchor's class.
+        negative: Whether the negative has another class than the anchor.
+    """
+    if positive and negative:
+        return "This triplet **agrees** with the classes."
+    faults = [text for text, correct in (("the positive has another class than the anchor", positive),
+                                         ("the negative has the anchor's class", negative)) if not correct]
+    return f"This triplet **contradicts** the classes: {' and '.join(faults)}."
+
+
+def _show_numbers(stored: StoredTriplets, triplet: int, alpha: float) -> None:
+    """Show the quantities that the loss computes from a triplet."""
+    record = stored.record
+    metrics = [
+        ("d²(a, p)", record.near, "Squared distance of anchor and positive in the space of the loss."),
+        ("d²(n, m)", record.far, "Squared distance of negative and midpoint in the space of the loss."),
+        ("z at α", stored.shape.argument(alpha),
+         "d²(a, p) − 4tan²α·d²(n, m) (RPML eq. 8); the triplet violates α if z is above 0."),
+        ("Loss", record.loss,
+         "softplus(w · softplus(z)) in RPML (eq. 12), softplus(z) in SSDML (eq. 3), at the α of training."),
+        ("Weight w", record.weight, "Factor in RPML's loss, between 0 and 1 (eq. 10 or 25); 1 in SSDML."),
+    ]
+    if np.isfinite(record.similar[triplet]):
+        metrics += [
+            ("w⁺", record.similar, "σ(aᵀRRᵀp), the similarity of anchor and positive (eq. 26)."),
+            ("w⁻", record.dissimilar,
+             "1 − σ(mᵀRRᵀn), the dissimilarity of midpoint and negative (eq. 27); w is the mean of w⁺ and w⁻."),
+        ]
+    with st.container(horizontal=True):
+        for name, values, description in metrics:
+            st.metric(name, f"{values[triplet]:.3g}", help=description, width="content")
+
+
+def _show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
+    """Draw a triplet's triangle before training, in the space of the loss, and after training."""
+    st.caption("a is the anchor, p the positive, n the negative, and m the midpoint of a and p. Blue: the true "
+               "triangle. Orange, dashed: the symmetrized triangle; the loss bounds the angle between its median and a "
+               "side, drawn as an arc. Green, dotted: the position of the negative at which the angle is exactly α. "
+               "Each drawing has its own scale.")
+    rows = stored.images[:, triplet, None]
+    stages = [("Before training", views.shape_in(stored.run.embeddings("initial"), *rows), 0),
+              ("As the loss saw it", stored.shape, triplet),
+              ("After training", views.shape_in(stored.run.embeddings("final"), *rows), 0)]
+    for column, (title, shape, position) in zip(st.columns(3), stages, strict=True):
+        with column:
+            draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]), title,
+                          f"triplet-{title.split()[0].lower()}")
+    st.caption("Before and after training: the unit-length embedding that retrieval uses. As the loss saw it: the "
+               "method's own projection in this epoch.")

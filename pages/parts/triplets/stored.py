@@ -1,0 +1,59 @@
+"""The triplets that a run stored for one epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.components.gallery import Mark
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.explanations import Triplets
+from udml_core.exploration import triplets as views
+from udml_core.runs import Run
+
+ROLES = ("anchor", "positive", "negative")
+
+
+@dataclass(frozen=True)
+class StoredTriplets:
+    """The stored triplets of an epoch, with their images.
+
+    Attributes:
+        run: The run.
+        record: The t triplets.
+    """
+
+    run: Run
+    record: Triplets
+
+    @cached_property
+    def dataset(self) -> Dataset:
+        """The run's data set."""
+        return dataset_of(self.run)
+
+    @cached_property
+    def shape(self) -> views.Shape:
+        """The triangles in the space of the loss."""
+        return views.shape_of(self.record)
+
+    @cached_property
+    def images(self) -> Array:
+        """Data set indices of anchors, positives and negatives, (3, t)."""
+        train = load_split(self.run).train
+        return np.stack([train[part] for part in (self.record.anchor, self.record.positive, self.record.negative)])
+
+    @cached_property
+    def correct(self) -> tuple[Array, Array] | None:
+        """Whether the positives, and whether the negatives, agree with the classes, (t,) bool; None without classes."""
+        labels = self.dataset.labels
+        return None if labels is None else views.truth(self.record, labels[load_split(self.run).train])
+
+    def mark(self, triplet: int) -> Mark:
+        """Return "hit" if positive and negative of a triplet agree with the classes, else "miss"."""
+        if self.correct is None:
+            return ""
+        return "hit" if all(part[triplet] for part in self.correct) else "miss"
