@@ -21,6 +21,7 @@ from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.given import labels as annotations
 from udml_core.errors import UserError
+from udml_core.malloc import THRESHOLD
 from udml_core.runs import Run, create_run
 from udml_core.workers import train as worker
 
@@ -138,6 +139,18 @@ def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
     assert estimate.feature_seconds == 0
     assert estimate.training_seconds > 0
     assert estimate.memory > 1e8
+
+
+def test_workers_start_with_raised_memory_thresholds_unless_set_by_the_user(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environments: list[dict[str, str]] = []
+    monkeypatch.setattr("udml_core.jobs.launch.subprocess.Popen",
+                        lambda *_words, **options: environments.append(options["env"]))
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000")
+    jobs.submit(spec(), tmp_path / "runs")
+    (environment,) = environments
+    assert environment["MALLOC_MMAP_THRESHOLD_"] == str(THRESHOLD)
+    assert environment["MALLOC_TRIM_THRESHOLD_"] == "1000"
 
 
 def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path) -> None:
