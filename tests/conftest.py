@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,9 +23,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Share computed features and folder scans in one cache for the whole session."""
-    folder = tmp_path_factory.mktemp("cache")
+    folder, session = tmp_path_factory.mktemp("cache"), tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        session = session.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_CACHE", str(folder))
+        patch.setenv("UDML_TEST_RUNS", str(session / "executed-runs"))  # see `tests.running.worked`
         yield folder
 
 

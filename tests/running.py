@@ -1,37 +1,69 @@
-"""Small real runs for the tests of runs, jobs, worker, retrieval and command line."""
+"""Small real runs for tests."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import shutil
 import time
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
 from PIL import Image
 from sklearn.datasets import load_digits
 
 from udml_core import jobs
 from udml_core.data import catalog
+from udml_core.data.given.pairs import PairSet
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.tasks import Task
 from udml_core.workers import train as worker
 
 
 def spec(method: str = "rpml", dataset: str = "digits", split: Any = "seen", **rest: Any) -> Spec:
+    """Plan a run on raw pixels that takes about a second."""
     fields = rest.pop("fields", {"dimension": 16, "epochs": 2, "steps": 3} if method == "rpml" else {})
     pairs = rest.pop("pairs", None)
     request = {"dataset": dataset, "method": method, "fields": fields, "backbone": "pixels", "split": split} | rest
     return jobs.plan(RunRequest.make(request), catalog.load(dataset), pairs)
 
 
-def worked(root: Path, **given: Any) -> Run:
-    """A run that was executed here, in this process."""
-    run = create_run(spec(**given), root, given.get("pairs"))
+def trained(root: Path, **request: Any) -> Run:
+    """Execute a new run in this process, for tests of training itself."""
+    run = create_run(spec(**request), root, request.get("pairs"))
     worker.work(run)
     return run
 
 
+def worked(root: Path, **request: Any) -> Run:
+    """Return an executed run in its own folder; an equal request trains once in a test session and is copied."""
+    planned, pairs = spec(**request), request.get("pairs")
+    run = create_run(planned, root, pairs)
+    own_spec = (run.folder / "spec.json").read_bytes()
+    shutil.copytree(_executed(planned, pairs), run.folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("lock"))
+    (run.folder / "spec.json").write_bytes(own_spec)
+    return run
+
+
+def _executed(planned: Spec, pairs: PairSet | None) -> Path:
+    """Return the folder of an executed run of this plan, which all processes of the session share."""
+    content = planned.model_dump_json(exclude={"created"}).encode()
+    if pairs is not None:
+        content += pairs.pairs.tobytes() + pairs.same.tobytes()
+    folder = Path(os.environ["UDML_TEST_RUNS"]) / hashlib.sha256(content).hexdigest()
+    folder.parent.mkdir(exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):
+        if not folder.exists():
+            run = create_run(planned, folder.with_suffix(".part"), pairs)
+            worker.work(run)
+            run.folder.rename(folder)
+            folder.with_suffix(".part").rmdir()
+    return folder
+
+
 def until(run: Task, *states: str, seconds: float = 240) -> float:
-    """Wait for a state; the seconds that it took."""
+    """Wait until a task has one of the states, and return the elapsed seconds."""
     began = time.monotonic()
     while run.status().state not in states:
         assert time.monotonic() - began < seconds, run.status()
@@ -40,10 +72,10 @@ def until(run: Task, *states: str, seconds: float = 240) -> float:
 
 
 def write_digits(folder: Path, count: int = 60, by_class: bool = True) -> Path:
-    """Digits as PNG files, in a sub-folder a class or side by side."""
+    """Write images of digits as PNG files, in one subfolder for each class or directly in the folder."""
     digits = load_digits()
     for index in range(count):
-        place = folder / f"class {digits.target[index]}" if by_class else folder
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray((digits.images[index] * 15).astype("uint8")).resize((24, 24)).save(place / f"{index:03}.png")
+        parent = folder / f"class {digits.target[index]}" if by_class else folder
+        parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray((digits.images[index] * 15).astype("uint8")).resize((24, 24)).save(parent / f"{index:03}.png")
     return folder

@@ -1,4 +1,4 @@
-"""What a run learnt, taken away as files."""
+"""Exported files and tables of a run."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return worked(tmp_path_factory.mktemp("runs"))
 
 
-def test_export_holds_what_is_needed_to_embed_elsewhere(run: Run, tmp_path: Path) -> None:
+def test_an_export_contains_everything_to_embed_new_images(run: Run, tmp_path: Path) -> None:
     target = tmp_path / "out"
     names = {path.name for path in export(run, target)}
     assert {"embedder.safetensors", "embeddings.npy", "index.faiss", "images.csv", "evaluation.json",
@@ -35,7 +35,7 @@ def test_export_holds_what_is_needed_to_embed_elsewhere(run: Run, tmp_path: Path
 
 @pytest.mark.parametrize(("which", "name"), [("initial", "embeddings-initial.parquet"),
                                              ("final", "embeddings.parquet")])
-def test_the_table_holds_every_embedding_beside_its_image(run: Run, which: str, name: str, tmp_path: Path) -> None:
+def test_a_table_has_one_row_for_each_image_and_its_embedding(run: Run, which: str, name: str, tmp_path: Path) -> None:
     opened = Retrieval(run)
     export(run, tmp_path / "out")
     path = tmp_path / "out" / name

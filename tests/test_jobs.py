@@ -1,4 +1,4 @@
-"""Starting, queueing, stopping and resuming real workers."""
+"""Plans, and real workers that start, wait, stop and resume."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.given import labels as annotations
 from udml_core.errors import UserError
+from udml_core.malloc import THRESHOLD
 from udml_core.runs import Run, create_run
 from udml_core.workers import train as worker
 
@@ -28,12 +29,12 @@ ROOT = Path(__file__).resolve().parents[1]
 LONG = {"dimension": 32, "epochs": 900}
 
 
-@pytest.mark.parametrize(("given", "message"), [
+@pytest.mark.parametrize(("options", "message"), [
     ({"backbone": "nonsense"}, "The backbone must be one of"),
     ({"backbone": "timm:vit_tiny"}, "not installed"),
     ({"device": "gpu"}, "must be auto, cpu or cuda:N"),
-    ({"device": "cuda:77"}, "CUDA devices are here"),
-    ({"seed": -1}, "The seed must be between 0"),
+    ({"device": "cuda:77"}, r"this machine has \d+ CUDA devices"),
+    ({"seed": -1}, "seed must be a whole number between 0 and 2,147,483,647, got -1"),
     ({"method": "nonsense"}, "The method must be one of rpml"),
     ({"fields": {"alpha": 120}}, "RPML.alpha must be between 0 and 90 degrees"),
     ({"pooling": "rmac"}, "Raw pixels have no feature maps"),
@@ -43,39 +44,39 @@ LONG = {"dimension": 32, "epochs": 900}
     *(({"method": method, "fields": {"trains": "encoder", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
       for method in ("plm", "pslr", "isif", "nce", "ssdml", "triplet")),
     ({"method": "lrml", "fields": {"trains": "encoder"}}, "'pixels' has nothing to train. Set the field 'trains' to"),
-    ({"method": "lrml", "labels": "x"}, "The source of labels must be one of drawn, given, got 'x'"),
-    ({"select": "x"}, "The selection of the epoch must be one of last, validation, got 'x'"),
-    ({"split": "x"}, "The split must be one of zero-shot, seen, all, got 'x'"),
+    ({"method": "lrml", "labels": "x"}, "labels must be one of 'drawn', 'given', got 'x'"),
+    ({"select": "x"}, "select must be one of 'last', 'validation', got 'x'"),
+    ({"split": "x"}, "split must be one of 'zero-shot', 'seen', 'all', got 'x'"),
     ({"backbone": "squeezenet", "size": 8}, "size of squeezenet must be between 15 and 1024 pixels, got 8"),
     ({"backbone": "efficientnet-lite0", "size": 31}, "must be between 32 and 1024 pixels, got 31"),
     ({"method": "isif", "backbone": "cnn", "fields": {"trains": "encoder"}},
-     "ISIF.batch_norm must be 'batch' where cnn trains from scratch"),
+     r"ISIF\.batch_norm must be 'batch' .* cnn trains from scratch"),
     ({"method": "srpml", "backbone": "resnet18-small", "fields": {}}, "SRPML.batch_norm must be 'batch'"),
 ])
-def test_a_plan_that_cannot_work_is_refused_before_the_start(given: dict[str, object], message: str) -> None:
+def test_requests_that_do_not_fit_are_rejected(options: dict[str, object], message: str) -> None:
     with pytest.raises(UserError, match=message):
-        spec(**given)  # type: ignore[arg-type]
+        spec(**options)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("given", [
+@pytest.mark.parametrize("options", [
     {"backbone": "cnn", "fields": {"trains": "encoder", "batch_norm": "batch"}}, {"backbone": "cnn"},
     {"backbone": "cifar-quick", "fields": {"trains": "encoder", "dimension": 64}},
     {"backbone": "squeezenet", "fields": {"trains": "encoder"}}], ids=str)
-def test_batch_normalization_may_stay_as_it_is_where_it_has_learnt_or_does_not_train(given: dict[str, object]) -> None:
-    assert spec(method="isif", **given).method == "isif"  # type: ignore[arg-type]
+def test_frozen_batch_statistics_are_allowed_if_pretrained_or_unused(options: dict[str, object]) -> None:
+    assert spec(method="isif", **options).method == "isif"  # type: ignore[arg-type]
 
 
-def test_a_folder_of_few_images_is_refused_before_the_start_where_a_method_needs_more(tmp_path: Path) -> None:
+def test_a_folder_with_too_few_images_for_a_method_is_rejected(tmp_path: Path) -> None:
     folder = str(write_digits(tmp_path / "flat", 5, by_class=False))
-    for given, message in (({"method": "whiten"}, "got 5 images and n_neighbors=5"),
-                           ({"method": "pca", "fields": {"dimension": 6}}, "at most 5 dimensions"),
-                           ({"fields": {"dimension": 6, "beginning": "pca"}}, "at most 5 dimensions")):
+    for options, message in (({"method": "whiten"}, "got 5 images and n_neighbors=5"),
+                             ({"method": "pca", "fields": {"dimension": 6}}, "at most 5 dimensions"),
+                             ({"fields": {"dimension": 6, "beginning": "pca"}}, "at most 5 dimensions")):
         with pytest.raises(UserError, match=message):
-            spec(dataset=folder, split=None, **given)  # type: ignore[arg-type]
+            spec(dataset=folder, split=None, **options)  # type: ignore[arg-type]
     assert spec(dataset=folder, split=None, fields={"dimension": 6}).split == "all"
 
 
-def test_unlabeled_images_train_as_all_and_refuse_what_needs_labels(tmp_path: Path) -> None:
+def test_unlabeled_images_use_the_split_all_and_reject_options_that_need_labels(tmp_path: Path) -> None:
     folder = str(write_digits(tmp_path / "flat", by_class=False))
     assert spec(dataset=folder, split=None, method="frozen").split == "all"
     with pytest.raises(UserError, match="needs class labels"):
@@ -87,60 +88,72 @@ def test_unlabeled_images_train_as_all_and_refuse_what_needs_labels(tmp_path: Pa
 @pytest.mark.parametrize(("per_class", "works"), [(9, False), (10, True)])
 def test_validation_needs_a_class_with_two_images_held_out(per_class: int, works: bool, tmp_path: Path) -> None:
     for index, path in enumerate(sorted(write_digits(tmp_path / "flat", 4 * per_class, by_class=False).iterdir())):
-        place = tmp_path / "classes" / str(index % 4) / path.name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        path.rename(place)
-    given = {"dataset": str(tmp_path / "classes"), "split": "zero-shot", "method": "frozen", "select": "validation"}
+        target = tmp_path / "classes" / str(index % 4) / path.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        path.rename(target)
+    options = {"dataset": str(tmp_path / "classes"), "split": "zero-shot", "method": "frozen", "select": "validation"}
     if works:
-        run = create_run(spec(**given), tmp_path / "runs")
+        run = create_run(spec(**options), tmp_path / "runs")
         assert worker.work(run).state == "done"
         assert all(0 <= row["validation map@r"] <= 1 for row in run.metrics()[0])
         assert run.best_embedder_path.exists()
         return
     with pytest.raises(UserError, match=r"holds out 15% of each class .* has 9 images\. Use select 'last'"):
-        spec(**given)
+        spec(**options)
 
 
-def test_few_labels_are_counted_and_refused_where_they_do_not_fit(tmp_path: Path) -> None:
+def test_numbers_of_few_labels_have_defaults_and_are_checked(tmp_path: Path) -> None:
     assert spec("lrml").labels_per_class == 10
     assert spec("lrml", labels_per_class=3).labels_per_class == 3
     assert spec("frozen").labels_per_class is None
-    for given, message in (
-            ({"method": "frozen", "labels_per_class": 5}, "and frozen is none of them"),
-            ({"method": "frozen", "labels": "given"}, "and frozen is none of them"),
-            ({"method": "lrml", "labels_per_class": 0}, "per class must be between 1 and 146, .* got 0"),
-            ({"method": "lrml", "labels_per_class": 10**6}, "between 1 and 146, the images that .* 1,000,000"),
-            ({"method": "lrml", "labels_per_class": 1}, "one of them with at least 2 labels; got 10 labels in 10 cl"),
-            ({"method": "lrml", "labels": "given", "labels_per_class": 5}, "labels_per_class=5 asks to draw some")):
+    for options, message in (
+            ({"method": "frozen", "labels_per_class": 5}, "and frozen does not"),
+            ({"method": "frozen", "labels": "given"}, "and frozen does not"),
+            ({"method": "lrml", "labels_per_class": 0}, "labels_per_class must be a whole number .* 1, got 0"),
+            ({"method": "lrml", "labels_per_class": 10**6}, "between 1 and 146, the size of the .* got 1,000,000"),
+            ({"method": "lrml", "labels_per_class": 1}, "got 10 labels in 10 cl"),
+            ({"method": "lrml", "labels": "given", "labels_per_class": 5}, "labels_per_class=5 does not apply")):
         with pytest.raises(UserError, match=message):
-            spec(**given)  # type: ignore[arg-type]
+            spec(**options)  # type: ignore[arg-type]
     folder = str(write_digits(tmp_path / "flat", by_class=False))
-    with pytest.raises(UserError, match="Give labels yourself"):
+    with pytest.raises(UserError, match="labels"):
         spec("lrml", dataset=folder, split=None)
 
 
-def test_given_labels_choose_the_epoch_unless_the_last_is_asked_for(tmp_path: Path,
-                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+def test_assigned_labels_select_the_epoch_unless_the_last_is_requested(tmp_path: Path,
+                                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     for start in range(2):
         annotations.give(catalog.load("digits"), range(start, 20, 2), f"class {start}")
-    for given, select in (({"labels": "given"}, "validation"), ({"labels": "given", "select": "last"}, "last"),
-                          ({}, "last"), ({"select": "validation"}, "validation")):
-        assert spec("lrml", split="all", **given).select == select  # type: ignore[arg-type]
+    for options, select in (({"labels": "given"}, "validation"), ({"labels": "given", "select": "last"}, "last"),
+                            ({}, "last"), ({"select": "validation"}, "validation")):
+        assert spec("lrml", split="all", **options).select == select  # type: ignore[arg-type]
 
 
-def test_the_expected_time_counts_features_only_while_they_are_missing() -> None:
+def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
     dataset = catalog.load("digits")
     planned = spec(backbone="cnn", seed=91)
     assert jobs.estimate(planned, dataset).feature_seconds > 0
     features_of(dataset, Encoder(planned.encoder))
-    expected = jobs.estimate(planned, dataset)
-    assert expected.feature_seconds == 0
-    assert expected.training_seconds > 0
-    assert expected.memory > 1e8
+    estimate = jobs.estimate(planned, dataset)
+    assert estimate.feature_seconds == 0
+    assert estimate.training_seconds > 0
+    assert estimate.memory > 1e8
 
 
-def test_runs_wait_their_turn_first_in_first_out_and_any_of_them_can_be_stopped(tmp_path: Path) -> None:
+def test_workers_start_with_raised_memory_thresholds_unless_set_by_the_user(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environments: list[dict[str, str]] = []
+    monkeypatch.setattr("udml_core.jobs.launch.subprocess.Popen",
+                        lambda *_words, **options: environments.append(options["env"]))
+    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000")
+    jobs.submit(spec(), tmp_path / "runs")
+    (environment,) = environments
+    assert environment["MALLOC_MMAP_THRESHOLD_"] == str(THRESHOLD)
+    assert environment["MALLOC_TRIM_THRESHOLD_"] == "1000"
+
+
+def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     first = jobs.submit(spec(fields=LONG), root)
     until(first, "running")
@@ -180,39 +193,41 @@ def test_a_run_that_waits_for_another_program_can_be_stopped_and_resumed(tmp_pat
     until(run, "done")
 
 
-def test_stop_ends_the_whole_process_group_within_five_seconds_also_one_that_does_not_listen(tmp_path: Path) -> None:
-    run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
+STAND_IN = """
+import os, subprocess, sys, time
+from pathlib import Path
+import psutil
+from udml_core.tasks import Task
+task = Task(Path(sys.argv[1]))
+lock = task.lock().acquire()
+child = subprocess.Popen(["sleep", "60"])
+(task.folder / "child").write_text(str(child.pid))
+born = psutil.Process().create_time()
+task.write_status(task.stored_status().model_copy(update={"state": "running", "pid": os.getpid(), "pid_born": born}))
+time.sleep(60)
+"""
+"""A worker that holds the lock, has a child process and ignores requests to stop."""
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+def test_stop_ends_a_worker_and_its_children_within_five_seconds(suspended: bool, tmp_path: Path) -> None:
+    run = create_run(spec(fields=LONG), tmp_path / "runs")
+    worker = subprocess.Popen([sys.executable, "-c", STAND_IN, str(run.folder)], start_new_session=True)
     until(run, "running")
-    worker = psutil.Process(run.status().pid)
-    os.kill(worker.pid, signal.SIGSTOP)  # deaf to everything but the kill
+    child = psutil.Process(int((run.folder / "child").read_text()))
+    if suspended:
+        os.kill(worker.pid, signal.SIGSTOP)  # a suspended process reacts to SIGKILL only
     began = time.monotonic()
     jobs.stop(run)
     assert time.monotonic() - began < 5
-    assert not run.is_alive()
     assert run.status().state == "stopped"
-    assert not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE
-
-
-def test_stop_reaches_the_processes_that_a_worker_started(tmp_path: Path) -> None:
-    """A stand-in worker that holds the lock and has a child: the real one has none to look for."""
-    run = create_run(spec(fields=LONG), tmp_path / "runs")
-    code = ("import subprocess, sys, time; from pathlib import Path; from udml_core.runs import Run; import os\n"
-            "run = Run(Path(sys.argv[1])); lock = run.lock().acquire()\n"
-            "child = subprocess.Popen(['sleep', '60']); (run.folder / 'child').write_text(str(child.pid))\n"
-            "import psutil; born = psutil.Process().create_time()\n"
-            "update = {'state': 'running', 'pid': os.getpid(), 'pid_born': born}\n"
-            "run.write_status(run.stored_status().model_copy(update=update))\n"
-            "time.sleep(60)")
-    worker = subprocess.Popen([sys.executable, "-c", code, str(run.folder)], start_new_session=True)
-    until(run, "running")
-    child = psutil.Process(int((run.folder / "child").read_text()))
-    jobs.stop(run)
+    assert not run.is_alive()
     assert worker.wait(5) != 0
     _, alive = psutil.wait_procs([child], timeout=3)
-    assert not [one for one in alive if one.status() != psutil.STATUS_ZOMBIE]
+    assert not [process for process in alive if process.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_stop_ends_a_worker_that_was_started_by_another_spelling(tmp_path: Path) -> None:
+def test_stop_ends_a_worker_that_was_started_with_a_relative_path(tmp_path: Path) -> None:
     run = create_run(spec(fields=LONG), tmp_path / "runs")
     worker = subprocess.Popen([sys.executable, "-m", "udml_core", "work", "."], cwd=run.folder,
                               env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
@@ -224,7 +239,7 @@ def test_stop_ends_a_worker_that_was_started_by_another_spelling(tmp_path: Path)
     assert run.status().state == "stopped"
 
 
-def test_a_worker_that_no_signal_reaches_sees_the_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     until(run, "running")
     monkeypatch.setattr("udml_core.jobs.launch._signal_group", lambda *_: None)
@@ -232,18 +247,19 @@ def test_a_worker_that_no_signal_reaches_sees_the_request(tmp_path: Path, monkey
     assert "stopped" in run.log_tail()
 
 
-def test_what_could_not_be_stopped_is_not_called_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stand-in that holds the lock and hears nothing: this very process, under a number that was given out again."""
+def test_a_worker_that_cannot_be_stopped_is_not_reported_as_stopped(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """This test itself holds the lock, and the status has a process number that another process uses now."""
     monkeypatch.setattr("udml_core.jobs.launch.PATIENCE", 0.1)
     run = create_run(spec(), tmp_path / "runs")
     running = run.stored_status().model_copy(update={"state": "running", "pid": os.getpid(), "pid_born": 1.0})
     run.write_status(running)
-    with run.lock().acquire(), pytest.raises(UserError, match="was asked to stop and goes on"):
+    with run.lock().acquire(), pytest.raises(UserError, match="did not stop: its worker, process"):
         jobs.stop(run)
     assert run.stored_status() == running
 
 
-def test_stop_leaves_what_is_done_as_it_is(tmp_path: Path) -> None:
+def test_stop_does_not_change_a_finished_run(tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", method="pca", fields={"dimension": 16})
     before = run.status()
     assert jobs.stop(run) == before
@@ -252,7 +268,7 @@ def test_stop_leaves_what_is_done_as_it_is(tmp_path: Path) -> None:
     assert worker.work(run) == run.status() == before
 
 
-def test_a_worker_whose_run_is_removed_ends_and_makes_nothing_anew(tmp_path: Path) -> None:
+def test_a_worker_whose_run_is_removed_ends_and_writes_nothing(tmp_path: Path) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     until(run, "running")
     process = psutil.Process(run.status().pid)
@@ -263,7 +279,7 @@ def test_a_worker_whose_run_is_removed_ends_and_makes_nothing_anew(tmp_path: Pat
     assert not run.folder.exists()
 
 
-def test_a_run_that_is_removed_while_it_waits_leaves_the_queue(tmp_path: Path) -> None:
+def test_a_removed_run_leaves_the_queue(tmp_path: Path) -> None:
     run = create_run(spec(), tmp_path / "runs")
     with jobs.device_lock("cpu").acquire():
         waiting = Thread(target=lambda: time.sleep(0.5) or shutil.rmtree(run.folder))
@@ -274,7 +290,7 @@ def test_a_run_that_is_removed_while_it_waits_leaves_the_queue(tmp_path: Path) -
     assert not run.folder.exists()
 
 
-def test_a_run_that_was_killed_is_interrupted_and_resumes_to_its_end(tmp_path: Path) -> None:
+def test_a_killed_run_is_interrupted_and_can_be_resumed(tmp_path: Path) -> None:
     run: Run = jobs.submit(spec(fields={"dimension": 16, "epochs": 60}), tmp_path / "runs")
     until(run, "running")
     with pytest.raises(UserError, match="already"):
@@ -286,7 +302,7 @@ def test_a_run_that_was_killed_is_interrupted_and_resumes_to_its_end(tmp_path: P
     assert [row["epoch"] for row in run.metrics()[0]] == list(range(61))
 
 
-def test_stopping_before_the_worker_has_come_up_keeps_it_from_working(tmp_path: Path) -> None:
+def test_a_run_stopped_before_its_worker_starts_does_no_work(tmp_path: Path) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     jobs.stop(run)
     assert run.status().state == "stopped"
@@ -300,7 +316,7 @@ def test_stopping_before_the_worker_has_come_up_keeps_it_from_working(tmp_path: 
 
 
 def _gone(run: Run) -> bool:
-    """Whether no process works on a run any more."""
+    """Return whether no process works on a run anymore."""
     return not any(str(run.folder) in (process.info["cmdline"] or [])
                    and process.info["status"] != psutil.STATUS_ZOMBIE
                    for process in psutil.process_iter(["cmdline", "status"]))

@@ -1,4 +1,4 @@
-"""Search beside brute force; several images, filters, failures."""
+"""Search: comparison with brute force, several query images, filters, failures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.mark.parametrize("which", ["initial", "final"])
 @pytest.mark.parametrize("gallery", ["test", "all"])
-def test_search_gives_the_nearest_by_brute_force_without_the_query(run: Run, which: str, gallery: str) -> None:
+def test_search_equals_brute_force_without_the_query_image(run: Run, which: str, gallery: str) -> None:
     opened = Retrieval(run)
     embeddings = np.asarray(run.embeddings(which)).astype(np.float64)  # type: ignore[arg-type]
     allowed = opened.split.test if gallery == "test" else np.arange(len(opened.dataset))
@@ -36,7 +36,7 @@ def test_search_gives_the_nearest_by_brute_force_without_the_query(run: Run, whi
         assert [hit.correct for hit in hits] == [labels[hit.index] == labels[query] for hit in hits]
 
 
-def test_an_image_from_outside_finds_its_twin_first(run: Run) -> None:
+def test_a_copy_of_an_image_retrieves_that_image_first(run: Run) -> None:
     opened = Retrieval(run)
     first, *_ = opened.search_image(opened.dataset.images[12], 3, "final", "all")
     assert first.index == 12
@@ -44,23 +44,23 @@ def test_an_image_from_outside_finds_its_twin_first(run: Run) -> None:
     assert first.correct is None
 
 
-def test_an_image_that_is_not_there_and_a_run_that_is_not_done_are_told(run: Run) -> None:
-    with pytest.raises(UserError, match="numbered 0 to 1796, got 5000"):
+def test_an_unknown_index_and_an_unfinished_run_are_rejected(run: Run) -> None:
+    with pytest.raises(UserError, match="between 0 and 1796, got 5000"):
         Retrieval(run).search_item(5000)
     status = run.stored_status()
     try:
         run.write_status(Status(state="stopped"))
-        with pytest.raises(UserError, match="is stopped, so there is nothing to search yet"):
+        with pytest.raises(UserError, match=r"Only a finished run can be searched, and .* is stopped. Resume it"):
             Retrieval(run)
     finally:
         run.write_status(status)
 
 
-def test_several_images_minus_others_are_searched_by_their_means(run: Run) -> None:
+def test_added_and_subtracted_images_count_by_their_means(run: Run) -> None:
     opened = Retrieval(run)
     embeddings = np.asarray(run.embeddings("final")).astype(np.float64)
-    outside = opened.embed(opened.dataset.images[40], "final")
-    add, subtract = (3, 11, outside), (700, 701)
+    uploaded = opened.embed(opened.dataset.images[40], "final")
+    add, subtract = (3, 11, uploaded), (700, 701)
     vector = embeddings[[3, 11, 40]].mean(axis=0) - embeddings[[700, 701]].mean(axis=0)
     similarity = embeddings @ (vector / np.linalg.norm(vector))
     similarity[[3, 11, 700, 701]] = -2
@@ -69,72 +69,73 @@ def test_several_images_minus_others_are_searched_by_their_means(run: Run) -> No
     np.testing.assert_allclose([hit.similarity for hit in hits], np.sort(similarity)[::-1][:12], atol=1e-5)
 
 
-def test_hits_are_judged_where_the_added_images_share_a_class(run: Run) -> None:
+def test_hits_are_correct_or_not_only_if_the_added_images_share_a_class(run: Run) -> None:
     opened = Retrieval(run)
     labels = np.asarray(opened.dataset.labels)
     threes, fives = (np.flatnonzero(labels == label)[:2].tolist() for label in (3, 5))
     hits = opened.search(Query(tuple(threes), tuple(fives)), 5)
     assert [hit.correct for hit in hits] == [labels[hit.index] == 3 for hit in hits]
-    outside = opened.embed(opened.dataset.images[0])
-    for add in ((threes[0], fives[0]), (threes[0], outside), (outside,)):
+    uploaded = opened.embed(opened.dataset.images[0])
+    for add in ((threes[0], fives[0]), (threes[0], uploaded), (uploaded,)):
         assert {hit.correct for hit in opened.search(Query(add), 5)} == {None}
 
 
 @pytest.mark.parametrize("gallery", ["test", "all"])
-def test_only_what_is_allowed_is_found(run: Run, gallery: str) -> None:
+def test_only_allowed_images_are_retrieved(run: Run, gallery: str) -> None:
     opened = Retrieval(run)
     allowed = np.asarray(opened.dataset.labels) == 8
-    among = np.intersect1d(np.flatnonzero(allowed), opened.split.test) if gallery == "test" else np.flatnonzero(allowed)
+    eights = np.flatnonzero(allowed)
+    expected = np.intersect1d(eights, opened.split.test) if gallery == "test" else eights
     hits = opened.search(Query((0,)), 10_000, "final", gallery, allowed)  # type: ignore[arg-type]
-    assert sorted(hit.index for hit in hits) == among.tolist()
+    assert sorted(hit.index for hit in hits) == expected.tolist()
     assert opened.search(Query((0,)), 5, "final", gallery, np.zeros(len(allowed), dtype=bool)) == []  # type: ignore[arg-type]
-    assert np.array_equal(allowed, np.asarray(opened.dataset.labels) == 8), "the caller's mask was changed"
+    assert np.array_equal(allowed, np.asarray(opened.dataset.labels) == 8), "the mask of the caller must not change"
 
 
-def test_a_query_of_nothing_or_of_what_cancels_out_is_told(run: Run) -> None:
+def test_queries_without_a_direction_are_rejected(run: Run) -> None:
     opened = Retrieval(run)
-    with pytest.raises(UserError, match="at least one image that is added, got none"):
+    with pytest.raises(UserError, match="at least one image to add, got none"):
         opened.search(Query((), (4,)))
     with pytest.raises(UserError, match="cancel each other out"):
         opened.search(Query((4,), (4,)))
-    with pytest.raises(UserError, match="numbered 0 to 1796, got -1"):
+    with pytest.raises(UserError, match="between 0 and 1796, got -1"):
         opened.search(Query((4,), (-1,)))
 
 
 @pytest.mark.parametrize("which", ["initial", "final"])
-def test_the_failure_atlas_is_of_the_test_half_and_agrees_with_recall(run: Run, which: str) -> None:
+def test_the_failure_atlas_covers_the_test_half_and_agrees_with_recall(run: Run, which: str) -> None:
     opened = Retrieval(run)
-    told: list[float] = []
-    atlas = opened.atlas(which, lambda share, _what: told.append(share))  # type: ignore[arg-type]
+    shares: list[float] = []
+    atlas = opened.atlas(which, lambda share, _phase: shares.append(share))  # type: ignore[arg-type]
     test = opened.split.test
     assert np.array_equal(atlas.queries, test)
     embeddings = np.asarray(run.embeddings(which)[test])  # type: ignore[arg-type]
     assert atlas.recall == pytest.approx(recall_at_k(embeddings, np.asarray(opened.dataset.labels)[test], (1,))[1])
-    assert told[-1] == 1
+    assert shares[-1] == 1
     assert opened.atlas(which) is atlas  # type: ignore[arg-type]
     for row in (0, 7, 99):
         first, *_ = opened.search_item(int(test[row]), 1, which)  # type: ignore[arg-type]
         assert first.index == atlas.nearest[row]
 
 
-def test_the_history_ends_as_the_atlas_does_where_the_sample_is_the_test_half(run: Run) -> None:
+def test_the_history_agrees_with_the_atlas_if_the_sample_is_the_test_half(run: Run) -> None:
     opened = Retrieval(run)
     history, test = opened.history(), opened.split.test
     assert history.epochs == (0, 1, 2)
     assert np.array_equal(history.indices, test)
     assert history.right is not None
-    for place, which in ((0, "initial"), (-1, "final")):
+    for row, which in ((0, "initial"), (-1, "final")):
         atlas = opened.atlas(which)  # type: ignore[arg-type]
-        assert (history.right[place] == ~atlas.misses).mean() > 0.995  # ties apart, of embeddings computed in batches
+        assert (history.right[row] == ~atlas.misses).mean() > 0.995  # batches of different sizes may break ties
 
 
 @pytest.fixture(scope="module")
 def by_distance(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """A run whose embeddings are of any length."""
+    """A run whose embeddings do not have unit length."""
     return worked(tmp_path_factory.mktemp("runs"), method="nml", fields={"dimension": 8, "epochs": 1})
 
 
-def test_where_embeddings_are_not_of_unit_length_the_distance_is_shown(by_distance: Run, run: Run) -> None:
+def test_without_unit_length_hits_show_the_distance(by_distance: Run, run: Run) -> None:
     opened = Retrieval(by_distance)
     embeddings = np.asarray(by_distance.embeddings("final")).astype(np.float64)
     query = int(opened.split.test[5])
@@ -149,11 +150,11 @@ def test_where_embeddings_are_not_of_unit_length_the_distance_is_shown(by_distan
         assert hit.shown == hit.similarity == pytest.approx(1 - hit.distance**2 / 2, abs=1e-6)
 
 
-def test_where_embeddings_are_not_of_unit_length_a_difference_is_gone_from_the_middle(by_distance: Run) -> None:
+def test_without_unit_length_a_difference_moves_from_the_mean_of_all_images(by_distance: Run) -> None:
     opened = Retrieval(by_distance)
     embeddings = np.asarray(by_distance.embeddings("final")).astype(np.float64)
-    place = embeddings[[3, 11]].mean(axis=0) - embeddings[700] + embeddings.mean(axis=0)
-    distances = np.linalg.norm(embeddings - place, axis=1)
+    vector = embeddings[[3, 11]].mean(axis=0) - embeddings[700] + embeddings.mean(axis=0)
+    distances = np.linalg.norm(embeddings - vector, axis=1)
     distances[[3, 11, 700]] = np.inf
     hits = opened.search(Query((3, 11), (700,)), 9, gallery="all")
     np.testing.assert_allclose([hit.distance for hit in hits], np.sort(distances)[:9], rtol=1e-3)

@@ -1,4 +1,4 @@
-"""A run's folder: written whole or not at all, readable whatever happened."""
+"""The folder of a run: atomic writes, readable after damage, stored values that no later version changes."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Annotated, Any
 
 import numpy as np
 import pytest
 import torch
+from pydantic import Field
 
 from tests.running import spec
-from udml_core import jobs
+from udml_core import __version__, jobs
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
-from udml_core.methods import Embedder
-from udml_core.runs import Run, Spec, create_run, find_run, list_runs
+from udml_core.files import replace_text
+from udml_core.methods import METHODS, RPML, Embedder
+from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
 from udml_core.tasks import Status
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,23 +33,114 @@ def run(tmp_path: Path) -> Run:
     return create_run(spec(), tmp_path / "runs")
 
 
-def test_a_spec_comes_back_as_it_was_written(run: Run) -> None:
+class LaterRPML(RPML):
+    """RPML as a later version may define it, with another default."""
+
+    alpha: Annotated[float, Field(gt=0, lt=90)] = 30.0
+
+
+def rewrite_spec(run: Run, without: tuple[str, ...] = (), **values: Any) -> None:
+    """Remove and set values of a stored spec."""
+    path = run.folder / "spec.json"
+    stored = {name: value for name, value in json.loads(path.read_text()).items() if name not in without}
+    replace_text(path, json.dumps(stored | values))
+
+
+def test_a_stored_spec_equals_the_planned_one_and_has_every_value(run: Run) -> None:
+    planned = spec()
+    assert run.spec() == planned.model_copy(update={"created": run.spec().created})
     assert run.spec() == Spec.model_validate_json((run.folder / "spec.json").read_text())
-    assert run.spec().build_method().model_dump()["dimension"] == 16
+    assert run.spec().fields == RPML(dimension=16, epochs=2, steps=3).model_dump()
+    assert run.spec().changed_fields() == {"dimension": 16, "epochs": 2, "steps": 3}
+    assert run.spec().version == __version__
+    assert Spec.model_validate(planned.model_dump(exclude={"version"})).version == __version__
     assert run.spec().versions["torch"]
 
 
-def test_a_spec_of_before_there_were_few_labels_can_still_be_read(run: Run) -> None:
-    path = run.folder / "spec.json"
-    old = json.loads(path.read_text())
-    for name in ("labels", "labels_per_class", "given_labels"):
-        del old[name]
-    path.write_text(json.dumps(old))
+def test_a_spec_of_the_first_version_gets_that_versions_defaults(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = run.spec()
+    rewrite_spec(run, without=("version", "backbone", "pooling", "size"), fields={"dimension": 16, "epochs": 2})
+    monkeypatch.setattr("udml_core.methods.METHODS", (LaterRPML, *METHODS))
+    assert spec().fields["alpha"] == 30.0
+    old = run.spec()
+    assert old.version == "0.1.0"
+    assert (old.backbone, old.pooling, old.size) == (expected.backbone, expected.pooling, expected.size)
+    assert old.fields == RPML(dimension=16, epochs=2).model_dump()
+    assert old.build_method().model_dump()["alpha"] == 45.0
+
+
+def test_a_spec_keeps_its_values_when_a_default_changes_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.methods.METHODS", (LaterRPML, *METHODS))
+    assert run.spec().fields["alpha"] == 45.0
+    assert run.spec().build_method().model_dump()["alpha"] == 45.0
+    assert run.spec().changed_fields()["alpha"] == 45.0
+    assert run.spec().version == __version__
+
+
+@pytest.mark.parametrize("version", [None, "0.2.0"])
+def test_a_spec_of_an_unknown_method_or_with_unknown_fields_is_still_listed(version: str | None, run: Run) -> None:
+    without = ("version",) if version is None else ()
+    values: dict[str, Any] = {} if version is None else {"version": version}
+    rewrite_spec(run, without, fields={"dimension": 16, "removed": 3}, **values)
+    assert list_runs(run.folder.parent) == [run]
+    assert run.spec().changed_fields() == {"dimension": 16, "removed": 3}
+    with pytest.raises(UserError, match="RPML has no field 'removed'"):
+        run.spec().build_method()
+    rewrite_spec(run, without, method="forgotten", **values)
+    assert list_runs(run.folder.parent) == [run]
+    assert run.spec().changed_fields() == {"dimension": 16, "removed": 3}
+    with pytest.raises(UserError, match=r"The method must be one of rpml, .* got 'forgotten'"):
+        run.spec().build_method()
+
+
+def test_a_spec_without_few_labels_can_be_read(run: Run) -> None:
+    rewrite_spec(run, without=("labels", "labels_per_class", "given_labels"))
     assert run.spec().labels_per_class is None
     assert run.spec().holds_out == run.spec().select
 
 
-def test_half_a_line_of_curves_is_left_for_later_and_does_not_spoil_the_next(run: Run) -> None:
+def spec_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Return a list to which every read of a spec from now on is added."""
+    reads: list[Path] = []
+    read_text = Path.read_text
+
+    def read(path: Path, *arguments: Any, **options: Any) -> str:
+        if path.name == "spec.json":
+            reads.append(path)
+        return read_text(path, *arguments, **options)
+
+    folder._read_spec.cache_clear()
+    monkeypatch.setattr(Path, "read_text", read)
+    return reads
+
+
+def test_finding_a_run_by_its_id_reads_one_spec_of_three_hundred(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = run.folder.parent
+    for number in range(299):
+        shutil.copytree(run.folder, root / f"20200101-000000-rpml-{number:06x}")
+    reads = spec_reads(monkeypatch)
+    assert find_run("20200101-000000-rpml-000007", root).id == "20200101-000000-rpml-000007"
+    assert reads == [root / "20200101-000000-rpml-000007" / "spec.json"]
+    assert find_run(str(run.folder), root) == run
+    assert find_run(run.id[:-1], root) == run
+    assert reads[1:] == [run.folder / "spec.json"]
+    assert len(list_runs(root)) == 300
+    assert len(reads) == 300, "each spec is read once"
+
+
+def test_a_replaced_spec_is_read_again_and_an_unchanged_one_is_not(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = run.folder / "spec.json"
+    reads = spec_reads(monkeypatch)
+    assert run.spec().seed == run.spec().seed == 0
+    assert len(reads) == 1
+    before = path.stat()
+    replace_text(path, run.spec().model_copy(update={"seed": 1}).model_dump_json(indent=1))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))  # within the resolution of the file system's clock
+    assert path.stat().st_size == before.st_size
+    assert run.spec().seed == 1
+
+
+def test_an_unfinished_line_of_curves_is_read_later_and_does_not_damage_the_next(run: Run) -> None:
     run.append_metrics({"epoch": 0, "loss": float("nan")})
     with (run.folder / "metrics.jsonl").open("a") as file:
         file.write('{"epoch": 1, "lo')
@@ -57,26 +151,26 @@ def test_half_a_line_of_curves_is_left_for_later_and_does_not_spoil_the_next(run
     assert [row["epoch"] for row in run.metrics()[0]] == [0, 1]
 
 
-def test_explanations_come_back_as_the_records_they_were(run: Run) -> None:
+def test_explanations_are_read_as_the_stored_records(run: Run) -> None:
     clusters = Clusters(torch.tensor([0, 0, 1]), torch.tensor([1, 2]), torch.tensor([1, 1, 2]))
     triplets = Triplets(*(torch.arange(4) for _ in range(3)), *(torch.rand(4) for _ in range(8)))
     run.write_epoch(1, [clusters, triplets], np.ones((2, 3)))
     (run.folder / "epochs" / "0002.part").mkdir()
     assert run.epoch_numbers() == [1]
-    back = run.explanations(1)
-    assert [type(one) for one in back] == [Clusters, Triplets]
-    np.testing.assert_array_equal(back[0].labels, [0, 0, 1])  # type: ignore[union-attr]
-    np.testing.assert_array_equal(back[1].weight, triplets.weight.numpy())  # type: ignore[union-attr]
+    records = run.explanations(1)
+    assert [type(record) for record in records] == [Clusters, Triplets]
+    np.testing.assert_array_equal(records[0].labels, [0, 0, 1])  # type: ignore[union-attr]
+    np.testing.assert_array_equal(records[1].weight, triplets.weight.numpy())  # type: ignore[union-attr]
 
 
-def test_a_record_of_a_version_that_kept_other_fields_is_passed_over(run: Run) -> None:
+def test_records_with_the_fields_of_another_version_are_ignored(run: Run) -> None:
     run.write_epoch(1, [Clusters(torch.tensor([0]), torch.tensor([0]), torch.tensor([0]))], np.ones((2, 3)))
-    names = ("anchor", "positive", "negative", "argument", "weight")  # before distances were kept
+    names = ("anchor", "positive", "negative", "argument", "weight")  # of a version that did not store distances
     np.savez(run.folder / "epochs" / "0001" / "triplets.npz", **{name: np.zeros(4) for name in names})  # type: ignore[arg-type]
-    assert [type(one) for one in run.explanations(1)] == [Clusters]
+    assert [type(record) for record in run.explanations(1)] == [Clusters]
 
 
-def test_liveness_is_the_lock_and_nothing_else(run: Run) -> None:
+def test_only_the_lock_shows_that_a_worker_lives(run: Run) -> None:
     run.write_status(Status(state="running", pid=1, ticket=0.0))
     assert run.status().state == "interrupted"
     with run.lock().acquire():
@@ -86,28 +180,28 @@ def test_liveness_is_the_lock_and_nothing_else(run: Run) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"[1]", b'{"final": 5}', b"\xff\xfe"])
-def test_a_broken_evaluation_or_curve_is_none(run: Run, content: bytes) -> None:
+def test_a_damaged_evaluation_or_curve_counts_as_missing(run: Run, content: bytes) -> None:
     (run.folder / "evaluation.json").write_bytes(content)
     assert run.evaluation() is None
     (run.folder / "metrics.jsonl").write_bytes(content + b"\n")
     assert run.metrics()[0] == []
 
 
-def test_texts_are_utf_8_whatever_the_machine_is_set_to(tmp_path: Path) -> None:
-    code = ("import sys; from pathlib import Path; from udml_core.runs import Run, Spec, create\n"
+def test_texts_are_utf_8_with_every_system_encoding(tmp_path: Path) -> None:
+    code = ("import sys; from pathlib import Path; from udml_core.runs import Run, Spec, create_run\n"
             "import locale; assert locale.getpreferredencoding(False).lower() != 'utf-8'\n"
             "spec = Spec.model_validate_json(Path(sys.argv[1]).read_text(encoding='utf-8'))\n"
             "run = create_run(spec, Path(sys.argv[2])); run.write_error('ε too large'); print(run.id)\n"
             "assert run.spec().dataset_title == '日本' and run.error() == 'ε too large'\n")
-    given = create_run(spec().model_copy(update={"dataset_title": "日本"}), tmp_path / "given")
-    words = ["-X", "utf8=0", "-c", f"exec({code!a})", str(given.folder / "spec.json"), str(tmp_path / "runs")]
+    original = create_run(spec().model_copy(update={"dataset_title": "日本"}), tmp_path / "original")
+    words = ["-X", "utf8=0", "-c", f"exec({code!a})", str(original.folder / "spec.json"), str(tmp_path / "runs")]
     done = subprocess.run([sys.executable, *words], env=os.environ | {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"},
                           cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert Run(tmp_path / "runs" / done.stdout.strip()).spec() == given.spec()
+    assert Run(tmp_path / "runs" / done.stdout.strip()).spec() == original.spec()
 
 
-def test_a_removed_run_is_not_made_again_by_its_writers(run: Run) -> None:
+def test_writers_do_not_create_a_removed_run_again(run: Run) -> None:
     shutil.rmtree(run.folder)
     embedder = Embedder(Encoder(choose_spec("pixels", 8, True)))
     for write in (lambda: run.write_status(Status()), lambda: run.write_epoch(1, [], np.ones((2, 3))),
@@ -121,7 +215,7 @@ def test_a_removed_run_is_not_made_again_by_its_writers(run: Run) -> None:
 
 
 @pytest.mark.parametrize("content", [b"{", b"\xff\xfe"])
-def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run, content: bytes) -> None:
+def test_a_damaged_status_or_spec_gives_a_message(run: Run, content: bytes) -> None:
     (run.folder / "status.json").write_bytes(content)
     assert run.status().state == "interrupted"
     (run.folder / "spec.json").write_text("{}")
@@ -129,36 +223,38 @@ def test_a_broken_status_or_spec_is_told_and_not_raised_as_a_trace(run: Run, con
         run.spec()
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"dataset": "digits"}', b"\xff\xfe", None])
-def test_a_run_whose_spec_is_broken_spoils_no_list_and_no_queue(
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"dataset": "digits"}', b"\xff\xfe",
+                                     b'{"encoder": 5, "method": [], "fields": {}}', None])
+def test_a_run_with_a_damaged_spec_is_missing_in_lists_and_in_the_queue(
         run: Run, content: bytes | None, tmp_path: Path) -> None:
     broken = create_run(spec(), tmp_path / "runs")
-    if content is None:  # written by a later version
+    if content is None:  # of a later version
         content = json.dumps(json.loads((broken.folder / "spec.json").read_text()) | {"later": 1}).encode()
     (broken.folder / "spec.json").write_bytes(content)
-    (tmp_path / "runs" / "notes.txt").write_text("a person's own file")
+    (tmp_path / "runs" / "notes.txt").write_text("a file of the user")
     assert list_runs(tmp_path / "runs") == [run]
     assert jobs.queue_position(run, tmp_path / "runs") == 0
 
 
-def test_runs_are_found_by_id_by_its_start_and_by_folder(run: Run, tmp_path: Path) -> None:
+def test_runs_are_found_by_id_beginning_of_id_and_folder(run: Run, tmp_path: Path) -> None:
     root = tmp_path / "runs"
     other = create_run(spec(), root)
-    assert [one.id for one in list_runs(root)] == sorted((run.id, other.id), reverse=True)
+    assert [listed.id for listed in list_runs(root)] == sorted((run.id, other.id), reverse=True)
     assert find_run(run.id, root) == run
     assert find_run(str(other.folder), tmp_path) == other
     assert find_run(run.id[:-2], root) == run
-    for text, message in (("2", "starts 2 runs"), ("nothing", "There is no run 'nothing'")):
+    for text, message in (("2", r"'2' is the beginning of 2 run ids: .*, \S*\. Give more"),
+                          ("nothing", f"No run 'nothing' in {root}")):
         with pytest.raises(UserError, match=message):
             find_run(text, root)
 
 
-def test_time_left_follows_the_epochs_so_far() -> None:
+def test_remaining_time_is_estimated_from_the_finished_part() -> None:
     status = Status(state="running", phase="training", epoch=2, epochs=10, share=0.5, epoch_seconds=4.0)
     assert status.seconds_left == pytest.approx(30.0)
     assert Status(state="running", phase="training", epochs=10).seconds_left is None
-    first = Status(state="running", phase="training", epochs=10, share=0.5, phase_started=100.0, heartbeat=102.0)
-    assert first.seconds_left == pytest.approx(38.0)
+    first_epoch = Status(state="running", phase="training", epochs=10, share=0.5, phase_started=100.0, heartbeat=102.0)
+    assert first_epoch.seconds_left == pytest.approx(38.0)
     features = Status(state="running", phase="features", share=0.25, phase_started=100.0, heartbeat=110.0)
     assert features.seconds_left == pytest.approx(30.0)
     assert features.model_copy(update={"state": "stopped"}).seconds_left is None
@@ -166,7 +262,7 @@ def test_time_left_follows_the_epochs_so_far() -> None:
 
 
 @pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2)])
-def test_the_kept_epoch_is_the_last_or_the_one_that_validation_chose(run: Run, select: str, kept: int) -> None:
+def test_the_kept_epoch_is_the_last_or_the_one_selected_by_validation(run: Run, select: str, kept: int) -> None:
     spec = run.spec().model_copy(update={"select": select})
     (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
     for number, quality in enumerate((0.9, 0.1, 0.5, 0.4)):

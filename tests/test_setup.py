@@ -1,4 +1,4 @@
-"""The set-up of a newcomer, with a stand-in for Python that writes down what it is asked."""
+"""Setup from a checkout with `make setup`, using a stand-in for Python."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ case "$*" in
   *"-m pip"*) test -f "$home/pip";;
 esac
 """
-"""Makes a virtual environment as Debian does: without pip, and failing, until python3-venv is there."""
+"""Creates a virtual environment as on Debian: without pip, and with an error, until python3-venv is installed."""
 
 
 @pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
-def test_a_set_up_that_failed_for_lack_of_pip_can_be_repeated(tmp_path: Path) -> None:
-    for name in ("Makefile", "requirements.txt"):
+def test_a_setup_that_failed_without_pip_can_be_repeated(tmp_path: Path) -> None:
+    for name in ("Makefile", "requirements.txt", "requirements-library.txt"):
         shutil.copy(ROOT / name, tmp_path)
     (tmp_path / "python").write_text(STAND_IN)
     (tmp_path / "python").chmod(0o755)
 
-    def made() -> int:
+    def setup() -> int:
         return subprocess.run(["make", "setup", "PYTHON=./python"], cwd=tmp_path, capture_output=True,
                               check=False).returncode
 
-    assert made() != 0
+    assert setup() != 0
     assert (tmp_path / ".venv" / "bin" / "python").exists()
     assert not (tmp_path / ".venv" / "ready").exists()
     (tmp_path / "ensurepip").touch()
-    assert made() == 0
+    assert setup() == 0
     assert (tmp_path / ".venv" / "ready").exists()

@@ -1,4 +1,4 @@
-"""Twenty kills at random times: every finished epoch stays readable, and the end is what it would have been."""
+"""Twenty kills at random times: every finished epoch stays readable, and the result is bit-equal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from udml_core.runs import Run, create_run
 from udml_core.tasks import LIVE_STATES
 from udml_core.workers import train as worker
 
-KILLS = 10  # a method; two methods
+KILLS = 10  # for each of two methods
 FIELDS: dict[str, dict[str, Any]] = {
     "rpml": {"dimension": 32, "epochs": 40, "steps": 6},
     "srpml": {"dimension": 16, "epochs": 6, "batch": 120, "steps": 1, "batch_norm": "batch"},
@@ -27,7 +27,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 BACKBONE = {"rpml": "pixels", "srpml": "cnn"}
 
 
-def started(method: str, root: Path) -> Run:
+def start(method: str, root: Path) -> Run:
     spec = planned(method, fields=FIELDS[method], backbone=BACKBONE[method], size=8)
     return jobs.submit(spec, root)
 
@@ -40,7 +40,7 @@ def wait(run: Run, seconds: float = 240) -> None:
 
 
 def assert_readable(run: Run) -> int:
-    """Every epoch in the curves has its sample and its explanations; the number of such epochs."""
+    """Check that each epoch of the curves has its sample and explanations, and return the number of these epochs."""
     rows, _ = run.metrics()
     numbers = [row["epoch"] for row in rows]
     assert numbers == list(range(len(numbers)))
@@ -52,15 +52,15 @@ def assert_readable(run: Run) -> int:
     return len(numbers)
 
 
-def killed_at(run: Run, moment: float) -> bool:
-    """Kill the worker's group `moment` seconds from now; whether it was still working."""
-    end = time.monotonic() + moment
+def kill_after(run: Run, seconds: float) -> bool:
+    """Kill the worker's group after a number of seconds, and return whether it was still working."""
+    end = time.monotonic() + seconds
     while time.monotonic() < end and run.status().state in LIVE_STATES:
         time.sleep(0.01)
     pid = run.stored_status().pid
     if run.status().state not in LIVE_STATES:
         return False
-    while pid is None:  # it has not come up yet
+    while pid is None:  # the worker is still starting
         time.sleep(0.01)
         pid = run.stored_status().pid
     os.killpg(pid, signal.SIGKILL)
@@ -70,19 +70,19 @@ def killed_at(run: Run, moment: float) -> bool:
 
 
 @pytest.mark.parametrize("method", FIELDS)
-def test_killed_ten_times_it_ends_bit_equal_to_a_run_that_was_left_alone(method: str, tmp_path: Path) -> None:
-    whole = started(method, tmp_path / "whole")
+def test_a_run_killed_ten_times_ends_bit_equal_to_an_undisturbed_run(method: str, tmp_path: Path) -> None:
+    whole = start(method, tmp_path / "whole")
     wait(whole)
     assert whole.status().state == "done", whole.status().message
     status = whole.status()
     lasted = (status.finished or 0) - (status.started or 0)
-    run = started(method, tmp_path / "broken")
+    run = start(method, tmp_path / "broken")
     moments = random.Random(7)
     kills = finished_epochs = 0
     while kills < KILLS:
-        # From before it has come up to well into training, and short enough that ten kills fit into one run, also where
-        # other programs end meanwhile and it becomes twice as fast.
-        assert killed_at(run, 1.5 + moments.random() * (1.5 + lasted / 12)), "the run ended before its last kill"
+        # The kills range from the worker's start to well into training. Ten kills fit into one run even if it becomes
+        # twice as fast because other programs end.
+        assert kill_after(run, 1.5 + moments.random() * (1.5 + lasted / 12)), "the run ended before its last kill"
         kills += 1
         assert run.status().state == "interrupted"
         readable = assert_readable(run)
@@ -94,9 +94,9 @@ def test_killed_ten_times_it_ends_bit_equal_to_a_run_that_was_left_alone(method:
     assert_same(run, whole)
 
 
-def test_a_run_that_died_in_its_first_epoch_selects_the_same_model(
+def test_a_run_that_failed_in_its_first_epoch_selects_the_same_model(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The start, from principal components, is better here than what follows; it is no epoch to select."""
+    """Selection ignores epoch 0: with this recipe the start, from principal components, is better than every epoch."""
     fields = {"dimension": 16, "alpha": 80.0, "epsilon": 0.9, "epochs": 3, "steps": 3, "beginning": "pca"}
     spec = planned("rpml", split="zero-shot", fields=fields, select="validation")
     whole, run = (create_run(spec, tmp_path) for _ in range(2))
@@ -113,12 +113,13 @@ def test_a_run_that_died_in_its_first_epoch_selects_the_same_model(
 
 
 def assert_same(run: Run, whole: Run) -> None:
+    """Check that two runs have equal results and curves."""
     for which in ("initial", "final"):
         np.testing.assert_array_equal(run.embeddings(which), whole.embeddings(which))  # type: ignore[arg-type]
-    mine, other = (safetensors.torch.load_file(one.embedder_path) for one in (run, whole))
-    assert mine.keys() == other.keys()
-    assert all((mine[name] == other[name]).all() for name in mine)
+    tensors, expected = (safetensors.torch.load_file(each.embedder_path) for each in (run, whole))
+    assert tensors.keys() == expected.keys()
+    assert all((tensors[name] == expected[name]).all() for name in tensors)
     assert run.evaluation() == whole.evaluation()
-    timeless = [[{name: value for name, value in row.items() if name != "seconds"} for row in one.metrics()[0]]
-                for one in (run, whole)]
-    assert timeless[0] == timeless[1]
+    curves = [[{name: value for name, value in row.items() if name != "seconds"} for row in each.metrics()[0]]
+              for each in (run, whole)]
+    assert curves[0] == curves[1]

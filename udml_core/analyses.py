@@ -1,7 +1,7 @@
-"""What is computed about a finished run in the background and kept with it: maps, graphs, image grids.
+"""Analyses of a finished run, computed in the background and stored with the run: maps, graphs and image grids.
 
-An analysis is a folder RUN/analyses/KIND-HASH; the hash is of what was asked for, so the same is never computed twice.
-The only file that knows the names of an analysis's files.
+An analysis is a folder RUN/analyses/KIND-HASH. The hash covers the request, so the same analysis is computed only once.
+Only this module knows the names of the files in it. It loads without torch, because the command line reads it at once.
 """
 
 from __future__ import annotations
@@ -13,23 +13,25 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from udml_core.arrays import Array
 from udml_core.errors import UserError
 from udml_core.files import read_arrays, replace_arrays
-from udml_core.graph import AuthorityGraph
-from udml_core.runs import Run
 from udml_core.tasks import ADVICE, State, Status, Task
+
+if TYPE_CHECKING:
+    from udml_core.graph import AuthorityGraph
+    from udml_core.runs import Run
 
 Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")
 Scope = Literal["test", "train", "all", "sample"]
 Frame = Annotated[str, Field(pattern=r"^(frozen|initial|final|0|[1-9][0-9]*)$")]
-COUNTED: dict[Kind, tuple[str, ...]] = {
+RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "pca": ("scope", "frames"),
     "tsne": ("scope", "frames", "perplexity", "seed"),
     "umap": ("scope", "frames", "n_neighbors", "min_dist", "seed"),
@@ -37,17 +39,26 @@ COUNTED: dict[Kind, tuple[str, ...]] = {
     "grid": ("source", "frame"),
     "placed": ("source", "frame", "names", "content"),
 }
-"""Which fields make a difference to each kind."""
+"""The fields that change the result of each kind."""
 
 
 class AnalysisSpec(BaseModel):
-    """What is asked for.
+    """A request for an analysis.
 
-    scope: which images. test and train are the halves as the run used them, so without the images held out for
-    validation; sample is the fixed sample of test images whose embedding is kept for every epoch.
-    frames: which embeddings, in the order in which they are laid out; epoch numbers need the scope `sample`. A graph
-    has one. source, frame: the map that a grid is snapped from, or into which images are placed, and which of its
-    frames. names, content: of the placed images, and their digest.
+    Attributes:
+        kind: The kind of analysis.
+        scope: The images. `test` and `train` are the halves of the run, without the images held out for validation;
+            `sample` is the fixed sample of test images whose embedding is stored for every epoch.
+        frames: The embeddings, in the order of their layouts; epoch numbers need the scope `sample`, and a graph has
+            exactly one frame.
+        perplexity: Perplexity of t-SNE.
+        n_neighbors: Number of neighbors of UMAP and of the graph.
+        min_dist: Smallest distance of UMAP.
+        seed: Seed of t-SNE and UMAP.
+        source: Id of the map that a grid is snapped from or that images are placed on.
+        frame: The frame of that map.
+        names: Names of the placed images.
+        content: Digest of the placed images.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -66,54 +77,60 @@ class AnalysisSpec(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _defaults_of_a_graph(cls, values: Any) -> Any:
+    def _set_graph_defaults(cls, values: Any) -> Any:
         if isinstance(values, Mapping) and values.get("kind") == "graph":
             return {"n_neighbors": 50, "frames": ("frozen",)} | dict(values)
         return values
 
     @model_validator(mode="after")
-    def _fits_together(self) -> AnalysisSpec:
+    def _check_combination(self) -> AnalysisSpec:
+        frames = ", ".join(self.frames)
         if self.scope != "sample" and any(frame.isdecimal() for frame in self.frames):
-            raise ValueError("epochs are kept for the sample only: use the scope 'sample' or the frames frozen, "
-                             f"initial and final, got the frames {', '.join(self.frames)} with '{self.scope}'")
+            raise ValueError("epochs are stored for the sample only; use the scope 'sample' or the frames frozen, "
+                             f"initial and final, got the frames {frames} with the scope '{self.scope}'")
         if len(set(self.frames)) < len(self.frames):
-            raise ValueError(f"each frame can be there once, got {', '.join(self.frames)}")
+            raise ValueError(f"name each frame once, got {frames}")
         if self.kind == "graph" and len(self.frames) > 1:
-            raise ValueError(f"a graph is of one frame, got {', '.join(self.frames)}")
+            raise ValueError(f"a graph has exactly one frame, got {frames}")
         if self.kind in ("grid", "placed") and not (self.source and self.frame):
-            raise ValueError(f"the kind '{self.kind}' needs a map: give source, the id of one, and one of its frames")
+            raise ValueError(f"the kind '{self.kind}' needs a map; set source to the id of a map, and frame to one of "
+                             "its frames")
         return self
 
     @property
     def id(self) -> str:
-        """The kind and a hash of what makes a difference to it."""
-        counted = self.model_dump(mode="json", include=set(COUNTED[self.kind]))
+        """The kind and a hash of the fields that change the result."""
+        counted = self.model_dump(mode="json", include=set(RELEVANT_FIELDS[self.kind]))
         digest = hashlib.sha256(json.dumps(counted, sort_keys=True).encode()).hexdigest()
         return f"{self.kind}-{digest[:12]}"
 
 
 def plan_analysis(**values: Any) -> AnalysisSpec:
-    """What is asked for, from values that a person gave.
+    """Build a request from a user's values.
 
     Raises:
-        UserError: a value does not fit, naming it.
+        UserError: A value is not allowed; the message names the field and the value received.
     """
     try:
         return AnalysisSpec(**values)
     except ValidationError as error:
-        said = "; ".join(f"{problem['loc'][0]}: {problem['msg']}, got {problem['input']!r}" if problem["loc"]
-                         else problem["msg"].removeprefix("Value error, ") for problem in error.errors())
-        raise UserError(f"The analysis cannot be made so: {said}.") from None
+        problems = "; ".join(f"{problem['loc'][0]}: {problem['msg']}, got {problem['input']!r}" if problem["loc"]
+                             else problem["msg"].removeprefix("Value error, ") for problem in error.errors())
+        raise UserError(f"The analysis cannot be computed: {problems}.") from None
 
 
 @dataclass(frozen=True)
 class Projection:
-    """Maps of the same images, one for each frame, turned so that they can be compared.
+    """Maps of the same images, one for each frame, aligned with each other.
 
-    indices (m,) int64: data set positions, ascending. positions (f, m, 2) float32.
-    neighbors (f, m, k) int32: row numbers, 0 … m−1, of the k = 10 nearest in the embedding, not on the map; fewer
-    where there are not so many.
-    trustworthiness, continuity (f, m) float32: see `udml_core.evaluation.distortion`.
+    Attributes:
+        indices: Image indices (m,) int64, ascending.
+        frames: The frames.
+        positions: Layouts (f, m, 2) float32.
+        neighbors: Rows (f, m, k) int32, 0 … m−1, of the k = 10 nearest neighbors in the embedding, not on the map;
+            fewer if there are fewer images.
+        trustworthiness: Trustworthiness (f, m) float32; see `udml_core.evaluation.distortion`.
+        continuity: Continuity (f, m) float32.
     """
 
     indices: Array
@@ -126,11 +143,14 @@ class Projection:
 
 @dataclass(frozen=True)
 class ImageGrid:
-    """A map's images, each in a cell of its own.
+    """The images of a map, each in its own cell.
 
-    indices (m,) int64: data set positions. cells (m,) int64: row · columns + column of each, no two alike.
-    right (rows, columns − 1), down (rows − 1, columns) float32: the true distance of each cell's image to the one to
-    the right and below, in the embedding, not on the map; NaN beside an empty cell.
+    Attributes:
+        indices: Image indices (m,) int64.
+        cells: Cell of each image (m,) int64, row · columns + column; no cell occurs twice.
+        right: Distances (rows, columns − 1) float32, in the embedding and not on the map, from the image in each cell
+            to its right neighbor; NaN beside an empty cell.
+        down: Distances (rows − 1, columns) float32 to the neighbor below.
     """
 
     indices: Array
@@ -149,7 +169,14 @@ class ImageGrid:
 
 @dataclass(frozen=True)
 class Placed:
-    """New images on a map. positions (q, 2) float32; nearest (q, k) int64: data set positions, nearest first."""
+    """New images on a map.
+
+    Attributes:
+        indices: Indices (m,) int64 of the map's images.
+        names: Names of the new images.
+        positions: Positions of the new images (q, 2) float32.
+        nearest: Indices (q, k) int64 of the nearest images of the map, nearest first.
+    """
 
     indices: Array
     names: tuple[str, ...]
@@ -157,29 +184,34 @@ class Placed:
     nearest: Array
 
 
-Result = Projection | ImageGrid | AuthorityGraph | Placed
+Result: TypeAlias = "Projection | ImageGrid | AuthorityGraph | Placed"
 
 
 @dataclass(frozen=True)
 class Analysis(Task):
-    """An analysis's folder, with reading and writing of every file in it."""
+    """The folder of an analysis, with readers and writers of its files."""
 
     @property
     def run(self) -> Run:
+        from udml_core.runs import Run
+
         return Run(self.folder.parent.parent)
 
     def spec(self) -> AnalysisSpec:
-        """Raises:
-        UserError: the file is missing or broken."""
+        """Read the request.
+
+        Raises:
+            UserError: The file is missing or damaged.
+        """
         path = self.folder / "spec.json"
         try:
             return AnalysisSpec.model_validate_json(path.read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} must describe an analysis and could not be read: {error}") from error
+            raise UserError(f"{path} must describe an analysis, but could not be read: {error}") from error
 
     @property
     def images_folder(self) -> Path:
-        """The images that are to be placed, 0000.png and on."""
+        """The folder of the images to place, 0000.png and following."""
         return self.folder / "images"
 
     @property
@@ -187,24 +219,27 @@ class Analysis(Task):
         return self.folder / "result.npz"
 
     def remove(self) -> None:
-        """Forget it; asked for again, it is computed again."""
+        """Remove the analysis; a later request computes it again."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_done(self) -> bool:
-        """Whether there is a result to read."""
+        """Return whether the analysis has a result."""
         return self.stored_status().state == "done" and self._result_path.exists()
 
     def write_result(self, arrays: Mapping[str, Array]) -> None:
-        """Keep a result's arrays; `indices` (m,) are among them, the data set positions that it is about."""
+        """Store the arrays of a result, among them `indices` (m,), the indices of its images."""
         replace_arrays(self._result_path, arrays)
 
     def indices(self) -> Array:
-        """Data set positions (m,) int64, ascending, of the images that the result is about."""
+        """Read the indices (m,) int64 of the images in the result, ascending."""
         return self._arrays()["indices"]
 
     def result(self) -> Result:
-        """Raises:
-        UserError: it is not done, or what it left cannot be read."""
+        """Read the result.
+
+        Raises:
+            UserError: The analysis is not done, or its result is damaged.
+        """
         spec, arrays = self.spec(), self._arrays()
         match spec.kind:
             case "pca" | "tsne" | "umap":
@@ -214,42 +249,49 @@ class Analysis(Task):
             case "placed":
                 return Placed(names=spec.names, **arrays)
             case "graph":
+                from udml_core.graph import AuthorityGraph
+
                 return AuthorityGraph(arrays["authority"], arrays["rows"], arrays["columns"], arrays["affinity"])
 
     def projection(self) -> Projection:
-        """The result of a map.
+        """Read the result of a map.
 
         Raises:
-            UserError: it is no map, or not done.
+            UserError: The analysis is not a map, or is not done.
         """
         result = self.result()
         if not isinstance(result, Projection):
-            raise UserError(f"A map is needed ({', '.join(MAPS)}), and {self.id} is none. "
-                            "Name another: `python -m udml_core analyses RUN` lists them.")
+            raise UserError(f"The analysis {self.id} is not a map ({', '.join(MAPS)}). Choose a map; "
+                            f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
         return result
 
     def _arrays(self) -> dict[str, Array]:
         status = self.status()
         if status.state != "done":
-            raise UserError(f"The analysis {self.id} is {status.state}, so there is no result yet. "
-                            f"{status.message} {ADVICE[status.state]}")
+            raise UserError(" ".join(filter(None, (
+                f"The analysis {self.id} is {status.state} and has no result.", status.message,
+                ADVICE[status.state]))))
         return read_arrays(self._result_path)
 
 
 def analysis_at(run: Run, spec: AnalysisSpec) -> Analysis:
-    """Where an analysis lies, whether or not it was ever asked for."""
+    """Return the analysis that a request belongs to, whether or not it exists."""
     return Analysis(run.folder / "analyses" / spec.id)
 
 
 def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None,
                     state: State = "waiting", result: Mapping[str, Array] | None = None) -> Analysis:
-    """Make an analysis's folder, whole or not at all; one that somebody made meanwhile is taken as it is.
+    """Create the folder of an analysis atomically; keep the folder if another process has created it meanwhile.
 
     Args:
-        images: PNG files to place, by name. state, result: for one that is computed already.
+        run: The run.
+        spec: The request.
+        images: PNG files to place, by name.
+        state: The first state.
+        result: Arrays of the result, if it is already computed.
 
     Raises:
-        UserError: the folder cannot be written.
+        UserError: The folder cannot be written.
     """
     final = analysis_at(run, spec)
     aside = Analysis(final.folder.with_name(f".{final.id}.{time.monotonic_ns()}.part"))
@@ -267,36 +309,37 @@ def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | 
     except OSError as error:
         shutil.rmtree(aside.folder, ignore_errors=True)
         if not final.folder.is_dir():
-            raise UserError(f"Analyses are kept in {final.folder.parent}, which cannot be written: {error}. "
-                            "Make room or give write access.") from error
+            raise UserError(f"The folder of analyses {final.folder.parent} cannot be written: {error}. "
+                            "Free some space, or allow writing to the folder.") from error
     return final
 
 
 def list_analyses(run: Run, kind: Kind | None = None) -> list[Analysis]:
-    """A run's analyses, newest first; one whose spec cannot be read is left out."""
-    found = [Analysis(path) for path in (run.folder / "analyses").glob(f"{kind or '[!.]'}*-*") if _has_spec(path)]
-    return sorted(found, key=lambda one: one.stored_status().ticket, reverse=True)
+    """List the analyses of a run, newest first, without those whose spec cannot be read."""
+    folders = (run.folder / "analyses").glob(f"{kind or '[!.]'}*-*")
+    analyses = [Analysis(folder) for folder in folders if _is_readable(Analysis(folder))]
+    return sorted(analyses, key=lambda analysis: analysis.stored_status().ticket, reverse=True)
 
 
 def find_analysis(run: Run, text: str) -> Analysis:
-    """A run's analysis by its id or the start of one.
+    """Find an analysis of a run by its id or the beginning of its id.
 
     Raises:
-        UserError: there is none, or more than one.
+        UserError: No analysis matches, or more than one.
     """
-    matches = [one for one in list_analyses(run) if one.id.startswith(text)] if text else []
-    exact = [one for one in matches if one.id == text]
+    matches = [analysis for analysis in list_analyses(run) if analysis.id.startswith(text)] if text else []
+    exact = [analysis for analysis in matches if analysis.id == text]
     if exact or len(matches) == 1:
         return (exact or matches)[0]
     if matches:
-        raise UserError(f"'{text}' starts {len(matches)} analyses: {', '.join(one.id for one in matches[:4])}. "
-                        "Give more of the id.")
-    raise UserError(f"The run {run.id} has no analysis '{text}'. `python -m udml_core analyses {run.id}` lists them.")
+        raise UserError(f"'{text}' is the beginning of {len(matches)} analysis ids: "
+                        f"{', '.join(analysis.id for analysis in matches[:4])}. Give more of the id.")
+    raise UserError(f"The run {run.id} has no analysis '{text}'. `udml analyses {run.id}` lists its analyses.")
 
 
-def _has_spec(folder: Path) -> bool:
+def _is_readable(analysis: Analysis) -> bool:
     try:
-        Analysis(folder).spec()
+        analysis.spec()
         return True
     except UserError:
         return False

@@ -1,4 +1,4 @@
-"""Taking away what a run learnt: a folder of files, and its embeddings as a table."""
+"""Export a run: its files in a folder, and its embeddings as tables."""
 
 from __future__ import annotations
 
@@ -22,17 +22,22 @@ TABLES: dict[Which, str] = {"initial": "embeddings-initial.parquet", "final": "e
 
 
 def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]:
-    """Copy what a run learnt into a new folder, with tables of its images and their embeddings.
+    """Copy the results of a run into a new folder, with tables of its images and their embeddings.
+
+    Args:
+        run: A finished run.
+        folder: A new or empty folder.
+        dataset: The run's data set, if it is loaded already.
 
     Returns:
-        The files written.
+        The written files.
 
     Raises:
-        UserError: the run is not done, or the folder has something in it already or cannot be written.
+        UserError: The run is not done, or the folder is not empty or cannot be written.
     """
     opened = Retrieval(run, dataset)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"Export needs a new or empty folder, and {folder} has something in it. Name another.")
+        raise UserError(f"An export needs a new or empty folder, and {folder} is neither. Choose another folder.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in run.files_to_export():
@@ -42,25 +47,30 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]
             with (folder / name).open("wb") as file:
                 write_embeddings(opened, which, file)
     except OSError as error:
-        raise UserError(f"The export could not be written into {folder}: {error}. Name another folder.") from error
+        raise UserError(f"The export could not be written to {folder}: {error}. Choose another folder.") from error
     return sorted(folder.iterdir())
 
 
 def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
-    """Write the embedding of every image as a Parquet table.
+    """Write the embeddings of all images as a Parquet table.
 
-    Columns: index, image (its name), class (null without classes), test (bool), and e0, e1, … of float32. The table's
-    metadata name the run and the embedding.
+    The columns are index, image (its name), class (null without classes), test (bool) and e0, e1, … (float32). The
+    metadata of the table names the run and the embedding.
+
+    Args:
+        opened: The run.
+        which: The embedding before training (`initial`) or after (`final`).
+        file: The file to write to.
     """
     embeddings = opened.run.embeddings(which)
     columns = {"index": pa.array(np.arange(len(embeddings))), "image": pa.array(opened.dataset.names, pa.string()),
                "class": pa.array(_classes(opened.dataset), pa.string()), "test": pa.array(_is_test(opened))}
-    columns |= {f"e{place}": pa.array(np.ascontiguousarray(values)) for place, values in enumerate(embeddings.T)}
+    columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
     parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
 
 
 def embeddings_file(opened: Retrieval, which: Which) -> bytes:
-    """The same as a file's content."""
+    """Return the content of the file that `write_embeddings` writes."""
     content = io.BytesIO()
     write_embeddings(opened, which, content)
     return content.getvalue()

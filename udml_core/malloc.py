@@ -1,7 +1,7 @@
 """Keep freed memory in the process (glibc only).
 
-By default glibc returns every large block to the kernel when it is freed. Each convolution then maps its buffers anew,
-and the page faults cost as much as the arithmetic. Higher thresholds keep the blocks for the next layer.
+By default glibc returns every large block to the kernel when it is freed. Each convolution then maps its buffers
+again, and the page faults cost as much as the arithmetic. Higher thresholds keep the blocks for the next layer.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import sys
 
 THRESHOLD = 1 << 30
-"""Bytes: blocks below stay on the heap, and this much free memory stays at its end."""
+"""Bytes: smaller blocks stay on the heap, and up to this much free memory stays at its end."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(THRESHOLD), "MALLOC_TRIM_THRESHOLD_": str(THRESHOLD)}
 

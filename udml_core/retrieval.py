@@ -1,4 +1,4 @@
-"""Search in what a finished run learnt, beside what it started from."""
+"""Search the embeddings of a finished run, before and after training."""
 
 from __future__ import annotations
 
@@ -23,33 +23,40 @@ from udml_core.tasks import ADVICE
 
 Which = Literal["initial", "final"]
 Gallery = Literal["test", "all"]
-NOTHING = 1e-6
-"""A query shorter than this has no direction."""
+SHORTEST = 1e-6
+"""Smallest length of a query vector that still has a direction."""
 
 
 @dataclass(frozen=True, eq=False)
 class Query:
-    """What is asked with: the mean of some images' embeddings, minus the mean of others'.
+    """A query: the mean embedding of some images, minus the mean embedding of others.
 
-    Each image is a position in the data set, or the embedding (l,) of one from outside (`Retrieval.embed`).
+    An image is its index in the data set, or the embedding (l,) of a user's image; see `Retrieval.embed`.
+
+    Attributes:
+        add: Images to add.
+        subtract: Images to subtract.
     """
 
     add: tuple[int | Array, ...]
     subtract: tuple[int | Array, ...] = ()
 
     @property
-    def own(self) -> list[int]:
-        """Those of its images that are in the data set."""
-        return [one for one in (*self.add, *self.subtract) if isinstance(one, int)]
+    def indices(self) -> list[int]:
+        """Indices of the query images that belong to the data set."""
+        return [image for image in (*self.add, *self.subtract) if isinstance(image, int)]
 
 
 @dataclass(frozen=True)
 class Hit:
-    """One retrieved image.
+    """A retrieved image.
 
-    distance: the Euclidean one. similarity: the cosine where embeddings are of unit length, else None. correct: whether
-    it shares the class of the images that were added to the query, None where they have no class in common or it is
-    unknown.
+    Attributes:
+        rank: Rank, from 1.
+        index: Index of the image.
+        distance: Euclidean distance to the query.
+        similarity: Cosine similarity to the query; None if the embeddings do not have unit length.
+        correct: Whether the image has the class of the query; None if the added images have no known common class.
     """
 
     rank: int
@@ -60,28 +67,37 @@ class Hit:
 
     @property
     def shown(self) -> float:
-        """The number that people read: the similarity where there is one, else the distance."""
+        """The displayed number: the similarity, or the distance if there is no similarity."""
         return self.distance if self.similarity is None else self.similarity
 
 
 class Retrieval:
-    """A run's gallery: every image of its data set, embedded before and after training.
+    """Search among all images of a finished run's data set, embedded before and after training.
 
-    Raises:
-        UserError: the run is not done, or its data set is gone or has changed.
+    Attributes:
+        run: The run.
+        spec: Its spec.
+        dataset: Its data set.
     """
 
     def __init__(self, run: Run, dataset: Dataset | None = None) -> None:
+        """Open a run for search.
+
+        Args:
+            run: A finished run.
+            dataset: Its data set, if it is loaded already.
+
+        Raises:
+            UserError: The run is not done, or its data set is missing or has changed.
+        """
         self.run = run
         self.spec = run.spec()
         status = run.status()
         if status.state != "done":
-            raise UserError(f"The run {run.id} is {status.state}, so there is nothing to search yet. "
-                            + ADVICE[status.state])
+            raise UserError(f"Only a finished run can be searched, and {run.id} is {status.state}. "
+                            f"{ADVICE[status.state]}")
         self.dataset = dataset or catalog.load(self.spec.dataset)
-        if self.dataset.fingerprint != self.spec.fingerprint:
-            raise UserError(f"The data set '{self.spec.dataset}' has changed since the run {run.id}, so its images "
-                            "no longer match what was learnt. Restore it, or train again.")
+        run.check_dataset(self.dataset)
         self._atlases: dict[Which, Atlas] = {}
         self._history: History | None = None
 
@@ -91,7 +107,7 @@ class Retrieval:
 
     @cached_property
     def _final_index(self) -> Any:
-        """As stored; made anew from the embeddings where that file is missing or broken."""
+        """The stored index; rebuilt from the embeddings if the file is missing or damaged."""
         try:
             return read_index(self.run.index_path)
         except UserError:
@@ -103,7 +119,7 @@ class Retrieval:
 
     @cached_property
     def _normalized(self) -> dict[Which, bool]:
-        """Whether the embeddings are of unit length, so that hits have a cosine similarity."""
+        """Whether the embeddings have unit length, so that hits have a cosine similarity."""
         return {"initial": self.run.is_normalized("initial"), "final": self.run.is_normalized("final")}
 
     @cached_property
@@ -115,107 +131,112 @@ class Retrieval:
         return Embedder.load(self.run.initial_embedder_path)
 
     def embed(self, image: Image.Image, which: Which = "final") -> Array:
-        """The embedding (l,) of an image that a person brings."""
+        """Return the embedding (l,) of a user's image."""
         return self.embed_prepared(self.prepared(image)[None], which)[0]
 
     def prepared(self, image: Image.Image) -> Array:
-        """An image as the network reads it, uint8 (3, s, s)."""
+        """Return an image as input of the network, uint8 (3, s, s)."""
         return self._final_embedder.encoder.prepare(image.convert("RGB"))
 
     def embed_prepared(self, pixels: Array, which: Which = "final") -> Array:
-        """The embeddings (b, l) of prepared images (b, 3, s, s)."""
+        """Return the embeddings (b, l) of prepared images (b, 3, s, s)."""
         return embed_pixels(self._final_embedder if which == "final" else self._initial_embedder, pixels)
 
     def search(self, query: Query, k: int = 10, which: Which = "final", gallery: Gallery = "test",
                allowed: Array | None = None) -> list[Hit]:
-        """The k images nearest to a query, without the query's own; fewer where there are not so many.
+        """Find the k images nearest to a query, without the query images.
 
         Args:
-            allowed: (n,) bool, which images of the gallery may be found; all of them without it.
+            query: The query.
+            k: Number of hits; fewer if the gallery is smaller.
+            which: The embedding before training (`initial`) or after (`final`).
+            gallery: Search the test half or all images.
+            allowed: Mask (n,) of the images that may be retrieved; all if None.
+
+        Returns:
+            Hits, nearest first.
 
         Raises:
-            UserError: the query names an image that is not there, adds none, or cancels itself out.
+            UserError: The query has an unknown index or no image to add, or its images cancel each other out.
         """
         vector = self._vector(query, which)
-        among = np.zeros(len(self.dataset), dtype=bool)
-        among[self.split.test if gallery == "test" else slice(None)] = True
+        candidates = np.zeros(len(self.dataset), dtype=bool)
+        candidates[self.split.test if gallery == "test" else slice(None)] = True
         if allowed is not None:
-            among &= allowed
-        among[query.own] = False
+            candidates &= allowed
+        candidates[query.indices] = False
         index = self._final_index if which == "final" else self._initial_index
-        squared, found = search(index, vector[None], k, among)
-        label, labels, normalized = self._class_of(query), self.dataset.labels, self._normalized[which]
-        return [Hit(rank, int(item), float(apart**0.5), float(1.0 - apart / 2.0) if normalized else None,
-                    None if label is None or labels is None else bool(labels[item] == label))
-                for rank, (apart, item) in enumerate(zip(squared[0], found[0], strict=True), 1)]
+        squared, neighbors = search(index, vector[None], k, candidates)
+        label, labels, normalized = self._common_class(query), self.dataset.labels, self._normalized[which]
+        return [Hit(rank, int(neighbor), float(distance**0.5), float(1.0 - distance / 2.0) if normalized else None,
+                    None if label is None or labels is None else bool(labels[neighbor] == label))
+                for rank, (distance, neighbor) in enumerate(zip(squared[0], neighbors[0], strict=True), 1)]
 
     def search_item(self, index: int, k: int = 10, which: Which = "final", gallery: Gallery = "test") -> list[Hit]:
-        """The k images nearest to one of the data set's own, which is left out."""
+        """Find the k images nearest to an image of the data set, without that image."""
         return self.search(Query((index,)), k, which, gallery)
 
     def search_image(self, image: Image.Image, k: int = 10, which: Which = "final",
                      gallery: Gallery = "test") -> list[Hit]:
-        """The k images nearest to one that a person brings."""
+        """Find the k images nearest to a user's image."""
         return self.search(Query((self.embed(image, which),)), k, which, gallery)
 
     def _vector(self, query: Query, which: Which) -> Array:
-        """A query as one vector (l,), of unit length where embeddings are.
+        """Return a query as one vector (l,), of unit length if the embeddings have unit length.
 
-        Elsewhere a difference of images is a direction, which is gone from the middle of all images.
+        Otherwise a difference of means is a direction, and the vector is the mean of all images moved along it.
         """
-        beyond = [one for one in query.own if not 0 <= one < len(self.dataset)]
-        if beyond:
-            raise UserError(f"The images are numbered 0 to {len(self.dataset) - 1}, got {beyond[0]}.")
+        unknown = [index for index in query.indices if not 0 <= index < len(self.dataset)]
+        if unknown:
+            raise UserError(f"The index of an image must be between 0 and {len(self.dataset) - 1}, got {unknown[0]}.")
         if not query.add:
-            raise UserError("A query needs at least one image that is added, got none. Add one.")
-        rows = self.run.embeddings(which)
+            raise UserError("A query needs at least one image to add, got none. Add an image.")
+        embeddings = self.run.embeddings(which)
 
         def mean(images: tuple[int | Array, ...]) -> Array:
-            return np.mean([rows[one] if isinstance(one, int) else one for one in images], axis=0)
+            return np.mean([embeddings[image] if isinstance(image, int) else image for image in images], axis=0)
 
         normalized = self._normalized[which]
         vector = mean(query.add) - mean(query.subtract) if query.subtract else mean(query.add)
         length = float(np.linalg.norm(vector))
-        if length < NOTHING and (normalized or query.subtract):
-            raise UserError("The images of this query cancel each other out, so nothing is left to search with. "
-                            "Take one of them out.")
+        if length < SHORTEST and (normalized or query.subtract):
+            raise UserError("The images of this query cancel each other out. Remove one of them.")
         if normalized:
             return vector / length
-        return vector + np.mean(rows, axis=0) if query.subtract else vector
+        return vector + np.mean(embeddings, axis=0) if query.subtract else vector
 
-    def _class_of(self, query: Query) -> int | None:
-        """The class that all added images share."""
+    def _common_class(self, query: Query) -> int | None:
+        """Return the class of all added images; None if their classes differ or are unknown."""
         labels = self.dataset.labels
-        known = {int(labels[one]) if labels is not None and isinstance(one, int) else None for one in query.add}
-        return known.pop() if len(known) == 1 else None
+        classes = {int(labels[image]) if labels is not None and isinstance(image, int) else None for image in query.add}
+        return classes.pop() if len(classes) == 1 else None
 
     def atlas(self, which: Which = "final", report: Report = lambda _share, _what: None) -> Atlas:
-        """Where each test image's nearest other test image leads; computed once.
+        """Find the nearest test image of each test image and compare their classes. The result is cached.
 
         Raises:
-            UserError: the images have no classes.
+            UserError: The data set has no classes.
         """
         if self.dataset.labels is None:
-            raise UserError(f"Failures are queries whose nearest image is of another class, and {self.dataset.title} "
-                            "has no classes. Sort the images into one sub-folder a class.")
+            raise UserError(f"Failures are queries whose nearest image has another class, and {self.dataset.title} "
+                            "has no classes. Sort the images into one subfolder for each class.")
         if which not in self._atlases:
             test = self.split.test
-            words = {"initial": "before training", "final": "after training"}[which]
+            phase = f"searching with every test image, {'before' if which == 'initial' else 'after'} training"
             self._atlases[which] = failure_atlas(np.asarray(self.run.embeddings(which)[test]), test,
-                                                 self.dataset.labels[test],
-                                                 lambda share: report(share, f"asking with every image, {words}"))
+                                                 self.dataset.labels[test], lambda share: report(share, phase))
         return self._atlases[which]
 
     def history(self, report: Report = lambda _share, _what: None) -> History:
-        """Each image's nearest within the fixed sample, after every epoch; computed once.
+        """Find the nearest image of each image of the fixed sample after every epoch. The result is cached.
 
         Raises:
-            UserError: the run kept no epoch.
+            UserError: The run has no epoch.
         """
         if self._history is None:
             sample, epochs = self.run.sample_indices(), tuple(self.run.epoch_numbers())
             labels = self.dataset.labels
             self._history = history(sample, epochs, map(self.run.epoch_sample, epochs),
                                     None if labels is None else labels[sample],
-                                    lambda share: report(share, "going through the epochs"))
+                                    lambda share: report(share, "searching in every epoch"))
         return self._history

@@ -1,4 +1,4 @@
-"""Work in the background is a folder: where it stands, who is at it, how it is stopped, why it failed."""
+"""A background task is a folder: its status, its worker's lock, requests to stop, and the trace of a failure."""
 
 from __future__ import annotations
 
@@ -15,26 +15,39 @@ from udml_core.files import replace_text
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
 LIVE_STATES: tuple[State, ...] = ("waiting", "running")
 STARTING_SECONDS = 120.0
-"""How long a submitted worker may take until it holds its lock and has written its process number."""
+"""Seconds that a submitted worker has to take its lock and to write its process number."""
 RESERVE_BYTES = 65_536
 SHARE_TO_GO_BY = 0.03
-"""The share of a phase from which its time left is told."""
+"""Smallest finished share of a phase from which the remaining time is estimated."""
 ADVICE: dict[State, str] = {
-    "waiting": "It waits for its turn.",
-    "running": "It is being worked on.",
+    "waiting": "It starts as soon as its device is free.",
+    "running": "Wait until it has finished.",
     "done": "",
-    "failed": "See its message, then resume it or start another.",
-    "stopped": "Resume it to go on behind what it finished.",
-    "interrupted": "Its worker died. Resume it to go on behind what it finished.",
+    "failed": "Read its error message, then resume it or start a new one.",
+    "stopped": "Resume it to continue after its last finished step.",
+    "interrupted": "Its worker died. Resume it to continue after its last finished step.",
 }
-"""What a person can do in each state."""
+"""The user's next step in each state."""
 
 
 class Status(BaseModel):
-    """Where a task stands.
+    """The progress of a task.
 
-    share: of the phase that is going on, 0 to 1. ticket: its place in the order of arrival. pid, pid_born: its worker's
-    process number and when that process began, so that a number that was given out again is told apart.
+    Attributes:
+        state: The state of the task.
+        phase: Name of the current phase.
+        phase_started: Start of the phase in seconds since 1970.
+        share: Finished share of the phase, 0 to 1.
+        epoch: Number of the last finished epoch.
+        epochs: Number of planned epochs.
+        ticket: Time of submission in seconds since 1970; tasks start in this order.
+        started: Start of the work in seconds since 1970.
+        finished: End of the work in seconds since 1970.
+        heartbeat: Time of the last write in seconds since 1970.
+        epoch_seconds: Duration of the last epoch.
+        pid: Process number of the worker.
+        pid_born: Start of that process in seconds since 1970, because the system reuses process numbers.
+        message: Reason of a failure or a stop.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -56,19 +69,23 @@ class Status(BaseModel):
 
     @property
     def seconds_left(self) -> float | None:
-        """Time left of the training, or of the phase before or after it; None until there is something to go by."""
+        """Remaining seconds of training, or of the phase before or after it; None before an estimate is possible."""
         if self.state != "running":
             return None
-        gone = self.heartbeat - self.phase_started
+        elapsed = self.heartbeat - self.phase_started
         if self.phase != "training":
-            return gone * (1 - self.share) / self.share if self.share > SHARE_TO_GO_BY else None
-        epoch = self.epoch_seconds or (gone / self.share if self.share > SHARE_TO_GO_BY else None)
+            return elapsed * (1 - self.share) / self.share if self.share > SHARE_TO_GO_BY else None
+        epoch = self.epoch_seconds or (elapsed / self.share if self.share > SHARE_TO_GO_BY else None)
         return None if epoch is None else max(0.0, (self.epochs - self.epoch - self.share) * epoch)
 
 
 @dataclass(frozen=True)
 class Task:
-    """The folder of something that a worker does in a process of its own."""
+    """The folder of a task that a worker executes in its own process.
+
+    Attributes:
+        folder: The folder; its name is the id.
+    """
 
     folder: Path
 
@@ -77,26 +94,26 @@ class Task:
         return self.folder.name
 
     def has_spec(self) -> bool:
-        """Whether it still says what is to be done; its worker ends where somebody removed it."""
+        """Return whether the folder still describes the task. A worker ends when a user has removed its task."""
         return (self.folder / "spec.json").exists()
 
-    # Where it stands
+    # Status
 
     def stored_status(self) -> Status:
-        """The status as last written, whether or not anybody is alive to change it."""
+        """Return the last written status, without checking that a worker is alive."""
         try:
             return Status.model_validate_json((self.folder / "status.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return Status(state="interrupted", message="The status file could not be read.")
 
     def status(self) -> Status:
-        """The status, `interrupted` where the worker that should be working is dead."""
+        """Return the status; its state is `interrupted` if the task should be in progress but its worker is dead."""
         status = self.stored_status()
         if status.state in LIVE_STATES and not self.is_alive():
             starting = status.pid is None and time.time() - status.ticket < STARTING_SECONDS
             if not starting:
                 after = self.stored_status()
-                if after.state != status.state:  # it ended between the two looks
+                if after.state != status.state:  # the worker ended between the two reads
                     return after
                 return status.model_copy(update={"state": "interrupted"})
         return status
@@ -105,12 +122,12 @@ class Task:
         replace_text(self.folder / "status.json", status.model_dump_json())
 
     def lock(self) -> FileLock:
-        """Held by the worker while it lives."""
+        """Return the lock that the worker holds while it lives."""
         return FileLock(self.folder / "lock")
 
     def is_alive(self) -> bool:
-        """Whether a worker holds the lock; never judged by a process number."""
-        if not self.folder.is_dir():  # taking the lock would make it
+        """Return whether a worker holds the lock. A process number alone proves nothing."""
+        if not self.folder.is_dir():  # acquiring the lock would create the folder
             return False
         try:
             with self.lock().acquire(timeout=0.05, poll_interval=0.01):
@@ -120,26 +137,27 @@ class Task:
         except OSError:
             return False
 
-    # What it says
+    # Log and error
 
     @property
     def log_path(self) -> Path:
         return self.folder / "log.txt"
 
     def log_tail(self, lines: int = 20) -> str:
+        """Return the last lines of the worker's log."""
         return _tail(self.log_path, lines)
 
     def error(self) -> str:
-        """The trace of a failure, or nothing."""
+        """Return the trace of a failure; empty without a failure."""
         return _tail(self.folder / "error.txt", 10_000)
 
     def write_error(self, trace: str) -> None:
         (self.folder / "error.txt").write_text(trace, encoding="utf-8")
 
-    # Ending it and going on
+    # Stop and resume
 
     def clear_failure(self) -> None:
-        """Forget what ended it before, on the way to going on with it."""
+        """Remove the trace of a failure and the request to stop, before the task is resumed."""
         (self.folder / "error.txt").unlink(missing_ok=True)
         (self.folder / "stop").unlink(missing_ok=True)
 
@@ -150,7 +168,7 @@ class Task:
         return (self.folder / "stop").exists()
 
     def reserve(self) -> None:
-        """Keep a little room, so that a full disk leaves space for the message."""
+        """Occupy some bytes, so that the error message still fits when the disk is full."""
         (self.folder / "ballast").write_bytes(bytes(RESERVE_BYTES))
 
     def release_reserve(self) -> None:

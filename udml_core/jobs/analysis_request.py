@@ -29,10 +29,10 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     """
     status = run.status()
     if status.state != "done":
-        raise UserError(f"Only finished runs can be analysed, and {run.id} is {status.state}. {ADVICE[status.state]}")
+        raise UserError(f"Only finished runs can be analyzed, and {run.id} is {status.state}. {ADVICE[status.state]}")
     if spec.source and not find_analysis(run, spec.source).is_done():
-        raise UserError(f"The analysis needs the map {spec.source}, which is "
-                        f"{find_analysis(run, spec.source).status().state}.")
+        state = find_analysis(run, spec.source).status().state
+        raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")
     analysis = analysis_at(run, spec)
     if not analysis.folder.exists():
         launch.launch(create_analysis(run, spec, images))

@@ -1,7 +1,7 @@
 """Start, resume and stop background work.
 
 A run executes as `python -m udml_core work RUN`, an analysis as `python -m udml_core analyse-work FOLDER`, each in its
-own process group. One run at a time works on a device; analyses run on the CPU at once.
+own process group. One run at a time uses a device; analyses start at once, on the CPU.
 """
 
 from __future__ import annotations
@@ -25,13 +25,19 @@ from udml_core.runs import Run, Spec, create_run
 from udml_core.tasks import LIVE_STATES, Status, Task
 
 PATIENCE = 3.0
-"""Seconds that a worker has to end by itself."""
+"""Seconds that a worker has to end on request."""
 BORN_TOLERANCE = 2.0
-"""Seconds by which two processes may disagree on when a third started, because the clock is adjusted now and then."""
+"""Tolerance in seconds for a process's start time: the system clock is adjusted from time to time."""
 
 
 def submit(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
-    """Create a run, with the pairs it was planned with, and start its worker, which waits for its turn by itself."""
+    """Create a run and start its worker, which waits until the device is free.
+
+    Args:
+        spec: The planned run.
+        root: The folder of runs.
+        pairs: The given pairs that the run was planned with.
+    """
     run = create_run(spec, root, pairs)
     launch(run)
     return run
@@ -58,25 +64,25 @@ def resume(task: Run | Analysis) -> None:
 def stop(task: Task) -> Status:
     """Stop a task's whole process group: by request, after three seconds by force. Finished epochs stay.
 
-    A task that no worker holds and that waits for nothing does not change.
+    A task that is neither waiting nor running does not change.
 
     Raises:
-        UserError: The worker continues nevertheless.
+        UserError: The worker could not be stopped.
     """
     if task.status().state not in LIVE_STATES:
         return task.status()
     task.request_stop()
-    for order in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
+    for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         if not task.is_alive():
             break
-        _signal_group(task, order)
+        _signal_group(task, number)
         deadline = time.monotonic() + PATIENCE
         while task.is_alive() and time.monotonic() < deadline:
             time.sleep(0.05)
     status = task.stored_status()
     if task.is_alive():
-        raise UserError(f"{task.id} did not stop: its worker (process {status.pid}) could not be ended from here. It "
-                        "stops at its next step; if it does not, end that process.")
+        raise UserError(f"{task.id} did not stop: its worker, process {status.pid}, ignored the signal. It stops at "
+                        "its next step; if it does not, end that process.")
     if status.state in LIVE_STATES:
         status = status.model_copy(update={"state": "stopped", "finished": time.time(), "message": "Stopped."})
         task.write_status(status)
@@ -105,22 +111,21 @@ def launch(task: Run | Analysis) -> None:
                          stdout=log, stderr=log, env=environment, **group)
 
 
-def _signal_group(task: Task, order: int) -> None:
+def _signal_group(task: Task, number: int) -> None:
     """Signal the worker and its child processes."""
     status = task.stored_status()
-    number = status.pid
-    if number is None:
+    if status.pid is None:
         return
     try:
-        worker = psutil.Process(number)
-        if abs(worker.create_time() - status.pid_born) > BORN_TOLERANCE:  # another process reuses the number
+        worker = psutil.Process(status.pid)
+        if abs(worker.create_time() - status.pid_born) > BORN_TOLERANCE:  # another process has this number now
             return
         family = [worker, *worker.children(recursive=True)]
-        if hasattr(os, "killpg") and os.getpgid(number) == number:
-            os.killpg(number, order)
+        if hasattr(os, "killpg") and os.getpgid(status.pid) == status.pid:
+            os.killpg(status.pid, number)
             return
     except (psutil.Error, ProcessLookupError, PermissionError):
         return
     for process in family:
         with suppress(psutil.Error):
-            process.send_signal(order)
+            process.send_signal(number)

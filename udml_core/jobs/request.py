@@ -48,8 +48,8 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     method.check_encoder(encoder)
     few = method.card.supervision == "few"
     if not few and (request.labels != "drawn" or request.labels_per_class is not None):
-        raise UserError("Only methods that learn from few labels take 'labels' and 'labels_per_class', and "
-                        f"{method.card.name} is none of them. Remove these options, or choose another method.")
+        raise UserError("Only methods that learn from few labels have the options 'labels' and 'labels_per_class', and "
+                        f"{method.card.name} does not. Remove these options, or choose another method.")
     per_class = _labels_per_class(request, dataset, halves) if few else None
     spec = Spec.model_validate(request.model_dump() | {
         "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
@@ -75,7 +75,7 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
         run: The finished run.
         dataset: Its data set.
         pairs: The further pairs; hand them to `submit` as well, with the finished run's folder of runs.
-        fields: Hyper-parameters to change, of those that do not shape the model; `epochs` counts the new run's own
+        fields: Hyper-parameters to change, except fields that shape the model. `epochs` counts the new run's own
             epochs and is 1 by default.
         device: Device of the computation.
 
@@ -85,7 +85,7 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
     spec, state = run.spec(), run.status().state
     before = spec.build_method()
     if not before.continues_with_pairs:
-        raise UserError(f"Only methods that learn from pairs continue with further pairs, and {run.id} is "
+        raise UserError(f"Only runs of methods that learn from pairs can be continued, and {run.id} is a run of "
                         f"{before.card.title}. Choose a run of NML, ML or KML.")
     if state != "done":
         raise UserError(f"Only a finished run can be continued, and {run.id} is {state}. {ADVICE[state]}")

@@ -1,4 +1,4 @@
-"""A run is a folder. Only this module knows the names of the files in it."""
+"""The folder of a run. Only this module knows the names of the files in it."""
 
 from __future__ import annotations
 
@@ -42,47 +42,52 @@ from udml_core.tasks import Status, Task
 
 @dataclass(frozen=True)
 class Run(Task):
-    """A run's folder, with reading and writing of every file in it."""
+    """The folder of a run, with readers and writers of its files."""
 
     def spec(self) -> Spec:
-        """Raises:
-        UserError: the file is missing or broken."""
+        """Read the spec.
+
+        Raises:
+            UserError: The file is missing or damaged.
+        """
         path = self.folder / "spec.json"
         try:
-            state = path.stat()
-            return _read_spec(path, state.st_mtime_ns, state.st_size)
+            file = path.stat()
+            return _read_spec(path, file.st_ino, file.st_mtime_ns, file.st_size)
         except (OSError, ValueError) as error:
             raise UserError(f"{path} must describe a run, but could not be read: {error}") from error
 
     def dataset(self, report: Report = lambda _share, _what: None) -> Dataset:
-        """The data set that the run began with.
+        """Load the run's data set.
 
         Raises:
-            UserError: it is gone, or has changed since.
+            UserError: The data set is missing or has changed since the run began.
         """
         dataset = catalog.load(self.spec().dataset, report)
         self.check_dataset(dataset)
         return dataset
 
     def check_dataset(self, dataset: Dataset) -> None:
-        """Raises:
-        UserError: it is not the one that the run began with."""
-        if dataset.fingerprint != self.spec().fingerprint:
-            raise UserError(f"The data set '{dataset.name}' has changed since this run was started, so its images and "
-                            "their order are not the same. Restore it, or start a new run.")
-
-    def pairs(self) -> PairSet:
-        """The pairs that the run was given, by position in the data set.
+        """Check that a data set is the run's.
 
         Raises:
-            UserError: they are missing or broken.
+            UserError: Its images or their order differ.
+        """
+        if dataset.fingerprint != self.spec().fingerprint:
+            raise UserError(f"The data set '{dataset.name}' has changed since this run was started: its images or "
+                            "their order differ. Restore it, or start a new run.")
+
+    def pairs(self) -> PairSet:
+        """Read the pairs that the run was started with, by image index.
+
+        Raises:
+            UserError: The file is missing or damaged.
         """
         stored = read_arrays(self.folder / "pairs.npz")
         return PairSet(stored["pairs"], stored["same"])
 
     def unused_pairs(self, pairs: PairSet) -> PairSet:
-        """Those that were given neither to this run nor to those that it goes on from, as far as these are still there.
-        """
+        """Return the pairs that neither this run nor the existing runs it continues have learned from."""
         spec = self.spec()
         if spec.pairs == "given":
             pairs = pairs.without(self.pairs())
@@ -92,7 +97,14 @@ class Run(Task):
     # Curves and epochs
 
     def metrics(self, offset: int = 0) -> tuple[list[dict[str, Any]], int]:
-        """Finished epochs from a byte offset on, and the offset to go on from; half a line is left for later."""
+        """Read the curves of the finished epochs.
+
+        Args:
+            offset: Byte offset to read from, as returned by the previous call.
+
+        Returns:
+            One row for each epoch, and the next offset. An unfinished last line is left for the next call.
+        """
         try:
             with (self.folder / "metrics.jsonl").open("rb") as file:
                 file.seek(offset)
@@ -111,24 +123,32 @@ class Run(Task):
         return rows, offset + end
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
+        """Append the curves of an epoch."""
         path = self.folder / "metrics.jsonl"
         line = json.dumps(jsonable(row)) + "\n"
         with path.open("ab") as file:
             if file.tell() and not path.read_bytes().endswith(b"\n"):
-                line = "\n" + line  # a writer was killed within its line
+                line = "\n" + line  # a writer was killed in the middle of its line
             file.write(line.encode())
             file.flush()
             os.fsync(file.fileno())
 
     def write_epoch(self, number: int, records: Iterable[Explanation], sample: Array,
                     trained: Array | None = None) -> None:
-        """Keep an epoch's explanations and the embedding of the fixed sample; also that of one of the training half."""
+        """Store an epoch atomically; an epoch that is already stored does not change.
+
+        Args:
+            number: Number of the epoch.
+            records: Explanations.
+            sample: Embedding (s, l) of the fixed sample of test images.
+            trained: Embedding (t, l) of a fixed sample of training images.
+        """
         final = self.folder / "epochs" / f"{number:04d}"
         if final.exists():
             return
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
-        aside.parent.mkdir(exist_ok=True)  # the run's own folder is never made again where somebody removed it
+        aside.parent.mkdir(exist_ok=True)  # without parents: a run that a user has removed stays removed
         aside.mkdir()
         np.save(aside / "sample.npy", sample.astype(np.float32))
         if trained is not None:
@@ -138,72 +158,77 @@ class Run(Task):
         aside.rename(final)
 
     def kept_epoch(self) -> int:
-        """The epoch whose embedder is the final one: the last, or the one that was selected."""
+        """Return the number of the epoch whose embedder is the final one: the last or the selected epoch."""
         spec = self.spec()
         shows_collapse = find_method(spec.method).rank_shows_collapse
         best = best_epoch(self.metrics()[0], shows_collapse) if spec.select == "validation" else None
         return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:
-        """Epochs that can be read, ascending."""
+        """List the numbers of the stored epochs, ascending."""
         return sorted(int(path.name) for path in (self.folder / "epochs").glob("[0-9]*") if path.name.isdecimal())
 
     def write_sample_indices(self, indices: Array) -> None:
-        """Keep which images the fixed sample is."""
+        """Store the indices (s,) of the fixed sample."""
         path = self.folder / "epochs" / "sample.npy"
         path.parent.mkdir(exist_ok=True)
         replace_array(path, indices)
 
     def sample_indices(self) -> Array:
-        """Data set positions (s,) int64, ascending, of the fixed sample whose embedding is kept for every epoch.
+        """Read the image indices (s,) int64, ascending, of the fixed sample, whose embedding is stored for every epoch.
+
+        Older runs did not store the indices; theirs are computed from the data set.
 
         Raises:
-            UserError: no epoch is there yet, or a run from before they were kept has lost its data set.
+            UserError: The run has no epoch yet, or an older run has lost its data set.
         """
         path = self.folder / "epochs" / "sample.npy"
         if path.exists():
             return read_array(path)
         numbers = self.epoch_numbers()
         if not numbers:
-            raise UserError(f"The run {self.id} has no epoch yet, so it has no sample. Wait for its first epoch.")
+            raise UserError(f"The run {self.id} has no epoch yet, and therefore no sample. Wait for its first epoch.")
         test = make_split(self.dataset(), self.spec().split).test
         return fixed_sample(test, len(self.epoch_sample(numbers[0])))
 
     def epoch_sample(self, number: int) -> Array:
-        """The embedding of the fixed sample after an epoch (0: before the first)."""
+        """Read the embedding (s, l) of the fixed sample after an epoch; epoch 0 is before training."""
         return read_array(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
 
     def epoch_trained(self, number: int) -> Array | None:
-        """The embedding (t, l), after an epoch, of `fixed_sample(split.train, t)`; None where none was kept, as in the
-        split `all` and in older runs."""
+        """Read the embedding (t, l) of `fixed_sample(split.train, t)` after an epoch.
+
+        Returns:
+            The embedding; None if none was stored, as with the split `all` and in older runs.
+        """
         path = self.folder / "epochs" / f"{number:04d}" / "trained.npy"
         return read_array(path) if path.exists() else None
 
     def explanations(self, number: int) -> list[Explanation]:
-        """What the method explained itself with in an epoch, as arrays."""
-        found: list[Explanation] = []
+        """Read the explanations of an epoch, without records in which another version stored other fields."""
+        records: list[Explanation] = []
         for name, kind in KINDS.items():
             path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
             if path.exists():
                 with np.load(path, allow_pickle=False) as stored:
-                    if set(stored.files) == {one.name for one in fields(kind)}:  # else of a version that kept others
-                        found.append(kind(**{key: stored[key] for key in stored.files}))
-        return found
+                    if set(stored.files) == {field.name for field in fields(kind)}:
+                        records.append(kind(**{key: stored[key] for key in stored.files}))
+        return records
 
     # Checkpoints
 
     def write_checkpoint(self, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> None:
-        """Put the state after an epoch in place, whole or not at all, and drop the older ones."""
-        final = self._put_checkpoint(f"{number:04d}", state, embedder)
-        for other in self._checkpoints():
-            if other != final:
-                shutil.rmtree(other, ignore_errors=True)
+        """Store the state after an epoch atomically, and remove the checkpoints of earlier epochs."""
+        final = self._replace_checkpoint(f"{number:04d}", state, embedder)
+        for folder in self._checkpoints():
+            if folder != final:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def write_best(self, state: Mapping[str, Tensor], embedder: Embedder) -> None:
-        """Keep the state after the epoch that is the best so far on the validation images."""
-        self._put_checkpoint("best", state, embedder)
+        """Store the state after the best epoch so far, by the selection measure."""
+        self._replace_checkpoint("best", state, embedder)
 
-    def _put_checkpoint(self, name: str, state: Mapping[str, Tensor], embedder: Embedder) -> Path:
+    def _replace_checkpoint(self, name: str, state: Mapping[str, Tensor], embedder: Embedder) -> Path:
         final = self.folder / "checkpoint" / name
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
@@ -217,37 +242,44 @@ class Run(Task):
         return final
 
     def read_checkpoint(self) -> tuple[int, dict[str, Tensor], Path] | None:
-        """The newest epoch's number and state, and where its embedder lies; None before the first."""
+        """Read the newest readable checkpoint.
+
+        Returns:
+            Number of the epoch, state, and path of the embedder; None before the first epoch.
+        """
         for folder in reversed(self._checkpoints()):
-            state = _state_in(folder)
+            state = _read_state(folder)
             if state is not None:
                 return int(folder.name), state, folder / "embedder.safetensors"
         return None
 
     def kept_checkpoint(self) -> Path:
-        """The folder of state and embedder after the epoch whose embedder is the final one.
+        """Return the folder of the checkpoint whose embedder is the final one.
 
         Raises:
-            UserError: it was lost.
+            UserError: The checkpoint is missing or damaged.
         """
         for folder in (self.folder / "checkpoint" / f"{self.kept_epoch():04d}", self.best_embedder_path.parent):
-            if _state_in(folder) is not None:
+            if _read_state(folder) is not None:
                 return folder
-        raise UserError(f"A run is continued from the state that it kept, and {self.id} has lost its folder "
-                        "'checkpoint'. Restore it, or train anew.")
+        raise UserError(f"A run is continued from its last checkpoint, and {self.id} has lost its folder "
+                        "'checkpoint'. Restore the folder, or start a new run.")
 
     def read_start(self) -> tuple[dict[str, Tensor], Path] | None:
-        """The state that this run goes on from, and where its embedder lies; None where it begins anew.
+        """Read the state of the run that this run continues.
+
+        Returns:
+            State, and path of the embedder; None if this run continues none.
 
         Raises:
-            UserError: it is missing or broken.
+            UserError: The state is missing or damaged.
         """
         earlier, folder = self.spec().starts_from, self.folder / "start"
         if earlier is None:
             return None
-        state = _state_in(folder)
+        state = _read_state(folder)
         if state is None:
-            raise UserError(f"{folder} must hold the state of {earlier}, where this run starts, and could not be "
+            raise UserError(f"{folder} must hold the state of {earlier}, from which this run starts, but could not be "
                             "read. Continue that run again.")
         return state, folder / "embedder.safetensors"
 
@@ -256,7 +288,7 @@ class Run(Task):
 
     @property
     def best_embedder_path(self) -> Path:
-        """The embedder of the epoch that was best on the validation images."""
+        """Path of the embedder of the best epoch, by the selection measure."""
         return self.folder / "checkpoint" / "best" / "embedder.safetensors"
 
     # Results
@@ -277,27 +309,31 @@ class Run(Task):
         replace_array(self._embeddings_path(which), embeddings)
 
     def embeddings(self, which: Literal["initial", "final"]) -> Array:
-        """(n, l) float32 of all images, memory-mapped."""
+        """Read the embeddings (n, l) float32 of all images, memory-mapped."""
         return read_array(self._embeddings_path(which), mapped=True)
 
     def is_normalized(self, which: Literal["initial", "final"]) -> bool:
-        """Whether they are of unit length, so that the order by distance is the cosine's."""
+        """Return whether the embeddings have unit length, so that distance and cosine similarity rank equally."""
         return is_normalized(self.initial_embedder_path if which == "initial" else self.embedder_path)
 
     def _embeddings_path(self, which: Literal["initial", "final"]) -> Path:
         return self.folder / ("embeddings.npy" if which == "final" else "embeddings-initial.npy")
 
     def evaluation(self) -> dict[str, dict[str, Any]] | None:
-        """{"initial": …, "frozen": …, "pca": …, "final": …} in percent, or None where it is not there yet."""
+        """Read the evaluation in percent, by embedding (initial, frozen, pca, final) and measure.
+
+        Returns:
+            The evaluation; None if there is none yet or the file is damaged.
+        """
         try:
-            found = json.loads((self.folder / "evaluation.json").read_text(encoding="utf-8"))
+            evaluation = json.loads((self.folder / "evaluation.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        is_one = isinstance(found, dict) and all(isinstance(row, dict) for row in found.values())
-        return found if is_one else None
+        is_valid = isinstance(evaluation, dict) and all(isinstance(row, dict) for row in evaluation.values())
+        return evaluation if is_valid else None
 
     def broken_result(self) -> str | None:
-        """What cannot be read of the results of a run that is done; None where all is there."""
+        """Return why a result of a finished run cannot be read; None if all results are readable."""
         try:
             for which in ("initial", "final"):
                 self.embeddings(which)
@@ -310,19 +346,22 @@ class Run(Task):
         replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
 
     def files_to_export(self) -> list[Path]:
+        """List the existing files that an export copies."""
         names = ("spec.json", "pairs.npz", "metrics.jsonl", "evaluation.json", "embedder.safetensors",
                  "initial.safetensors", "embeddings.npy", "embeddings-initial.npy", "index.faiss")
         return [self.folder / name for name in names if (self.folder / name).exists()]
 
 
 def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
-    """Make a run's folder, whole or not at all; with the kept state of the run in `root` that it starts from, if any.
+    """Create the folder of a run atomically.
 
     Args:
-        pairs: those that a person or a file gave, where the spec says so; they stay with the run.
+        spec: The spec. If it continues a run in `root`, that run's checkpoint is copied.
+        root: The folder of runs.
+        pairs: Pairs to learn from, if the spec says that they were given; stored with the run.
 
     Raises:
-        UserError: the folder of runs cannot be written, or the state to start from was lost.
+        UserError: The folder of runs cannot be written, or the checkpoint to continue from is missing.
     """
     stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(spec.created))
     final = root / f"{stamp}-{spec.method}-{secrets.token_hex(3)}"
@@ -337,19 +376,19 @@ def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
         (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
         aside.rename(final)
     except OSError as error:
-        raise UserError(f"Runs are kept in {root}, which cannot be written: {error}. "
+        raise UserError(f"The folder of runs {root} cannot be written: {error}. "
                         "Choose another folder with --runs or UDML_RUNS.") from error
     return Run(final)
 
 
 @lru_cache(maxsize=1024)
-def _read_spec(path: Path, _modified: int, _size: int) -> Spec:
-    """Parse a spec once; a list of many runs and every step of a slider ask for it again."""
+def _read_spec(path: Path, _inode: int, _modified: int, _size: int) -> Spec:
+    """Parse a spec once, because lists of runs and every step of a slider need it; a replaced file is read again."""
     return Spec.model_validate_json(path.read_text(encoding="utf-8"))
 
 
-def _state_in(folder: Path) -> dict[str, Tensor] | None:
-    """A checkpoint's state; None where it is missing or broken."""
+def _read_state(folder: Path) -> dict[str, Tensor] | None:
+    """Read the state of a checkpoint; None if it is missing or damaged."""
     try:
         with safetensors.safe_open(folder / "state.safetensors", framework="pt", device="cpu") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

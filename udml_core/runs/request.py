@@ -50,7 +50,7 @@ class RunRequest(Options):
 
     size: Annotated[int | None, Field(ge=SMALLEST, le=LARGEST),
                     Shown(label="Image size", unit="pixels", step=16, placeholder="chosen by the data set")] = None
-    """Side of the square that images are resized to."""
+    """Side of the square that images are resized to. Default: chosen by the data set."""
 
     split: Annotated[SplitName | None, Shown(placeholder="chosen by the data set")] = None
     """Division into training and test half. Default: zero-shot with classes, all without."""

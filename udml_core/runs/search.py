@@ -29,8 +29,8 @@ def find_run(text: str, root: Path) -> Run:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UserError(f"'{text}' is the beginning of {len(matches)} run ids: "
-                            f"{', '.join(run.id for run in matches[:4])}, … Give more of the id.")
+            shown = ", ".join([run.id for run in matches[:4]] + ["…"] * (len(matches) > 4))
+            raise UserError(f"'{text}' is the beginning of {len(matches)} run ids: {shown}. Give more of the id.")
     path = existing_path(text)
     if path is not None and (path / "spec.json").exists():
         return Run(path.resolve())

@@ -1,17 +1,16 @@
-"""What a run was asked to do: its options, resolved and stored once."""
+"""The stored request of a run, with every option resolved."""
 
 from __future__ import annotations
 
 import json
 import platform
 import time
-from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, model_validator
 
 from udml_core import __version__
 from udml_core.arrays import Array
@@ -19,12 +18,13 @@ from udml_core.backbones import EncoderSpec
 from udml_core.data.dataset import Dataset
 from udml_core.data.label_budget import default_per_class, drawn_labels, given_labels
 from udml_core.data.splits import Select, SplitName
+from udml_core.errors import UserError
 from udml_core.methods import Method, find_method
 from udml_core.runs.request import RunRequest
 
 PairSource = Literal["labels", "given"]
 FIRST_VERSION = "0.1.0"
-"""The version that wrote specs with changed fields only and without its own number."""
+"""The version that wrote specs without its own number and with only the changed hyper-parameters."""
 FIRST_DEFAULTS = Path(__file__).with_name("defaults-0.1.0.json")
 """The default of every hyper-parameter in that version, so that its runs keep them."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
@@ -55,7 +55,7 @@ class Spec(RunRequest):
     """Which epoch is kept."""
 
     given_labels: dict[str, str] = Field(default_factory=dict)
-    """Labels assigned by a user, class by image name, as they were at the start, so that a resumed run sees the same."""
+    """Labels assigned by a user before the start, class by image name; a resumed run uses the same labels."""
 
     pairs: PairSource = "labels"
     """Source of the pairs: drawn from the labels, or given and stored in the run's folder."""
@@ -74,17 +74,14 @@ class Spec(RunRequest):
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, values: Any) -> Any:
-        """Fill in what the first version left out, from that version's own defaults."""
-        if not isinstance(values, Mapping) or "encoder" not in values:
-            return values
-        values = dict(values)
-        encoder = values["encoder"] if isinstance(values["encoder"], Mapping) else values["encoder"].model_dump()
-        for name in ("backbone", "pooling", "size"):
-            values.setdefault(name, encoder.get(name))
-        if "version" not in values:
-            values["version"] = FIRST_VERSION
-            values["fields"] = first_defaults().get(values.get("method", ""), {}) | dict(values.get("fields", {}))
+    def _complete_first_version(cls, values: Any, info: ValidationInfo) -> Any:
+        """Add what a stored spec of the first version lacks: its encoder's options and that version's defaults."""
+        match values:
+            case {"encoder": dict() as encoder, "method": str() as method, "fields": dict() as fields} \
+                    if info.mode == "json" and "version" not in values:
+                options = {name: encoder.get(name) for name in ("backbone", "pooling", "size")}
+                fields = first_defaults().get(method, {}) | fields
+                return options | values | {"version": FIRST_VERSION, "fields": fields}
         return values
 
     def build_method(self) -> Method:
@@ -95,7 +92,7 @@ class Spec(RunRequest):
         """Return the hyper-parameters that differ from the method's defaults; all if the method is unknown."""
         try:
             defaults = find_method(self.method).model_fields
-        except LookupError:
+        except UserError:
             return self.fields
         return {name: value for name, value in self.fields.items()
                 if name not in defaults or value != defaults[name].get_default()}

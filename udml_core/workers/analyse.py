@@ -1,4 +1,4 @@
-"""Executes an analysis. The only writer of its result."""
+"""Compute an analysis: the only writer of its result."""
 
 from __future__ import annotations
 
@@ -28,32 +28,33 @@ from udml_core.workers.execute import Reporter, execute
 
 Arrays = Mapping[str, Array]
 LEAST = 10
-"""Images below which a neighborhood, and so a map, says nothing."""
+"""Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 NEIGHBORS = 10
 log = logging.getLogger("udml")
 
 
 def work(analysis: Analysis) -> Status:
-    """Compute an analysis from its spec. Its failure is written down, not raised."""
-    def do(reporter: Reporter) -> None:
+    """Compute an analysis and store its result. A failure is recorded in the status, not raised."""
+    def compute_and_store(reporter: Reporter) -> None:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
         analysis.write_result(compute(analysis.run, analysis.spec(), reporter.share))
 
-    return execute(analysis, do)
+    return execute(analysis, compute_and_store)
 
 
 def keep(run: Run, spec: AnalysisSpec, report: Report) -> Analysis:
-    """Compute an analysis here and now where it is not there yet; its folder is made once there is a result."""
+    """Compute and store an analysis in this process, unless it is done. Its folder is created with the result."""
     analysis = analysis_at(run, spec)
-    return analysis if analysis.is_done() else create_analysis(run, spec, state="done",
-                                                               result=compute(run, spec, report))
+    if analysis.is_done():
+        return analysis
+    return create_analysis(run, spec, state="done", result=compute(run, spec, report))
 
 
 def compute(run: Run, spec: AnalysisSpec, report: Report) -> Arrays:
-    """The arrays of a result.
+    """Compute the arrays of a result.
 
     Raises:
-        UserError: there are too few images for what is asked, or the data set is gone.
+        UserError: There are too few images, or the data set is missing.
     """
     material = Material(run, report)
     match spec.kind:
@@ -68,7 +69,7 @@ def compute(run: Run, spec: AnalysisSpec, report: Report) -> Arrays:
 
 
 class Material:
-    """What analyses are made from: a run's embeddings and, where they are needed, its images and frozen features."""
+    """The input of analyses: a run's embeddings and, if needed, its images and frozen features."""
 
     def __init__(self, run: Run, report: Report) -> None:
         self.run = run
@@ -80,23 +81,22 @@ class Material:
         return self.run.dataset(self.report)
 
     def indices(self, spec: AnalysisSpec) -> Array:
-        """Data set positions (m,), ascending, of the images in an analysis's scope."""
+        """Return the image indices (m,), ascending, of an analysis's scope."""
         match spec.scope:
             case "all":
-                found = np.arange(len(self.run.embeddings("final")))
+                indices = np.arange(len(self.run.embeddings("final")))
             case "sample":
-                found = self.run.sample_indices()
+                indices = self.run.sample_indices()
             case "test" | "train":
-                given = self.spec
-                split = make_split(self.dataset, given.split, given.holds_out, given.seed)
-                found = split.test if spec.scope == "test" else split.train
-        if len(found) < LEAST:
-            raise UserError(f"Neighborhoods need at least {LEAST} images, and the scope '{spec.scope}' has "
-                            f"{len(found)}. Choose a larger scope, or more images.")
-        return found
+                split = make_split(self.dataset, self.spec.split, self.spec.holds_out, self.spec.seed)
+                indices = split.test if spec.scope == "test" else split.train
+        if len(indices) < LEAST:
+            raise UserError(f"Analyses need at least {LEAST} images, and the scope '{spec.scope}' has "
+                            f"{len(indices)}. Choose a larger scope, or add images.")
+        return indices
 
     def vectors(self, frame: str, indices: Array) -> Array:
-        """Unit embeddings (m, d) float32 of images by position, in a frame; of the sample where it is an epoch."""
+        """Return the embeddings (m, d) float32 of images in a frame; of the fixed sample if the frame is an epoch."""
         match frame:
             case "frozen":
                 encoder = Encoder(self.spec.encoder)
@@ -106,12 +106,12 @@ class Material:
                 return np.asarray(self.run.embeddings(frame)[indices])
             case _:
                 if int(frame) not in self.run.epoch_numbers():
-                    raise UserError(f"The run {self.run.id} has the epochs 0 to {self.run.epoch_numbers()[-1]}, and "
-                                    f"epoch {frame} was asked for.")
+                    raise UserError(f"The run {self.run.id} has the epochs 0 to {self.run.epoch_numbers()[-1]}, got "
+                                    f"epoch {frame}. Choose one of its epochs.")
                 return self.run.epoch_sample(int(frame))
 
     def embedder(self, frame: str) -> Embedder:
-        """What embeds new images as they are in a frame."""
+        """Return the embedder that embeds new images in a frame."""
         match frame:
             case "frozen":
                 return Embedder(Encoder(self.spec.encoder)).eval()
@@ -120,39 +120,40 @@ class Material:
             case "final":
                 return Embedder.load(self.run.embedder_path)
             case _:
-                raise UserError(f"New images are embedded as frozen, initial or final; of epoch {frame} only the "
-                                "sample's embedding is kept. Choose a map of one of the three.")
+                raise UserError("New images can be placed on the frames frozen, initial and final; the model of epoch "
+                                f"{frame} is not stored. Choose a map with one of these frames.")
 
     def source(self, spec: AnalysisSpec) -> tuple[AnalysisSpec, Array, Array, Array]:
-        """The map that an analysis starts from: its spec, data set positions, layout and vectors in the frame."""
+        """Return the source map of an analysis: spec, image indices, and layout and embeddings in the frame."""
         source = find_analysis(self.run, spec.source)
         projection = source.projection()
         if spec.frame not in projection.frames:
-            raise UserError(f"The map {source.id} has the frames {', '.join(projection.frames)}, and "
-                            f"'{spec.frame}' was asked for.")
+            raise UserError(f"The map {source.id} has the frames {', '.join(projection.frames)}, got "
+                            f"'{spec.frame}'. Choose one of its frames.")
         layout = projection.positions[projection.frames.index(spec.frame)]
         return source.spec(), projection.indices, layout, self.vectors(spec.frame, projection.indices)
 
 
 def _map(material: Material, spec: AnalysisSpec) -> Arrays:
-    """Every frame laid out, and what its map does not show faithfully."""
+    """Compute the layout of every frame, with trustworthiness and continuity of each image."""
     indices = material.indices(spec)
     vectors = [material.vectors(frame, indices) for frame in spec.frames]
     layouts = _layouts(vectors, spec, lambda share: material.report(share, "layout"))
     trust, continuity = np.empty((2, len(layouts), len(indices)), np.float32)
     k = distortion_neighbors(len(indices))
     for frame, (points, layout) in enumerate(zip(vectors, layouts, strict=True)):
-        def tell(share: float, before: int = frame) -> None:
-            material.report((before + share) / len(layouts), "distortion")
+        def report(share: float, done: int = frame) -> None:
+            material.report((done + share) / len(layouts), "distortion")
 
-        trust[frame], continuity[frame] = distortion(points, layout, k, tell)
-    near = [nearest(points, min(NEIGHBORS, len(indices) - 1))[1] for points in vectors]
+        trust[frame], continuity[frame] = distortion(points, layout, k, report)
+    neighbors = [nearest(points, min(NEIGHBORS, len(indices) - 1))[1] for points in vectors]
     return {"indices": indices, "positions": np.stack(layouts).astype(np.float32),
-            "neighbors": np.stack(near).astype(np.int32), "trustworthiness": trust, "continuity": continuity}
+            "neighbors": np.stack(neighbors).astype(np.int32), "trustworthiness": trust, "continuity": continuity}
 
 
 def _layouts(vectors: list[Array], spec: AnalysisSpec, report: Callable[[float], None]) -> list[Array]:
-    """A layout (m, 2) for each frame's points (m, d). What takes seconds to import is imported where it is needed."""
+    """Compute a layout (m, 2) of each frame's points (m, d)."""
+    # umap and openTSNE take seconds to import.
     if spec.kind == "umap":
         from udml_core.projection.umap import umap_layouts
 
@@ -160,30 +161,30 @@ def _layouts(vectors: list[Array], spec: AnalysisSpec, report: Callable[[float],
     if spec.kind == "tsne":
         from udml_core.projection.tsne import tsne_layout
 
-        return _one_by_one(vectors, lambda points, before, tell: tsne_layout(
-            points, spec.perplexity, spec.seed, before, tell), report)
-    return _one_by_one(vectors, lambda points, before, _tell: pca.pca_layout(points, before), report)
+        return _sequence(vectors, lambda points, previous, report_frame: tsne_layout(
+            points, spec.perplexity, spec.seed, previous, report_frame), report)
+    return _sequence(vectors, lambda points, previous, _report: pca.pca_layout(points, previous), report)
 
 
-def _one_by_one(vectors: list[Array], lay_out: Callable[[Array, Array | None, Callable[[float], None]], Array],
-                report: Callable[[float], None]) -> list[Array]:
-    """Each frame laid out from the one before it."""
+def _sequence(vectors: list[Array], lay_out: Callable[[Array, Array | None, Callable[[float], None]], Array],
+              report: Callable[[float], None]) -> list[Array]:
+    """Compute the layout of each frame, starting from the layout of the previous frame."""
     layouts: list[Array] = []
     for number, points in enumerate(vectors):
-        def tell(share: float, before: int = number) -> None:
-            report((before + share) / len(vectors))
+        def report_frame(share: float, done: int = number) -> None:
+            report((done + share) / len(vectors))
 
-        layouts.append(lay_out(points, layouts[-1] if layouts else None, tell))
-        tell(1.0)
+        layouts.append(lay_out(points, layouts[-1] if layouts else None, report_frame))
+        report_frame(1.0)
     return layouts
 
 
 def _graph(material: Material, spec: AnalysisSpec) -> Arrays:
-    """The affinities from which clusters are re-formed."""
+    """Compute the graph whose affinities the cluster sliders need."""
     indices = material.indices(spec)
     if spec.n_neighbors >= len(indices):
-        raise UserError(f"A graph of {spec.n_neighbors} neighbors needs more images than that, and the scope "
-                        f"'{spec.scope}' has {len(indices)}. Lower n_neighbors to at most {len(indices) - 1}.")
+        raise UserError(f"A graph with {spec.n_neighbors} neighbors needs more than {spec.n_neighbors} images, and the "
+                        f"scope '{spec.scope}' has {len(indices)}. Lower n_neighbors to at most {len(indices) - 1}.")
     points = material.vectors(spec.frames[0], indices)
     material.report(0.5, "graph")
     graph = AuthorityGraph.build(points, spec.n_neighbors)
@@ -192,7 +193,7 @@ def _graph(material: Material, spec: AnalysisSpec) -> Arrays:
 
 
 def _grid(material: Material, spec: AnalysisSpec) -> Arrays:
-    """A map's images in cells, and how far neighbors are from each other in truth."""
+    """Assign each image of a map to a cell, and measure the distances between neighboring cells in the embedding."""
     _, indices, layout, vectors = material.source(spec)
     cells, rows, columns = snapped(layout, lambda share: material.report(share, "grid"))
     right, down = seams(vectors, cells, rows, columns)
@@ -200,18 +201,19 @@ def _grid(material: Material, spec: AnalysisSpec) -> Arrays:
 
 
 def _placed(material: Material, spec: AnalysisSpec) -> Arrays:
-    """New images on a map that stays as it is."""
+    """Place new images on a map without changing it."""
     source, indices, layout, vectors = material.source(spec)
     embedder = material.embedder(spec.frame)
     folder = analysis_at(material.run, spec).images_folder
     new = np.concatenate([embed_pixels(embedder, embedder.encoder.prepare(read_image(path))[None])
                           for path in sorted(folder.iterdir())])
     material.report(0.5, "placing")
-    near = nearest(vectors, min(NEIGHBORS, len(vectors)), new)[1]
-    return {"indices": indices, "positions": _places(source, vectors, layout, new), "nearest": indices[near]}
+    neighbors = nearest(vectors, min(NEIGHBORS, len(vectors)), new)[1]
+    return {"indices": indices, "positions": _positions(source, vectors, layout, new), "nearest": indices[neighbors]}
 
 
-def _places(source: AnalysisSpec, vectors: Array, layout: Array, new: Array) -> Array:
+def _positions(source: AnalysisSpec, vectors: Array, layout: Array, new: Array) -> Array:
+    """Compute the positions (q, 2) of new embeddings (q, d) on a layout (m, 2) of embeddings (m, d)."""
     if source.kind == "umap":
         from udml_core.projection import umap
 

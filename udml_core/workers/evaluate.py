@@ -17,34 +17,43 @@ from udml_core.workers.material import Loaded, load
 
 __all__ = ["KNN", "evaluate_run", "load"]
 KNN = 200
-"""Training images that vote on a test image's class."""
+"""Number of training images that vote on the class of a test image."""
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
 log = logging.getLogger("udml")
 
 
-def evaluate_run(run: Run, loaded: Loaded, tell: Report) -> dict[str, dict[str, float]]:
+def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str, float]]:
     """Evaluate on the test half and store the result.
 
-    Candidates are the initial, frozen, PCA (at the final width) and final embeddings, and those that the method adds.
-    In the split `seen` with labels, k-nearest-neighbor and linear accuracy are measured as well.
+    The candidates are the initial, frozen, PCA (of the final dimension) and final embeddings, and the method's own.
+    The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
+
+    Args:
+        run: A run with stored embeddings.
+        loaded: Its data set, features and halves.
+        report: Receives the finished share.
+
+    Returns:
+        Measures in percent, by candidate and name.
     """
     train, test, labels = loaded.split.train, loaded.split.test, loaded.dataset.labels
     candidates = _candidates(run, loaded, test)
     of_train = _candidates(run, loaded, train) if loaded.split.name == "seen" and labels is not None else {}
     space = candidates["frozen"]
     result = {}
-    for position, (name, embeddings) in enumerate(candidates.items()):
-        def report(share: float, done: int = position) -> None:
-            tell((done + share) / len(candidates), "evaluation")
+    for number, (name, embeddings) in enumerate(candidates.items()):
+        def report_candidate(share: float, done: int = number) -> None:
+            report((done + share) / len(candidates), "evaluation")
 
-        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report)
+        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report_candidate)
         if labels is not None and name in of_train:
             seen = (of_train[name], labels[train], embeddings, labels[test])
             result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
                              "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
             result[name]["neighbors kept from frozen"] = 100 * _kept_neighbors(space, embeddings)
-        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in headline_measures(result[name]).items()))
+        measures = headline_measures(result[name])
+        log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in measures.items()))
     run.write_evaluation(result)
     return result
 
@@ -60,7 +69,9 @@ def _candidates(run: Run, loaded: Loaded, indices: Array) -> dict[str, Array]:
 
 
 def _pca(loaded: Loaded, width: int, features: Array) -> Array:
-    """Project on the principal components of the training half's unit features, at the width or the largest possible.
+    """Project on the principal components of the training half's unit features.
+
+    The dimension is the final embedding's, or the largest possible.
     """
     data = training_data(loaded.features, None, loaded.split.train, "none")
     most = min(width, *data.features.shape)
@@ -70,6 +81,6 @@ def _pca(loaded: Loaded, width: int, features: Array) -> Array:
 
 
 def _kept_neighbors(space: Array, embeddings: Array) -> float:
-    """Return the mean share of the nearest neighbors that stay, on evenly spread images."""
+    """Return the mean share of nearest neighbors that two embeddings have in common, on evenly spaced images."""
     chosen = np.linspace(0, len(space) - 1, min(COMPARED, len(space))).astype(int)
     return neighbor_stability(space[chosen], embeddings[chosen], min(COMPARED_NEIGHBORS, len(chosen) - 1))

@@ -1,4 +1,4 @@
-"""The worker's side of a task: it holds the lock, writes the status, and ends in a state that a person can act on."""
+"""The worker's side of a task: lock, status, stop requests and readable failures."""
 
 from __future__ import annotations
 
@@ -23,11 +23,15 @@ log = logging.getLogger("udml")
 
 
 class StopRequestedError(BaseException):
-    """The worker was told to end; not an Exception, so that nothing on the way swallows it."""
+    """A request to stop; not an `Exception`, so that no handler in between catches it."""
 
 
 class Reporter:
-    """Writes the status, at most twice a second unless something changed that a person waits for."""
+    """Writer of the status, at most twice a second while only the share changes.
+
+    Attributes:
+        status: The last written status.
+    """
 
     def __init__(self, task: Task) -> None:
         self._task = task
@@ -35,7 +39,7 @@ class Reporter:
         self.status = task.stored_status()
 
     def change(self, **values: Any) -> None:
-        """Write at once."""
+        """Update fields of the status and write it at once."""
         now = time.time()
         if values.get("phase", self.status.phase) != self.status.phase:
             values["phase_started"] = now
@@ -44,26 +48,38 @@ class Reporter:
         self._last = time.monotonic()
 
     def share(self, share: float, phase: str) -> None:
-        """Write now and then, and end where that is asked for."""
+        """Report the finished share of a phase, and stop if requested.
+
+        Raises:
+            StopRequestedError: A stop was requested.
+            UserError: The task's folder was removed.
+        """
         if phase != self.status.phase or time.monotonic() - self._last > HEARTBEAT:
             self.heed()
             self.change(share=share, phase=phase)
 
     def heed(self) -> None:
-        """End the work here where somebody asked for that, or removed the task: no signal reaches every worker.
+        """End the work if a user has requested a stop or removed the task, because signals do not reach every worker.
 
         Raises:
-            StopRequestedError: a stop was requested.
-            UserError: the task's folder is gone.
+            StopRequestedError: A stop was requested.
+            UserError: The task's folder was removed.
         """
         if not self._task.has_spec():
-            raise UserError(f"The folder {self._task.folder} was removed while it was worked on.")
+            raise UserError(f"The folder {self._task.folder} was removed during the work.")
         if self._task.stop_requested():
             _stop()
 
 
-def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
-    """Do a task here to its end; one that is done stays so. Being stopped and its failure are written down, not raised.
+def execute(task: Task, work: Callable[[Reporter], None]) -> Status:
+    """Execute a task in this process, unless it is done. A stop or a failure is recorded in the status, not raised.
+
+    Args:
+        task: The task.
+        work: The work; it reports its progress to the given reporter.
+
+    Returns:
+        The final status.
     """
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s", force=True)
     with task.lock().acquire(timeout=5):
@@ -78,7 +94,7 @@ def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
             born = psutil.Process().create_time()
             reporter.change(state="waiting", pid=os.getpid(), pid_born=born, message="", phase="waiting")
             task.reserve()
-            do(reporter)
+            work(reporter)
             reporter.change(state="done", finished=time.time(), phase="", share=1.0)
             log.info("done")
         except StopRequestedError:
@@ -86,7 +102,7 @@ def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
             reporter.change(state="stopped", finished=time.time(), message="Stopped.")
         except Exception as error:
             if not task.has_spec():
-                log.error("%s was removed, so its worker ends", task.folder)
+                log.error("%s was removed; its worker ends", task.folder)
                 return reporter.status.model_copy(update={"state": "failed", "message": str(error)})
             _record_failure(task, reporter, error)
         finally:
@@ -96,22 +112,22 @@ def execute(task: Task, do: Callable[[Reporter], None]) -> Status:
 
 
 def _stop(*_signal: Any) -> NoReturn:
-    """End the work, once: what asks again meanwhile does not disturb the way out."""
+    """End the work, and ignore further signals until it has ended."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise StopRequestedError
 
 
 def _record_failure(task: Task, reporter: Reporter, error: Exception) -> None:
-    """A message that a person can use in the status, the trace in error.txt, also where the disk is full."""
+    """Write a message to the status and the trace to error.txt, also when the disk is full."""
     disk_is_full = _is_disk_full(task, error)
     task.release_reserve()
     trace = traceback.format_exc()
     if isinstance(error, UserError):
         message = str(error)
     elif disk_is_full:
-        message = "The disk is full. What was finished is kept: free some space, then resume."
+        message = "The disk is full. Finished epochs are kept. Free some space, then resume."
     elif isinstance(error, MemoryError | torch.OutOfMemoryError):
-        message = "The memory did not suffice. Choose fewer or smaller images, or a smaller batch, then start again."
+        message = "Out of memory. Use fewer or smaller images or a smaller batch, then start a new run."
     else:
         message = f"{type(error).__name__}: {error}"
     try:
@@ -123,7 +139,10 @@ def _record_failure(task: Task, reporter: Reporter, error: Exception) -> None:
 
 
 def _is_disk_full(task: Task, error: Exception) -> bool:
-    """By the error's number; NumPy and faiss lose it, so also by the room that is left beside the reserve."""
+    """Return whether a full disk caused an error.
+
+    NumPy and faiss lose the number of the error, so the remaining space decides as well.
+    """
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return True
     return isinstance(error, OSError | RuntimeError) and shutil.disk_usage(task.folder).free < RESERVE_BYTES

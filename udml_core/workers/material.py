@@ -22,9 +22,9 @@ from udml_core.runs import Run
 from udml_core.sampling import generator, label_pairs
 
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
-"""Test images whose embedding is kept for every epoch; fewer if each passes a trained encoder."""
+"""Number of test images whose embedding is stored for every epoch; fewer if the method trains the encoder."""
 JUDGED = 1000
-"""Images of the sample that curves are computed from, and training images kept beside them."""
+"""Number of images of the sample that curves are computed from, and of training images stored for every epoch."""
 log = logging.getLogger("udml")
 
 
@@ -66,8 +66,8 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     if few is not None:
         log.info("training uses %d labels", (few >= 0).sum())
     if len(split.validation):
-        log.info("selection uses %d labeled images of the training half that training never sees; training uses %d "
-                 "images and no labels beyond those that the method declares", len(split.validation), len(split.train))
+        log.info("selection uses %d labeled images of the training half, which training never sees; training uses %d "
+                 "images and only the labels that the method declares", len(split.validation), len(split.train))
     size = TRAINED_SAMPLE if spec.build_method().trains_encoder else SAMPLE
     sample = run.sample_indices() if run.epoch_numbers() else fixed_sample(split.test, size)
     judged = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
@@ -75,7 +75,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
 
 
 def data_for_fit(run: Run, loaded: Loaded, report: Report) -> TrainingData:
-    """Collect what the run's method may see of the training half."""
+    """Collect the features, images, labels and pairs of the training half that the method may use."""
     spec = run.spec()
     method = spec.build_method()
     pixels = views = None

@@ -1,6 +1,6 @@
-"""Train a run: the only writer of a run's results.
+"""Train a run: store every epoch, select the model, embed, evaluate and index.
 
-Keeps every epoch, selects the model, embeds, evaluates and indexes.
+This is the only writer of a run's results.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from udml_core.workers.material import JUDGED, Loaded, data_for_fit, embed, load
 
 TRIPLETS_KEPT = 2000
 MOST_ANALYSED = 20_000
-"""Largest data set of which a map and a graph are computed without a request: two minutes of one core."""
+"""Largest data set for which a map and a graph are computed without a request, in about two minutes of one core."""
 VOTING = 5000
-"""Training images among which curves find the voters of k-nearest-neighbor accuracy."""
+"""Number of training images that may vote in the k-nearest-neighbor accuracy of the curves."""
 log = logging.getLogger("udml")
 
 
 def work(run: Run, analyse: bool = True) -> Status:
-    """Take a run from its last finished epoch to its end. A failure is recorded in the run, not raised.
+    """Execute a run from its last finished epoch to the end. A failure is recorded in the status, not raised.
 
     Args:
         run: The run.
-        analyse: Whether to compute the map and the graph that pages show at once.
+        analyse: Whether to compute the map and the graph that pages show first.
     """
     return execute(run, lambda reporter: _in_turn(run, reporter, analyse))
 
 
 def assist(run: Run, device: str) -> None:
-    """Train beside the process that works on a run, on another device, without writing anything.
+    """Share the training of a run with the process that executes it, on another device, without writing anything.
 
-    If the run is done, that process does nothing either.
+    If the run is done, do nothing, as that process does.
 
     Raises:
         UserError: The run's method trains in one process.
@@ -74,7 +74,7 @@ def _no_report(_share: float, _phase: str) -> None: ...
 
 
 def _in_turn(run: Run, reporter: Reporter, analyse: bool) -> None:
-    """Wait for the device, first come first served, then work."""
+    """Wait for the device, in the order of submission, then work."""
     device = device_lock(run.spec().device)
     while True:
         reporter.heed()
@@ -93,7 +93,7 @@ def _in_turn(run: Run, reporter: Reporter, analyse: bool) -> None:
 
 
 class _Work:
-    """A run on its way from spec to results."""
+    """The steps from the spec of a run to its results."""
 
     def __init__(self, run: Run, reporter: Reporter) -> None:
         self.run = run
@@ -129,7 +129,8 @@ class _Work:
         began = time.monotonic()
         for epoch in self._epochs(data, setting, done, checkpoint and checkpoint[1], start and start[0]):
             if any(not np.isfinite(value) for value in epoch.losses.values()):
-                raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate and train again.")
+                raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate and start a "
+                                "new run.")
             row = self._measured(loaded, epoch)
             if best_epoch([*recorded.values(), row], self.method.rank_shows_collapse) == epoch.number:
                 self.run.write_best(epoch.state, epoch.embedder)
@@ -145,8 +146,8 @@ class _Work:
         if self.spec.select == "validation" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
             if self.spec.labels == "given" and self.method.rank_shows_collapse and first_collapsed(recorded) == 1:
-                log.info("the embedding has collapsed in the first epoch: the effective rank of the training images is "
-                         "far from the start's; epoch 1 is kept; lower the learning rate")
+                log.info("the embedding collapsed in the first epoch: the effective rank of the training images "
+                         "differs too much from the start's; epoch 1 is kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
 
@@ -163,7 +164,7 @@ class _Work:
         return (replace(epoch, number=epoch.number - int(start["epoch"])) for epoch in epochs)
 
     def _keep_start(self, loaded: Loaded, initial: Embedder) -> dict[str, Any]:
-        """Keep the start as epoch 0, so that curves and maps begin where training does; return its row."""
+        """Store the model before training as epoch 0, and return its row of curves."""
         initial.save(self.run.initial_embedder_path)
         self.run.write_sample_indices(loaded.sample)
         row = self._measured(loaded, Epoch(0, {}, initial, (), {}))
@@ -171,13 +172,14 @@ class _Work:
         return row
 
     def _measured(self, loaded: Loaded, epoch: Epoch) -> dict[str, Any]:
-        """Measure an epoch, and keep its explanations and the sample's embedding; return its row of curves."""
+        """Measure an epoch, store its explanations and the sample's embedding, and return its row of curves."""
         embedder = epoch.embedder.eval()
         sample = embed(embedder, loaded, loaded.sample)
         trained = None
         if loaded.split.name != "all":
             trained = embed(embedder, loaded, fixed_sample(loaded.split.train, JUDGED))
-        records = [thinned(record, TRIPLETS_KEPT) for record in (*epoch.explanations, *self.method.embedder_explanations(embedder))]
+        explanations = (*epoch.explanations, *self.method.embedder_explanations(embedder))
+        records = [thinned(record, TRIPLETS_KEPT) for record in explanations]
         self.run.write_epoch(epoch.number, records, sample, trained)
         judged = sample[loaded.judged]
         row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(judged)}
@@ -204,7 +206,7 @@ class _Work:
         return row
 
     def _keep(self, loaded: Loaded, embedder: Embedder) -> None:
-        """Embed every image before and after training, and index them."""
+        """Store the embeddings of all images before and after training, and the index."""
         report = self.reporter.share
         everything = np.arange(len(loaded.dataset))
         initial = Embedder.load(self.run.initial_embedder_path, self.device)
@@ -215,13 +217,13 @@ class _Work:
         embedder.save(self.run.embedder_path)
 
     def _analyse(self, images: int, trained: int) -> None:
-        """Compute the principal plane of all images and the graph of the training half.
+        """Compute the PCA map of all images and the graph of the training half. A failure does not fail the run.
 
-        Their time grows with the square of the number of images, and the run cannot be searched meanwhile, so large
-        data sets wait until a user requests them. A failure here never fails the run.
+        The time grows with the square of the number of images, and the run cannot be searched meanwhile, so large data
+        sets wait for a user's request.
         """
         if images > MOST_ANALYSED:
-            log.info("no map or graph is computed of more than %d images unless requested", MOST_ANALYSED)
+            log.info("no map or graph is computed for more than %d images without a request", MOST_ANALYSED)
             return
         k = self.method.graph_neighbors(trained)
         for kind, options in (("pca", {}), ("graph", {"scope": "train", "n_neighbors": k})):

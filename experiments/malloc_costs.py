@@ -1,0 +1,71 @@
+"""CPU time of the default backbone with glibc's default thresholds and with the thresholds of `udml_core.malloc`.
+
+Each measurement runs in its own process, because the thresholds are read at its start.
+
+    python -m experiments.malloc_costs --out assets/results/malloc.json
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from statistics import median
+
+from experiments.zero_shot import provenance
+from udml_core.malloc import VARIABLES
+
+PASSES, IMAGES, SIZE, ROUNDS = 3, 128, 96, 5
+MEASURE = f"""
+import json, resource
+import torch
+from udml_core.backbones import Encoder, choose_spec
+encoder = Encoder(choose_spec("efficientnet-lite0", {SIZE}, False, size={SIZE}))
+images = torch.randint(256, ({IMAGES}, 3, {SIZE}, {SIZE}), dtype=torch.uint8, generator=torch.manual_seed(0))
+before = resource.getrusage(resource.RUSAGE_SELF)
+with torch.inference_mode():
+    for _ in range({PASSES}):
+        encoder(images)
+after = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({{"user seconds": after.ru_utime - before.ru_utime, "system seconds": after.ru_stime - before.ru_stime,
+                  "page faults": after.ru_minflt - before.ru_minflt}}))
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, required=True, help="the record to write")
+    options = parser.parse_args()
+    record = provenance("malloc_costs") | {
+        "protocol": f"medians of {ROUNDS} alternating processes; {PASSES} forward passes of {IMAGES} images of {SIZE} "
+                    "pixels; relative time: user and system seconds, relative to the raised thresholds",
+        "datasets": {"Forward passes of EfficientNet-Lite0": {"rows": costs()}}}
+    options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def costs(rounds: int = ROUNDS) -> dict[str, dict[str, float]]:
+    """Measure both settings alternately, and return the medians of each."""
+    default = {name: value for name, value in os.environ.items() if name not in VARIABLES}
+    environments = {"glibc's default thresholds": default, "raised thresholds": default | VARIABLES}
+    measured: dict[str, list[dict[str, float]]] = {name: [] for name in environments}
+    for _ in range(rounds):
+        for name, environment in environments.items():
+            measured[name].append(_measure(environment))
+    rows = {name: {key: median(row[key] for row in runs) for key in runs[0]} for name, runs in measured.items()}
+    fastest = rows["raised thresholds"]["user seconds"] + rows["raised thresholds"]["system seconds"]
+    for row in rows.values():
+        row["relative time"] = (row["user seconds"] + row["system seconds"]) / fastest
+    return rows
+
+
+def _measure(environment: dict[str, str]) -> dict[str, float]:
+    done = subprocess.run([sys.executable, "-c", MEASURE], env=environment, capture_output=True, text=True, check=True)
+    row: dict[str, float] = json.loads(done.stdout)
+    return row
+
+
+if __name__ == "__main__":
+    main()

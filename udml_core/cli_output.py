@@ -1,0 +1,128 @@
+"""What the command line prints: results on stdout, progress and messages on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import typer
+
+from udml_core.analyses import RELEVANT_FIELDS, Analysis
+from udml_core.files import jsonable
+from udml_core.tasks import LIVE_STATES
+
+if TYPE_CHECKING:
+    from udml_core.runs import Run
+
+POLL_SECONDS = 0.2
+
+
+def print_answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> None:
+    """Print one JSON object, or lines of text."""
+    if as_json:
+        typer.echo(json.dumps(jsonable(value)))
+    else:
+        for line in lines():
+            typer.echo(line)
+
+
+def exit_with(message: str, code: int = 2) -> NoReturn:
+    """Print a message on stderr and end the process."""
+    typer.echo(message, err=True)
+    sys.exit(code)
+
+
+def print_progress() -> Callable[..., None]:
+    """Return a reporter that prints on stderr at every 10 %."""
+    last: dict[str, int] = {}
+
+    def report(share: float, phase: str, more: str = "") -> None:
+        tenth = int(share * 10)
+        if last.get(phase, -1) < tenth < 10:
+            typer.echo(f"{phase}: {10 * tenth} %{more}", err=True)
+        last[phase] = tenth
+
+    return report
+
+
+def summarize_run(run: Run) -> dict[str, Any]:
+    """Summarize a run for `--json`."""
+    from udml_core.evaluation import headline_measures
+    from udml_core.jobs import queue_position
+
+    spec, status, result = run.spec(), run.status(), run.evaluation()
+    ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
+    return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
+            "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
+            "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
+            "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
+
+
+def print_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
+    """Print a run's summary. If the run must be done but is not, end the process with exit code 1."""
+    summary = summarize_run(run)
+    print_answer(summary, as_json, lambda: [f"{summary['run']}  {summary['state']}  epoch {summary['epoch']}/"
+                                            f"{summary['epochs']}  {summary['message']}".rstrip()])
+    if must_be_done and summary["state"] != "done":
+        exit_with(summary["message"] or f"The run ended as {summary['state']}.", 1)
+
+
+def summarize_analysis(analysis: Analysis) -> dict[str, Any]:
+    """Summarize an analysis for `--json`."""
+    spec, status = analysis.spec(), analysis.status()
+    return {"analysis": analysis.id, "folder": str(analysis.folder), "kind": spec.kind, "state": status.state,
+            "phase": status.phase, "message": status.message,
+            "asked": spec.model_dump(include=set(RELEVANT_FIELDS[spec.kind]))}
+
+
+def analysis_line(summary: dict[str, Any]) -> str:
+    """Return an analysis's summary as a line of text."""
+    request = ", ".join(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}"
+                        for name, value in summary["asked"].items() if name != "content")
+    return f"{summary['analysis']}  {summary['state']:11} {request}  {summary['message']}".rstrip()
+
+
+def follow_run(run: Run) -> None:
+    """Print a run's progress on stderr until it ends. An interrupt stops the run."""
+    from udml_core import jobs
+
+    printed, offset = "", 0
+    try:
+        while True:
+            status = run.status()
+            rows, offset = run.metrics(offset)
+            for row in rows:
+                curves = ", ".join(f"{name} {value:.4g}" for name, value in row.items()
+                                   if name != "epoch" and isinstance(value, int | float))
+                typer.echo(f"epoch {row['epoch']}: {curves}", err=True)
+            phase = status.phase
+            if status.state == "waiting":
+                phase = f"waiting, {jobs.queue_position(run, run.folder.parent)} ahead"
+            if phase != printed:
+                typer.echo(phase, err=True)
+                printed = phase
+            if status.state not in LIVE_STATES:
+                return
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:
+        typer.echo("stopping the run; its finished epochs stay", err=True)
+        jobs.stop(run)
+
+
+def follow_analysis(analysis: Analysis) -> None:
+    """Print an analysis's progress on stderr until it ends. An interrupt stops it."""
+    from udml_core import jobs
+
+    report = print_progress()
+    try:
+        while (status := analysis.status()).state in LIVE_STATES:
+            if status.state == "running":
+                left = status.seconds_left
+                report(status.share, status.phase, "" if left is None else f", about {left:.0f} s left")
+            time.sleep(POLL_SECONDS)
+    except KeyboardInterrupt:
+        typer.echo("stopping the analysis", err=True)
+        jobs.stop(analysis)
