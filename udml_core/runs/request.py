@@ -1,0 +1,80 @@
+"""The single declaration of a run's options.
+
+The options of `udml train`, the widgets of the page Train, the validation messages and the stored spec are generated
+from these fields. To add an option, add a field here.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, ClassVar, get_args
+
+from pydantic import Field
+
+from udml_core.backbones import BACKBONES, Pooling
+from udml_core.backbones.encoder import LARGEST, SMALLEST
+from udml_core.data.given.pairs import MOST_PAIRS
+from udml_core.data.label_budget import LabelSource
+from udml_core.data.splits import Select, SplitName
+from udml_core.declaration import Options, Shown
+
+HIGHEST_SEED = 2**31 - 1
+RUN_OPTIONS = ("backbone", "pooling", "size", "split", "device", "seed", "select", "labels", "labels_per_class",
+               "most_pairs")
+"""Fields that forms show under the method's own fields; the others choose data set, method and hyper-parameters."""
+
+
+def backbone_titles() -> dict[str, str]:
+    """Return the titles of the named backbones."""
+    return {name: backbone.title for name, backbone in BACKBONES.items()}
+
+
+class RunRequest(Options):
+    """What a user asks a run to do."""
+
+    message_prefix: ClassVar[str | None] = ""
+
+    dataset: str
+    """Name of a data set, or a folder of images."""
+
+    method: str
+    """Name of a method."""
+
+    fields: dict[str, Any] = Field(default_factory=dict)
+    """Hyper-parameters of the method by name."""
+
+    backbone: Annotated[str, Shown(suggestions=backbone_titles)] = "efficientnet-lite0"
+    """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME."""
+
+    pooling: Pooling = "mean"
+    """Pooling of feature maps. R-MAC reads the image at three scales, as RPML and SSDML do; it is slower."""
+
+    size: Annotated[int | None, Field(ge=SMALLEST, le=LARGEST),
+                    Shown(label="Image size", unit="pixels", step=16, placeholder="chosen by the data set")] = None
+    """Side of the square that images are resized to."""
+
+    split: Annotated[SplitName | None, Shown(placeholder="chosen by the data set")] = None
+    """Division into training and test half. Default: zero-shot with classes, all without."""
+
+    device: Annotated[str, Shown(suggestions=lambda: {"auto": "auto", "cpu": "cpu"})] = "auto"
+    """Device of the computation: auto, cpu or cuda:N."""
+
+    seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED)] = 0
+    """Seed of all random draws."""
+
+    select: Annotated[Select | None, Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
+    """Which epoch is kept: the last, or the best on 15 % of the training half. Labels that you assigned select by
+    leave-one-out recall@1 and hold out no image. Default: validation with assigned labels, else last."""
+
+    labels: Annotated[LabelSource, Shown(supervision=("few",))] = "drawn"
+    """Labels of methods that learn from few: drawn from the data set, or assigned in the app (given)."""
+
+    labels_per_class: Annotated[int | None, Field(ge=1), Shown(
+        supervision=("few",), step=1, high=1000, placeholder="10, or 5 for classes of fewer than 100 images")] = None
+    """Number of labels drawn from each class. Default: 10; 5 for classes of fewer than 100 images."""
+
+    most_pairs: Annotated[int, Field(ge=2, le=MOST_PAIRS), Shown(
+        label="Pairs drawn, at most", supervision=("pairs",), step=1000, options=("--pairs",))] = MOST_PAIRS
+    """Largest number of pairs drawn from the labels; half of them similar, half dissimilar."""
+
+
+SELECTS: tuple[Select, ...] = get_args(Select)

@@ -1,0 +1,54 @@
+"""Find runs in a folder of runs."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from udml_core.errors import UserError
+from udml_core.paths import existing_path
+from udml_core.runs.folder import Run
+
+
+def list_runs(root: Path) -> list[Run]:
+    """List all runs, newest first; a folder whose spec cannot be read is left out."""
+    return [run for run in _folders(root) if _is_readable(run)]
+
+
+def find_run(text: str, root: Path) -> Run:
+    """Find a run by its id, the beginning of its id, or its folder. Only that run's spec is read.
+
+    Raises:
+        UserError: No run matches, or more than one.
+    """
+    if re.fullmatch(r"[\w-]+", text):
+        exact = Run(root / text)
+        if _is_readable(exact):
+            return exact
+        matches = [run for run in _folders(root) if run.id.startswith(text) and _is_readable(run)]
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            raise UserError(f"'{text}' is the beginning of {len(matches)} run ids: "
+                            f"{', '.join(run.id for run in matches[:4])}, … Give more of the id.")
+    path = existing_path(text)
+    if path is not None and (path / "spec.json").exists():
+        return Run(path.resolve())
+    raise UserError(f"No run '{text}' in {root}, and no run folder of that name. `udml runs` lists the runs.")
+
+
+def _folders(root: Path) -> list[Run]:
+    """List candidate folders by name, newest first, without opening any."""
+    if not root.is_dir():
+        return []
+    return [Run(path) for path in sorted(root.iterdir(), reverse=True) if not path.name.startswith(".")]
+
+
+def _is_readable(run: Run) -> bool:
+    if not run.has_spec():
+        return False
+    try:
+        run.spec()
+        return True
+    except UserError:
+        return False

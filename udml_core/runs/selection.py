@@ -1,0 +1,48 @@
+"""Selection of the epoch that a run keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+TRAINED_RANK = "training effective rank"
+RANKS_KEPT = (1 / 2, 5 / 4)
+"""An embedding has collapsed when its effective rank leaves these multiples of the start's."""
+
+
+def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = True) -> int | None:
+    """Return the epoch that selection keeps, or None if no row has a selection measure.
+
+    With held-out images this is the first epoch of the highest MAP@R. With labels assigned by a user it is the last
+    epoch of the highest recall@1 among these labels before the collapse, or the first epoch if all have collapsed:
+    a few training labels are still retrieved long after the neighborhoods around them have dissolved.
+
+    Args:
+        rows: One row of curves for each epoch.
+        rank_shows_collapse: Whether to end the search at the collapse; see `Method`.
+    """
+    by_epoch = {int(row["epoch"]): row for row in rows}
+    trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
+    held_out = {epoch: row["validation map@r"] for epoch, row in trained.items() if "validation map@r" in row}
+    if held_out:
+        return max(held_out, key=lambda epoch: (held_out[epoch], -epoch))
+    assigned = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row}
+    if not assigned:
+        return None
+    end = first_collapsed(by_epoch) if rank_shows_collapse else max(assigned) + 1
+    sound = [epoch for epoch in assigned if epoch < end]
+    return max(sound, key=lambda epoch: (assigned[epoch], epoch)) if sound else min(assigned)
+
+
+def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
+    """Return the first collapsed epoch; the number after the last epoch if none has collapsed.
+
+    An epoch has collapsed when its effective rank leaves `RANKS_KEPT` times the start's. Both ends count. A free
+    metric can lower its loss on few directions, which lowers the rank. With SSDML's orthonormal metric all points are
+    pushed apart instead, which *raises* it; the record of SSDML shows recall intact up to 1.2 times the start's rank
+    and ruined from 1.3 times. A rank that returns later is no sign of recovery. The rank is that of training images,
+    because selection never uses the test half; older runs kept only the latter.
+    """
+    name = TRAINED_RANK if TRAINED_RANK in by_epoch[0] else "effective rank"
+    low, high = (share * by_epoch[0][name] for share in RANKS_KEPT)
+    return min((epoch for epoch, row in by_epoch.items() if not low <= row[name] <= high), default=max(by_epoch) + 1)

@@ -1,0 +1,132 @@
+"""What a run was asked to do: its options, resolved and stored once."""
+
+from __future__ import annotations
+
+import json
+import platform
+import time
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ConfigDict, Field, model_validator
+
+from udml_core import __version__
+from udml_core.arrays import Array
+from udml_core.backbones import EncoderSpec
+from udml_core.data.dataset import Dataset
+from udml_core.data.label_budget import default_per_class, drawn_labels, given_labels
+from udml_core.data.splits import Select, SplitName
+from udml_core.methods import Method, find_method
+from udml_core.runs.request import RunRequest
+
+PairSource = Literal["labels", "given"]
+FIRST_VERSION = "0.1.0"
+"""The version that wrote specs with changed fields only and without its own number."""
+FIRST_DEFAULTS = Path(__file__).with_name("defaults-0.1.0.json")
+"""The default of every hyper-parameter in that version, so that its runs keep them."""
+PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
+
+
+class Spec(RunRequest):
+    """A run request with every open choice resolved; with the same versions it gives the same result on a CPU.
+
+    Every hyper-parameter is stored, so that a later change of a default never changes an old or resumed run.
+    """
+
+    # A stored spec is read leniently: JSON has no tuples, and its strictness belongs to requests.
+    model_config = ConfigDict(frozen=True, strict=False, extra="forbid")
+
+    dataset_title: str
+    """Title of the data set."""
+
+    fingerprint: str
+    """Fingerprint of the data set's images and their order."""
+
+    encoder: EncoderSpec
+    """The encoder, with the image size resolved."""
+
+    split: SplitName
+    """Division into training and test half."""
+
+    select: Select = "last"
+    """Which epoch is kept."""
+
+    given_labels: dict[str, str] = Field(default_factory=dict)
+    """Labels assigned by a user, class by image name, as they were at the start, so that a resumed run sees the same."""
+
+    pairs: PairSource = "labels"
+    """Source of the pairs: drawn from the labels, or given and stored in the run's folder."""
+
+    starts_from: str | None = None
+    """Id of the finished run that this run continues with further pairs; its kept state is in the folder `start`."""
+
+    created: float = Field(default_factory=time.time)
+    """Time of creation in seconds since 1970."""
+
+    version: str = __version__
+    """The version of this project that wrote the spec."""
+
+    versions: dict[str, str] = Field(default_factory=lambda: installed_versions())
+    """Versions of Python and the numerical packages."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _complete(cls, values: Any) -> Any:
+        """Fill in what the first version left out, from that version's own defaults."""
+        if not isinstance(values, Mapping) or "encoder" not in values:
+            return values
+        values = dict(values)
+        encoder = values["encoder"] if isinstance(values["encoder"], Mapping) else values["encoder"].model_dump()
+        for name in ("backbone", "pooling", "size"):
+            values.setdefault(name, encoder.get(name))
+        if "version" not in values:
+            values["version"] = FIRST_VERSION
+            values["fields"] = first_defaults().get(values.get("method", ""), {}) | dict(values.get("fields", {}))
+        return values
+
+    def build_method(self) -> Method:
+        """Build the method with its hyper-parameters."""
+        return find_method(self.method).make(self.fields)
+
+    def changed_fields(self) -> dict[str, Any]:
+        """Return the hyper-parameters that differ from the method's defaults; all if the method is unknown."""
+        try:
+            defaults = find_method(self.method).model_fields
+        except LookupError:
+            return self.fields
+        return {name: value for name, value in self.fields.items()
+                if name not in defaults or value != defaults[name].get_default()}
+
+    @property
+    def holds_out(self) -> Select:
+        """How images of the training half are held out: not at all if assigned labels select the epoch."""
+        return self.select if self.labels == "drawn" else "last"
+
+    def few_labels(self, dataset: Dataset, train: Array) -> Array | None:
+        """Return the labels that the method receives, (n,) int64, −1 where unknown; None if it uses all or none."""
+        if find_method(self.method).card.supervision != "few":
+            return None
+        if self.labels == "given":
+            return given_labels(dataset, train, self.given_labels)
+        return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
+
+
+@cache
+def first_defaults() -> dict[str, dict[str, Any]]:
+    """Return the hyper-parameters' defaults of the first version, by method and field."""
+    defaults: dict[str, dict[str, Any]] = json.loads(FIRST_DEFAULTS.read_text(encoding="utf-8"))
+    return defaults
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the versions of Python and the numerical packages."""
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions
