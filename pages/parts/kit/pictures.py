@@ -1,5 +1,8 @@
-"""Single images, inside the page itself: one that Streamlit serves is gone when the page runs again before the browser
-has asked for it."""
+"""Single images inside the page.
+
+Streamlit may remove a served image before the browser has asked for it if the page runs again. An inline image cannot be
+lost.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,11 @@ import streamlit as st
 from PIL import Image
 
 MOST = 680
-"""Pixels of the longer side, twice what any is shown at."""
+"""Pixels of the longer side: twice the largest display size."""
 
 
 def inline(image: Image.Image) -> str:
-    """An address that holds the image."""
+    """Return a data URL of an image as JPEG."""
     small = image.convert("RGB")
     small.thumbnail((MOST, MOST))
     buffer = io.BytesIO()
@@ -24,5 +27,5 @@ def inline(image: Image.Image) -> str:
 
 
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:
-    """Show an image; alt says in words what is to be seen."""
+    """Show an image; `alt` describes it in words."""
     st.image(inline(image), caption, width, alt=alt)
