@@ -80,8 +80,8 @@ def show_ended_run(run: Run) -> None:
 
 
 st.title("UDML Explorer")
-st.markdown("Train a model to place similar images close together, **with few labels or none**, and see what it learned "
-            "and why. Choose images and a method, train in the background, then search. "
+st.markdown("Train a model to place similar images close together, **with few labels or none**, and see what it "
+            "learned and why. Choose images and a method, train in the background, then search. "
             "Everything runs on this computer; no data leaves it.")
 start_here()
 st.divider()

@@ -21,7 +21,7 @@ UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset
 
 
 def hyperparameters(run: Run) -> dict[str, Any]:
-    """Return a run's hyper-parameters; only the stored values if this version does not know the method or its fields."""
+    """Return a run's hyper-parameters, or the stored values if this version does not know the method or its fields."""
     try:
         return run.spec().build_method().model_dump()
     except UserError:
@@ -53,7 +53,7 @@ def state_line(run: Run, status: Status) -> str:
     match status.state:
         case "waiting":
             ahead = jobs.queue_position(run, runs_folder())
-            return f"Waiting for the device, {ahead} runs ahead." if ahead else "Waiting for the device, next in the queue."
+            return f"Waiting for the device. Runs ahead in the queue: {ahead}."
         case "running":
             left = status.seconds_left
             parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"

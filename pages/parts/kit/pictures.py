@@ -1,7 +1,7 @@
 """Single images inside the page.
 
-Streamlit may remove a served image before the browser has asked for it if the page runs again. An inline image cannot be
-lost.
+If the page runs again, Streamlit may remove a served image before the browser has asked for it. An inline image cannot
+be lost.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
     figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category")
     figure.update_xaxes(title=measure_words(measure))
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
-    draw(figure, key, f"{measure_words(measure)} of {len(names)} rows, mean and standard deviation. The highest trained "
-         f"row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
+    draw(figure, key, f"{measure_words(measure)} of {len(names)} rows, mean and standard deviation. The highest "
+         f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
 
 
 def chart_by_width(table: Table, measure: str, key: str) -> None:

@@ -40,8 +40,8 @@ def show_failures(opened: Retrieval) -> int | None:
     pair = choose_pair(opened.dataset, atlas, which)
     clicked = _show_queries(opened.dataset, atlas, pair, history)
     _show_classes(opened.dataset, atlases)
-    share([Download("List of misses", "failures.csv", "text/csv", lambda: _misses_file(opened.dataset, atlas, history))],
-          "failures")
+    share([Download("Misses (CSV)", "failures.csv", "text/csv",
+                    lambda: _misses_file(opened.dataset, atlas, history))], "failures")
     return clicked
 
 

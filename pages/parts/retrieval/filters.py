@@ -129,7 +129,7 @@ def _clusters_of_images(indices: Array, labels: Array, images: Sequence[int]) ->
 def clusters_of(opened: Retrieval) -> tuple[Array, Clusters] | None:
     """Return the indices of clustered images and their clusters.
 
-    The clusters are the last ones of the training, else those of a finished neighbor graph at RPML's defaults.
+    Training's last clusters, else the clusters of a finished neighbor graph at RPML's default ε and γ.
     """
     trained = training_clusters(opened.run)
     if trained is not None:
