@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
+
+# AppTest scans all installed packages for components in every test, which takes longer than most pages.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
 
 
 def opened(page: str, **query: str) -> AppTest:
