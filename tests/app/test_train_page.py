@@ -106,7 +106,7 @@ def test_an_invalid_combination_is_explained_and_nothing_starts(submitted: list[
 
 
 def patient_form() -> None:
-    """A page with the form of `PatientRequest`."""
+    """Show the form of `PatientRequest` and the validated request."""
     import streamlit as st
 
     from pages.parts.base.user_errors import show_user_errors
