@@ -14,8 +14,7 @@ from udml_core.tasks import LIVE_STATES
 DEFAULT = RunRequest(dataset="fashion-mini", method="rpml")
 MOST_SHOWN = 5
 SHOWN_MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
-SAMPLE_STEP = 215
-"""Every so many images of the default data set are shown."""
+SAMPLE_STEP = 215  # One in so many images of the default data set is shown.
 
 
 def start_here() -> None:

@@ -16,8 +16,7 @@ from udml_core.tasks import LIVE_STATES
 
 MOST_LISTED = 200
 MOST_COMPARED = 2
-SHORT_TABLE = 8
-"""A table of up to so many runs is shown without a scroll bar."""
+SHORT_TABLE = 8  # A longer table has a scroll bar.
 NOT_COMPARED = ("created", "fingerprint", "versions")
 
 
@@ -151,5 +150,5 @@ with show_user_errors():
     if len(compared_runs) == MOST_COMPARED:
         show_differences(*compared_runs)
     show_evaluations(compared_runs)
-    explore_similarities(tuple(run.id for run in compared_runs))
+    explore_similarities(compared_runs)
     precision_of(chosen_runs)

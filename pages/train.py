@@ -34,8 +34,8 @@ def choose_dataset() -> Dataset | None:
         with suppress(UserError):
             titles |= {source.name: source.title for source in [catalog.find(wanted)] if source.missing() is None}
     if wanted not in titles:
-        st.warning(f"The data set '{wanted[:200]}' in the link is not available, so another one is shown. Choose a "
-                   "data set, or add its folder on the page Data.", icon=":material/link_off:")
+        st.warning(f"The data set '{wanted[:200]}' in the link is not available, so another data set is shown. Choose "
+                   "a data set, or import its folder on the page Data.", icon=":material/link_off:")
     names = list(titles)
     name = st.selectbox("Data set", names, names.index(wanted) if wanted in titles else 0,
                         format_func=titles.__getitem__)
@@ -92,7 +92,7 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     columns[1].metric("Training, about", duration(expected.training_seconds))
     columns[2].metric("Memory, about", f"{expected.memory / 1e9:.1f} GB")
     st.caption("A rough estimate for two CPU cores; a GPU is faster."
-               + (f" Runs waiting or running: {waiting}. A device runs one at a time." if waiting else ""))
+               + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
     if pairs.given is not None:
         train = make_split(dataset, spec.split, spec.select, spec.seed).train
         st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "

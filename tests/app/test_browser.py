@@ -109,7 +109,9 @@ def test_keys_move_through_the_gallery_and_it_keeps_its_focus(page: Page, finish
 
 def choose(page: Page, label: str, option: str) -> None:
     """Choose an option in a select box."""
-    page.get_by_role("combobox", name=re.compile(label)).click()
+    box = page.get_by_role("combobox", name=re.compile(label))
+    box.click()
+    box.press_sequentially(option)  # Typing opens the list again if a rerun has closed it.
     page.get_by_role("option", name=option, exact=True).click()
     settle(page)
 
@@ -121,8 +123,8 @@ def test_options_of_train_stay_in_the_link_and_the_run_is_compared_with_another(
     page.get_by_text("Backbone, split, seed and device").click()
     choose(page, "Keep the epoch", "validation")
     page.wait_for_url(re.compile("select=validation"))
-    page.get_by_label("Seed").fill("7")
-    page.get_by_label("Seed").press("Enter")
+    page.get_by_role("spinbutton", name="Seed").fill("7")
+    page.get_by_role("spinbutton", name="Seed").press("Enter")
     page.wait_for_url(re.compile("seed=7"))
     choose(page, "Split", "all")
     page.wait_for_url(re.compile("split=all"))

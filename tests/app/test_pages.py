@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from PIL import Image
 
 from pages.parts.base import cached
-from tests.app.opening import opened, texts
+from tests.app.opening import ROOT, opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import catalog
 from udml_core.runs import Run
@@ -54,6 +55,15 @@ def done(places: Path) -> Run:
 def failed(places: Path) -> Run:
     """A run that failed because no two images are similar enough."""
     return worked(places / "runs", fields={"dimension": 16, "epochs": 2, "epsilon": 1.0})
+
+
+@pytest.mark.parametrize("script", [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py"))],
+                         ids=lambda path: path.stem)
+def test_a_page_script_has_no_bare_string_that_streamlit_would_show(script: Path) -> None:
+    module = ast.parse(script.read_text(encoding="utf-8"))
+    bare = [node.lineno for node in module.body[1:]
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    assert not bare, f"strings below constants in lines {bare}; write comments instead"
 
 
 @pytest.mark.usefixtures("_without_runs")

@@ -47,7 +47,7 @@ def direction_images(dataset: Dataset, images: Array, along: Along, number: int,
     Returns:
         The index of the image that was clicked just now.
     """
-    st.markdown(f"**Direction {number}**" + ("" if len(images) else ": no near image lies in this direction."))
+    st.markdown(f"**Direction {number}**" + ("" if len(images) else ": no nearby image lies in this direction."))
     if not len(images):
         return None
     tiles = [tile_of(dataset, index, mark_of(dataset, index, middle) if middle >= 0 else "",
