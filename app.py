@@ -4,11 +4,14 @@ from pathlib import Path
 
 import streamlit as st
 
+from udml_core.malloc import keep_freed_memory
+
 ICON = Path(__file__).parent / "assets" / "icon.png"
 
+st.cache_resource(show_spinner=False)(keep_freed_memory)()  # The cache makes it run once per process.
 st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide")
 st.logo(str(ICON), size="large")
-if st.context.theme.type == "dark":  # one primary colour cannot carry white text and be read on a dark page
+if st.context.theme.type == "dark":  # White text on the primary color is hard to read on a dark page.
     st.html("<style>[data-testid=stBaseButton-primary] * { color: #0b1220; }</style>")
 st.navigation({
     "": [
@@ -18,7 +21,7 @@ st.navigation({
         st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
         st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
     ],
-    "What was learnt": [
+    "Explore a run": [
         st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
         st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
         st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
@@ -29,10 +32,10 @@ st.navigation({
         st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
     ],
-    "What was measured": [
+    "Compare with papers": [
         st.Page("pages/results.py", title="Results", icon=":material/table_chart:"),
     ],
     "Lessons": [
-        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:"),
+        st.Page("pages/lesson_epsilon.py", title="How ε shapes clusters", icon=":material/school:"),
     ],
 }).run()

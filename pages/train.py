@@ -1,4 +1,4 @@
-"""Train: choose data set, method and hyper-parameters, see the expected time, start."""
+"""Train: choose data set, method and hyper-parameters, see the expected time, start a run."""
 
 from contextlib import suppress
 from typing import Any
@@ -34,8 +34,8 @@ def choose_dataset() -> Dataset | None:
         with suppress(UserError):
             titles |= {source.name: source.title for source in [catalog.find(wanted)] if source.missing() is None}
     if wanted not in titles:
-        st.warning(f"The data set '{wanted[:200]}' in the link is not available, so another one is shown. Choose a "
-                   "data set, or add its folder on the page Data.", icon=":material/link_off:")
+        st.warning(f"The data set '{wanted[:200]}' in the link is not available, so another data set is shown. Choose "
+                   "a data set, or import its folder on the page Data.", icon=":material/link_off:")
     names = list(titles)
     name = st.selectbox("Data set", names, names.index(wanted) if wanted in titles else 0,
                         format_func=titles.__getitem__)
@@ -77,8 +77,8 @@ def choose_supervision(method: type[Method], dataset: Dataset) -> tuple[dict[str
             values["labels_per_class"] = None
             assigned = assigned_now(dataset)
             st.caption(f"{len(assigned)} images have an assigned label, in {len(set(assigned.values()))} classes. The "
-                       "method uses those of the training half, and they select the epoch to keep; no other label is "
-                       "used.")
+                       "assigned labels of the training half train the method and select the epoch to keep; no other "
+                       "label is used.")
             st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:")
     return values, pairs
 
@@ -92,7 +92,7 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     columns[1].metric("Training, about", duration(expected.training_seconds))
     columns[2].metric("Memory, about", f"{expected.memory / 1e9:.1f} GB")
     st.caption("A rough estimate for two CPU cores; a GPU is faster."
-               + (f" {waiting} runs are waiting or running; a device runs one at a time." if waiting else ""))
+               + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
     if pairs.given is not None:
         train = make_split(dataset, spec.split, spec.select, spec.seed).train
         st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "

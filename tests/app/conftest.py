@@ -1,4 +1,4 @@
-"""A real server and a real browser, on folders of their own."""
+"""A real server and a real browser, with runs and caches of their own."""
 
 from __future__ import annotations
 
@@ -26,38 +26,44 @@ FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader
          "--disable-sync"]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
-
-expect.set_options(timeout=120_000)  # a slow machine is no fault
+expect.set_options(timeout=120_000)  # A slow machine must not fail a test.
 
 
 @dataclass(frozen=True)
 class App:
-    """A running app."""
+    """A running app.
+
+    Attributes:
+        url: The server's address.
+        runs: The folder of runs.
+        environment: Environment variables of the server and of commands.
+    """
 
     url: str
     runs: Path
     environment: dict[str, str]
 
     def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """The command line on the app's own folders."""
+        """Run the command line on the app's folders."""
         return subprocess.run([sys.executable, "-m", "udml_core", *words], cwd=ROOT, env=self.environment,
                               capture_output=True, text=True, timeout=240, check=False)
 
 
 @pytest.fixture(scope="module")
 def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that a module's tests share."""
+    """A folder that the tests of a module share."""
     return tmp_path_factory.mktemp("places")
 
 
 @pytest.fixture
 def own_places(places: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The app's runs are those of the module."""
+    """The module's folder of runs, in place of a folder for each test."""
     monkeypatch.setenv("UDML_RUNS", str(places / "runs"))
 
 
 @pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """The running app."""
     home = tmp_path_factory.mktemp("app")
     environment = os.environ | {"UDML_CACHE": str(home / "cache"), "UDML_RUNS": str(home / "runs"),
                                 "PYTHONPATH": str(ROOT)}
@@ -68,16 +74,16 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 
 @pytest.fixture(scope="session")
 def finished(app: App) -> Run:
-    """A small finished run on the digits, made by the command line on the app's own folders."""
-    done = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
-                       "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
-    assert done.returncode == 0, done.stderr
+    """A small finished run on the digits in the app's folder of runs."""
+    command = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
+                          "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
+    assert command.returncode == 0, command.stderr
     return list_runs(app.runs)[0]
 
 
 @contextmanager
 def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """The address of a server that runs a script, and its process."""
+    """Serve a script; yield the server's address and process."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -96,7 +102,7 @@ def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, sub
 def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 240
     while time.monotonic() < deadline:
-        assert server.poll() is None, "the server ended at its start"
+        assert server.poll() is None, "the server ended while starting"
         try:
             with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
                 return
@@ -107,45 +113,48 @@ def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    """The browser."""
     path = chromium()
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield opened
-        opened.close()
+        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield launched
+        launched.close()
 
 
 def chromium() -> str:
-    """Where Chromium is; the test is skipped, with what to do, where it is nowhere."""
+    """Return the path of Chromium; skip the test with instructions if it is not installed."""
     path = next(filter(None, map(shutil.which, BROWSERS)), None)
     if path is None:
-        pytest.skip(f"the browser tests need Chromium, and none of {', '.join(BROWSERS)} is on the PATH; "
-                    "on Debian and Ubuntu: `sudo apt install chromium`")
+        pytest.skip(f"Browser tests need Chromium, but none of {', '.join(BROWSERS)} is on the PATH. Install it: "
+                    "`sudo apt install chromium` on Debian and Ubuntu.")
     return path
 
 
 @pytest.fixture
 def page(app: App, browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
-    """A page that fails its test on an exception of ours, an error of the console, or a request to another host."""
+    """A page that fails its test on an exception, an error in the console, or a request to another host."""
     options = getattr(request, "param", {})
     context = browser.new_context(base_url=app.url, **{"viewport": {"width": 1400, "height": 1000}} | options)
-    opened = context.new_page()
-    opened.set_default_timeout(120_000)
+    new_page = context.new_page()
+    new_page.set_default_timeout(120_000)
     complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text) if _is_complaint(message) else None)
-    opened.on("response", lambda got: complaints.append(f"{got.status} {got.url}") if _is_missing(got) else None)
-    opened.on("request", lambda sent: complaints.append(f"request to {sent.url}") if _is_elsewhere(sent.url) else None)
-    yield opened
-    assert not opened.query_selector("[data-testid=stException]"), opened.inner_text("[data-testid=stException]")
+    new_page.on("console", lambda message: complaints.append(message.text) if _is_complaint(message) else None)
+    new_page.on("response", lambda response: complaints.append(f"{response.status} {response.url}")
+                if _is_missing(response) else None)
+    new_page.on("request", lambda request: complaints.append(f"request to {request.url}")
+                if _is_elsewhere(request.url) else None)
+    yield new_page
+    assert not new_page.query_selector("[data-testid=stException]"), new_page.inner_text("[data-testid=stException]")
     context.close()
     assert complaints == []
 
 
 def _is_complaint(message: ConsoleMessage) -> bool:
-    return message.type == "error" and not message.text.startswith("Failed to load resource")  # responses tell which
+    return message.type == "error" and not message.text.startswith("Failed to load resource")  # see _is_missing
 
 
 def _is_missing(response: Response) -> bool:
-    """An answer of 400 or more, but for Streamlit's own look for its server below a page's address."""
+    """Return whether a request failed, except Streamlit's own probe for its server below a page's address."""
     return response.status >= 400 and "_stcore" not in response.url
 
 

@@ -1,24 +1,27 @@
-"""A page through Streamlit's AppTest, as app.py shows it, and all that it says."""
+"""Pages through Streamlit's AppTest, as app.py shows them, and their texts."""
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
+from streamlit.components.v2 import manifest_scanner
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("title", "header", "subheader", "markdown", "caption", "info", "warning", "error", "success")
 
+# AppTest scans all installed packages for components in every test, which takes longer than most pages.
+manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
+
 
 def opened(page: str, **query: str) -> AppTest:
-    """A page with an address."""
+    """Open a page directly, as a link with these address parameters does."""
     test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=240)
-    for name, value in query.items():
-        test.query_params[name] = value
-    test.run()
-    return test if page == "home" else test.switch_page(f"pages/{page}.py").run()
+    test.query_params.update(query)
+    return (test if page == "home" else test.switch_page(f"pages/{page}.py")).run()
 
 
 def texts(test: AppTest) -> str:
-    """Everything that is written on a page, a line each."""
-    return "\n".join(str(one.value) for kind in KINDS for one in test.get(kind))
+    """Return all texts on a page, one a line."""
+    return "\n".join(str(element.value) for kind in KINDS for element in test.get(kind))

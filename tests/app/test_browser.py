@@ -1,4 +1,4 @@
-"""The main paths, as a person goes them, in a real Chromium against a real server."""
+"""The main paths of a user in a real Chromium against a real server."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ MINUTE = 60_000
 
 
 def settle(page: Page) -> None:
-    """Wait until the app has drawn its page and stands still."""
+    """Wait until the app has drawn its page and no script is running."""
     page.wait_for_selector("h1")
     page.wait_for_function("!document.querySelector('[data-testid=stApp][data-test-script-state=running]')")
 
 
 def newest(app: App) -> Run:
+    """Return the newest run."""
     return list_runs(app.runs)[0]
 
 
 def until(run: Run, *states: str, seconds: float = 240) -> str:
+    """Wait until a run is in one of several states; return the state."""
     deadline = time.monotonic() + seconds
     while (state := run.status().state) not in states:
         assert time.monotonic() < deadline, f"{run.id} is {run.status()} after {seconds} s"
@@ -43,7 +45,7 @@ def until(run: Run, *states: str, seconds: float = 240) -> str:
 
 @pytest.fixture(scope="module")
 def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A flat folder of 120 unlabeled images and one that is broken."""
+    """A folder with 120 unlabeled images and a broken file."""
     folder = tmp_path_factory.mktemp("photographs")
     for index, digit in enumerate(load_digits().images[:120]):
         Image.fromarray((digit * 15).astype("uint8")).resize((32, 32)).save(folder / f"photo {index:03}.png")
@@ -51,14 +53,14 @@ def photographs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_link_into_the_app_is_answered_by_the_app_also_when_it_is_the_first(app: App, page: Page) -> None:
+def test_the_first_link_to_a_page_is_answered_by_the_app(app: App, page: Page) -> None:
     page.goto("/train")
     settle(page)
     expect(page.get_by_role("link", name="Retrieval")).to_be_visible()
     expect(page.get_by_role("link", name="app")).to_have_count(0)
 
 
-def test_one_press_trains_the_default_and_leads_to_the_gallery(app: App, page: Page) -> None:
+def test_the_button_on_home_trains_the_default_and_the_run_can_be_searched(app: App, page: Page) -> None:
     page.goto("/")
     page.get_by_role("button", name="Train RPML now").click()
     page.wait_for_url(re.compile(r"/runs"))
@@ -69,9 +71,9 @@ def test_one_press_trains_the_default_and_leads_to_the_gallery(app: App, page: P
     expect(page.get_by_role("button", name="Stop")).to_be_visible()
     expect(page.get_by_text("Mean weight of a triplet").first).to_be_visible(timeout=6 * MINUTE)
     assert until(run, "done", "failed", seconds=400) == "done", run.status().message
-    page.get_by_role("link", name="Search in it").click()
+    page.get_by_role("link", name="Search in this run").click()
     page.wait_for_url(re.compile(r"/retrieval"))
-    gallery = page.get_by_role("group", name="Images to ask with")
+    gallery = page.get_by_role("group", name="Sample queries")
     gallery.get_by_role("button").nth(4).click()
     page.wait_for_url(re.compile(r"add=\d+"))
     after = page.get_by_role("group", name="The 10 nearest images, after training")
@@ -86,9 +88,9 @@ def test_one_press_trains_the_default_and_leads_to_the_gallery(app: App, page: P
     settle(page)
 
 
-def test_the_gallery_is_moved_through_with_keys_and_keeps_its_focus(page: Page, finished: Run) -> None:
+def test_keys_move_through_the_gallery_and_it_keeps_its_focus(page: Page, finished: Run) -> None:
     page.goto(f"/retrieval?run={finished.id}")
-    tiles = page.get_by_role("group", name="Images to ask with").get_by_role("button")
+    tiles = page.get_by_role("group", name="Sample queries").get_by_role("button")
     expect(tiles.first).to_be_visible()
     tiles.first.focus()
     page.keyboard.press("ArrowRight")
@@ -102,34 +104,63 @@ def test_the_gallery_is_moved_through_with_keys_and_keeps_its_focus(page: Page, 
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(rf"add={chosen}\b"))
     settle(page)
-    expect(page.get_by_role("group", name="Images to ask with").locator(f"[data-id='{chosen}']")).to_be_focused()
+    expect(page.get_by_role("group", name="Sample queries").locator(f"[data-id='{chosen}']")).to_be_focused()
 
 
-def test_an_image_that_is_uploaded_finds_itself_and_a_file_that_is_no_image_is_told_so(
-        page: Page, finished: Run, tmp_path: Path) -> None:
-    page.goto(f"/retrieval?run={finished.id}")
+def choose(page: Page, label: str, option: str) -> None:
+    """Choose an option in a select box."""
+    box = page.get_by_role("combobox", name=re.compile(label))
+    box.click()
+    box.press_sequentially(option)  # Typing opens the list again if a rerun has closed it.
+    page.get_by_role("option", name=option, exact=True).click()
     settle(page)
-    known = tmp_path / "digit.png"
-    Image.fromarray((load_digits().images[7] * 255 / 16).round().astype("uint8")).save(known)
-    page.locator("input[type=file]").set_input_files(known)
-    page.get_by_text("all images", exact=True).click()
-    after = page.get_by_role("group", name="The 10 nearest images, after training")
-    expect(after.get_by_role("button").first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
-    broken = tmp_path / "broken.png"
-    broken.write_bytes(b"no image at all")
-    page.locator("input[type=file]").set_input_files(broken)
-    expect(page.get_by_text("broken.png must be an image")).to_be_visible()
-    expect(after.get_by_role("button").first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
 
 
-def test_a_flat_folder_is_imported_trained_and_searched_without_any_label(
+def test_options_of_train_stay_in_the_link_and_the_run_is_compared_with_another(
+        app: App, page: Page, finished: Run) -> None:
+    page.goto("/train?dataset=digits&method=pca&backbone=pixels&split=seen&size=32")
+    settle(page)
+    page.get_by_text("Backbone, split, seed and device").click()
+    choose(page, "Keep the epoch", "validation")
+    page.wait_for_url(re.compile("select=validation"))
+    page.get_by_role("spinbutton", name="Seed").fill("7")
+    page.get_by_role("spinbutton", name="Seed").press("Enter")
+    page.wait_for_url(re.compile("seed=7"))
+    choose(page, "Split", "all")
+    page.wait_for_url(re.compile("split=all"))
+    choose(page, "Split", "seen")
+    page.wait_for_url(re.compile("split=seen"))
+    page.reload()
+    settle(page)
+    assert {"backbone=pixels", "split=seen", "size=32", "seed=7", "select=validation"} <= set(
+        page.url.split("?")[1].split("&"))
+    page.get_by_role("button", name="Start training").click()
+    page.wait_for_url(re.compile(r"/runs"))
+    assert "seed=" not in page.url
+    run = newest(app)
+    spec = run.spec()
+    assert (spec.method, spec.encoder.backbone, spec.encoder.size) == ("pca", "pixels", 32)
+    assert (spec.split, spec.seed, spec.select) == ("seen", 7, "validation")
+    assert until(run, "done", "failed") == "done", run.status().message
+    page.goto("/runs")
+    settle(page)
+    box = page.get_by_test_id("stDataFrame").first.bounding_box()
+    assert box is not None
+    for row in (0, 1):
+        page.mouse.click(box["x"] + 15, box["y"] + 35 * 1.5 + 35 * row)
+        settle(page)
+        page.wait_for_timeout(300)
+    expect(page.get_by_role("heading", name="Differences")).to_be_visible()
+
+
+def test_a_folder_without_labels_is_imported_trained_and_searched(
         app: App, page: Page, photographs: Path) -> None:
     page.goto("/data?import=1")
     settle(page)
     page.get_by_label("Folder on this computer").fill(str(photographs / "nowhere"))
     page.get_by_label("Folder on this computer").press("Enter")
     page.get_by_role("button", name="Use this folder").click()
-    expect(page.get_by_text("no folder of that name")).to_be_visible()
+    expect(page.get_by_test_id("stAlert").filter(has_text="nowhere")).to_be_visible()
     page.get_by_label("Folder on this computer").fill(str(photographs))
     page.get_by_label("Folder on this computer").press("Enter")
     page.get_by_role("button", name="Use this folder").click()
@@ -152,7 +183,7 @@ def test_a_flat_folder_is_imported_trained_and_searched_without_any_label(
     settle(page)
 
 
-def test_a_run_is_stopped_resumed_killed_and_resumed_from_the_page(app: App, page: Page, finished: Run) -> None:
+def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(app: App, page: Page, finished: Run) -> None:
     started = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
                           "epochs=400", "--set", "dimension=32", "--no-wait", "--json")
     assert started.returncode == 0, started.stderr
@@ -165,27 +196,12 @@ def test_a_run_is_stopped_resumed_killed_and_resumed_from_the_page(app: App, pag
     until(run, "running")
     os.kill(run.status().pid or 0, signal.SIGKILL)
     until(run, "interrupted")
-    expect(page.get_by_text("Its worker died")).to_be_visible()
+    expect(page.get_by_test_id("stAlert").filter(has_text="worker")).to_be_visible()
     page.get_by_role("button", name="Resume").click()
     until(run, "running")
     page.get_by_role("button", name="Stop").click()
     assert until(run, "stopped", seconds=20) == "stopped"
     settle(page)
-
-
-def test_two_ticked_runs_are_laid_over_each_other(app: App, page: Page, finished: Run) -> None:
-    other = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "pca", "--set",
-                        "dimension=16", "--split", "seen", "--json")
-    assert other.returncode == 0, other.stderr
-    page.goto("/runs")
-    settle(page)
-    box = page.get_by_test_id("stDataFrame").first.bounding_box()
-    assert box is not None
-    for row in (0, 1):
-        page.mouse.click(box["x"] + 15, box["y"] + 35 * 1.5 + 35 * row)
-        settle(page)
-        page.wait_for_timeout(300)
-    expect(page.get_by_role("heading", name="What differs")).to_be_visible()
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
@@ -199,25 +215,24 @@ def test_every_page_fits_its_window_and_passes_axe(page: Page, finished: Run) ->
 
 
 def complaints(page: Page) -> list[tuple[str, list[str]]]:
-    """What is wrong with a page once it is drawn: what does not fit its window, and what axe finds seriously wrong with
-    the nodes of our own making."""
-    for _ in range(6):  # components draw some time after Streamlit stands still
+    """Return the problems of a drawn page: overflow, and serious violations that axe finds in our own nodes."""
+    for _ in range(6):  # Components draw some time after Streamlit has finished.
         page.wait_for_timeout(700)
-        found = _found(page)
-        if not found:
+        problems = _problems(page)
+        if not problems:
             break
-    return found
+    return problems
 
 
-def _found(page: Page) -> list[tuple[str, list[str]]]:
+def _problems(page: Page) -> list[tuple[str, list[str]]]:
     if not page.evaluate("document.documentElement.scrollWidth <= innerWidth + 2"):
         return [("wider than its window", [page.url])]
-    found = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
-    serious = [(one["id"], [node["html"][:160] for node in one["nodes"] if ours(node["html"])]) for one in found
-               if one["impact"] in ("serious", "critical")]
-    return [one for one in serious if one[1]]
+    violations = Axe().run(page, options={"resultTypes": ["violations"]}).response["violations"]
+    serious = [(violation["id"], [node["html"][:160] for node in violation["nodes"] if ours(node["html"])])
+               for violation in violations if violation["impact"] in ("serious", "critical")]
+    return [(rule, nodes) for rule, nodes in serious if nodes]
 
 
 def ours(html: str) -> bool:
-    """Whether a node is made by our pages rather than by Streamlit's own widgets."""
+    """Return whether our pages made a node, not Streamlit's widgets."""
     return not re.search(r"data-testid=\"st|class=\"st-|emotion|data-baseweb|glideDataEditor|plotly|js-plotly", html)

@@ -1,4 +1,4 @@
-"""Asking with several images, from the clipboard and through a link, and the failure atlas, in a real Chromium."""
+"""The page Retrieval in a real Chromium: own images, several images, links, failures and downloads."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
 PASTE = """(files) => {
-  const carried = new DataTransfer();
+  const transfer = new DataTransfer();
   for (const [name, text] of files) {
     const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
-    carried.items.add(new File([bytes], name, { type: "image/png" }));
+    transfer.items.add(new File([bytes], name, { type: "image/png" }));
   }
   document.body.dispatchEvent(new ClipboardEvent("paste", {
-    clipboardData: carried, bubbles: true, composed: true, cancelable: true }));
+    clipboardData: transfer, bubbles: true, composed: true, cancelable: true }));
 }"""
 DROP = """(box, text) => {
-  const carried = new DataTransfer();
-  carried.items.add(new File([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], "dropped.png",
+  const transfer = new DataTransfer();
+  transfer.items.add(new File([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], "dropped.png",
                              { type: "image/png" }));
-  box.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, composed: true, cancelable: true }));
+  box.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, composed: true, cancelable: true }));
 }"""
 
 
@@ -47,131 +47,136 @@ def encoded(image: Image.Image) -> str:
 
 
 def open_search(page: Page, run: Run, rest: str = "") -> Locator:
-    """The page, and its box for images of one's own once it listens."""
+    """Open the page; return its box for own images once it listens."""
     page.goto(f"/retrieval?run={run.id}{rest}")
     settle(page)
-    box = page.get_by_role("group", name="Bring images of your own")
+    box = page.get_by_role("group", name=re.compile("own images|images of your own", re.IGNORECASE))
     expect(box).to_have_attribute("data-ready", "")
     return box
 
 
 def paste(page: Page, *images: tuple[str, str]) -> None:
+    """Paste images, given by name and content."""
     page.evaluate(PASTE, images)
 
 
 def after(page: Page) -> Locator:
+    """Return the tiles of the ranking after training."""
     return page.get_by_role("group", name="The 10 nearest images, after training").get_by_role("button")
 
 
-def test_an_image_from_the_clipboard_finds_its_twin_and_a_text_is_told_apart(page: Page, finished: Run) -> None:
-    box = open_search(page, finished, "&gallery=all")
-    paste(page, ("image.png", encoded(picture(7))))
-    expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
-    expect(page.get_by_text("cannot carry images of your own")).to_be_visible()
-    box.focus()
-    box.evaluate("""(box) => {
-      const carried = new DataTransfer();
-      carried.setData("text/plain", "https://example.org/cat.jpg");
-      box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: carried, bubbles: true, composed: true }));
-    }""")
-    expect(box.get_by_role("status")).to_contain_text("copy the image itself")
-    paste(page, ("broken.png", base64.b64encode(b"no image at all").decode()))
-    expect(page.get_by_text("broken.png must be an image")).to_be_visible()
-
-
-def test_a_large_image_is_made_smaller_before_it_is_sent_and_still_finds_its_twin(page: Page, finished: Run) -> None:
+def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run, tmp_path: Path) -> None:
     sent: list[int] = []
     page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(len(frame))))
-    open_search(page, finished, "&gallery=all")
-    random = np.random.default_rng(0)
-    noisy = np.asarray(picture(7, 2400), dtype=np.int64) + random.integers(-9, 10, (2400, 2400))
-    large = encoded(Image.fromarray(noisy.clip(0, 255).astype("uint8")))
-    paste(page, ("large.png", large))
-    expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7"))
-    assert len(large) > 3_000_000
-    assert max(sent) < 1_000_000
+    box = open_search(page, finished)
+    known, broken = tmp_path / "digit.png", tmp_path / "broken.png"
+    picture(7).save(known)
+    broken.write_bytes(b"no image at all")
 
+    page.locator("input[type=file]").set_input_files(known)
+    page.get_by_text("all images", exact=True).click()
+    expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
+    expect(page.get_by_text("does not include your own images")).to_be_visible()
+    page.locator("input[type=file]").set_input_files(broken)
+    expect(page.get_by_text("broken.png must be an image")).to_be_visible()
+    expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
 
-def test_a_dropped_image_is_asked_with(page: Page, finished: Run) -> None:
-    open_search(page, finished, "&gallery=all").evaluate(DROP, encoded(picture(11)))
+    box.evaluate(DROP, encoded(picture(11)))
     expect(page.get_by_text("dropped.png")).to_be_visible()
     expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 11.*1.000"))
+
+    paste(page, ("image.png", encoded(picture(7))))
+    expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7.*1.000"))
+    box.focus()
+    box.evaluate("""(box) => {
+      const transfer = new DataTransfer();
+      transfer.setData("text/plain", "https://example.org/cat.jpg");
+      box.dispatchEvent(new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, composed: true }));
+    }""")
+    expect(box.get_by_role("status")).to_contain_text(re.compile("copy the image", re.IGNORECASE))
+    paste(page, ("pasted.png", base64.b64encode(b"no image at all").decode()))
+    expect(page.get_by_text("pasted.png must be an image")).to_be_visible()
+
+    random = np.random.default_rng(0)
+    noisy = np.asarray(picture(5, 2400), dtype=np.int64) + random.integers(-9, 10, (2400, 2400))
+    large = encoded(Image.fromarray(noisy.clip(0, 255).astype("uint8")))
+    paste(page, ("large.png", large))
+    expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 5"))
+    assert len(large) > 3_000_000
+    assert max(sent) < 1_000_000, "the browser reduces a large image before it sends it"
+
+    files = [tmp_path / f"{index}.png" for index in (5, 15)]
+    for file in files:
+        picture(int(file.stem)).save(file)
+    page.locator("input[type=file]").set_input_files(files)
+    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(2)
+    settle(page)
+    chosen = after(page).nth(1).get_attribute("data-id")
+    after(page).nth(1).click()
+    page.wait_for_url(re.compile(rf"add={chosen}(&|$)"))
+    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(1)
+    settle(page)
 
 
 def test_several_images_are_added_and_subtracted_and_a_link_shows_the_same(page: Page, finished: Run) -> None:
     open_search(page, finished)
-    offered = page.get_by_role("group", name="Images to ask with").get_by_role("button")
-    ids = [offered.nth(place).get_attribute("data-id") for place in range(3)]
-    offered.nth(0).click()
+    samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
+    ids = [samples.nth(position).get_attribute("data-id") for position in range(3)]
+    samples.nth(0).click()
     page.wait_for_url(re.compile(rf"add={ids[0]}(&|$)"))
-    page.get_by_text("+ adds it").click()
+    page.get_by_text("+ add it").click()
     settle(page)
-    offered.nth(1).click()
+    samples.nth(1).click()
     page.wait_for_url(re.compile(rf"add={ids[0]}\.{ids[1]}(&|$)"))
-    page.get_by_text("− subtracts it").click()
+    page.get_by_text("− subtract it").click()
     settle(page)
-    offered.nth(2).click()
+    samples.nth(2).click()
     page.wait_for_url(re.compile(rf"subtract={ids[2]}(&|$)"))
     settle(page)
-    expect(page.get_by_role("button", name="Take out")).to_have_count(3)
+    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(3)
     shown = [tile.get_attribute("aria-label") for tile in after(page).all()]
     url = page.url
     page.goto("/data")
     settle(page)
     page.goto(url)
-    expect(page.get_by_role("button", name="Take out")).to_have_count(3)
+    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(3)
     expect(after(page)).to_have_count(10)
     settle(page)
     assert [tile.get_attribute("aria-label") for tile in after(page).all()] == shown
-    page.get_by_role("button", name="Take out").nth(2).click()
-    page.wait_for_url(lambda found: "subtract" not in found)
+    page.get_by_role("button", name="Remove", exact=True).nth(2).click()
+    page.wait_for_url(lambda url: "subtract" not in url)
     settle(page)
 
 
-def test_two_files_are_their_mean_and_any_result_becomes_the_query(page: Page, finished: Run, tmp_path: Path) -> None:
-    open_search(page, finished)
-    files = [tmp_path / f"{index}.png" for index in (5, 15)]
-    for file in files:
-        picture(int(file.stem)).save(file)
-    page.locator("input[type=file]").set_input_files(files)
-    expect(page.get_by_role("button", name="Take out")).to_have_count(2)
-    settle(page)
-    chosen = after(page).nth(1).get_attribute("data-id")
-    after(page).nth(1).click()
-    page.wait_for_url(re.compile(rf"add={chosen}(&|$)"))
-    expect(page.get_by_role("button", name="Take out")).to_have_count(1)
-    settle(page)
-
-
-def test_a_confused_pair_opens_and_its_query_is_asked_with(page: Page, finished: Run) -> None:
+def test_a_confused_pair_opens_and_a_click_searches_with_its_query(page: Page, finished: Run) -> None:
     page.goto(f"/retrieval?run={finished.id}&misses=initial")
     settle(page)
     page.get_by_role("tab", name="Failures").click()
     page.wait_for_url(re.compile("view=Failures"))
-    expect(page.get_by_role("heading", name=re.compile("taken for"))).to_be_visible()
+    expect(page.get_by_role("heading", name=re.compile("mistaken for"))).to_be_visible()
     settle(page)
     _click_second_row(page)
     page.wait_for_url(re.compile(r"pair=\d+\.\d+"))
     settle(page)
-    rowed = page.url
-    own, other = re.findall(r"pair=(\d+)\.(\d+)", rowed)[0]
-    expect(page.get_by_role("heading", name=f"{own} taken for {other}")).to_be_visible()
+    url_of_row = page.url
+    own, other = re.findall(r"pair=(\d+)\.(\d+)", url_of_row)[0]
+    expect(page.get_by_role("heading", name=f"{own} mistaken for {other}")).to_be_visible()
     _click_first_cell(page, avoid=f"{own}.{other}")
-    page.wait_for_url(lambda url: url != rowed and "pair=" in url)
+    page.wait_for_url(lambda url: url != url_of_row and "pair=" in url)
     settle(page)
     own, other = re.findall(r"pair=(\d+)\.(\d+)", page.url)[0]
-    queries = page.get_by_role("group", name=f"{own} taken for {other}: the queries").get_by_role("button")
+    queries = page.get_by_role("group", name=f"{own} mistaken for {other}: queries").get_by_role("button")
     expect(queries.first).to_have_attribute("aria-label", re.compile(
         rf"^digit {own}|^{own} .*(always right|never right|right from epoch \d|lost in epoch \d)"))
-    asked = queries.first.get_attribute("data-id")
+    query = queries.first.get_attribute("data-id")
     queries.first.click()
-    page.wait_for_url(re.compile(rf"add={asked}(&|$)"))
+    page.wait_for_url(re.compile(rf"add={query}(&|$)"))
     expect(after(page)).to_have_count(10)
     settle(page)
 
 
 def _click_second_row(page: Page) -> None:
-    """Choose the table's second row; its canvas takes clicks only some time after it is drawn."""
+    """Choose the table's second row; its canvas accepts clicks only some time after it is drawn."""
     table = page.get_by_test_id("stDataFrame").first
     table.locator("canvas").first.wait_for()
     for _ in range(5):
@@ -186,37 +191,37 @@ def _click_second_row(page: Page) -> None:
 
 
 def _click_first_cell(page: Page, avoid: str) -> None:
-    """Click the middle of the heat map's first cell that is not of a pair."""
+    """Click the middle of the heat map's first cell of another pair than `avoid`."""
     x, y = page.evaluate("""(avoid) => {
       const chart = document.querySelector(".js-plotly-plot");
-      const cells = chart.data[1], place = cells.customdata.findIndex((one) => one !== avoid);
+      const cells = chart.data[1], cell = cells.customdata.findIndex((pair) => pair !== avoid);
       const { xaxis, yaxis } = chart._fullLayout, box = chart.getBoundingClientRect();
-      return [box.x + xaxis._offset + xaxis.d2p(cells.x[place]), box.y + yaxis._offset + yaxis.d2p(cells.y[place])];
+      return [box.x + xaxis._offset + xaxis.d2p(cells.x[cell]), box.y + yaxis._offset + yaxis.d2p(cells.y[cell])];
     }""", avoid)
     page.mouse.click(x, y)
 
 
 @pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 2000}}], indirect=True, ids=["tall"])
-def test_embeddings_model_index_and_results_can_be_taken_away(page: Page, finished: Run, tmp_path: Path) -> None:
-    """On a tall page that stands still: what opens below a button that moves on may end up out of sight."""
+def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finished: Run, tmp_path: Path) -> None:
+    """The window is tall, since a menu below a button that moves may end up out of sight."""
     page.goto(f"/retrieval?run={finished.id}&add=3")
     expect(after(page)).to_have_count(10)
     settle(page)
     page.wait_for_timeout(1000)
     page.get_by_role("button", name="Share and export").click()
 
-    def taken(label: str) -> Path:
+    def download(label: str) -> Path:
         with page.expect_download() as waiting:
             page.get_by_role("button", name=label).click()
         path = tmp_path / waiting.value.suggested_filename
         waiting.value.save_as(path)
         return path
 
-    table = parquet.read_table(taken("Embeddings (Parquet)"))
+    table = parquet.read_table(download("Embeddings (Parquet)"))
     assert table.num_rows == 1797
-    assert taken("Index (faiss)").read_bytes() == finished.index_path.read_bytes()
-    assert taken("Model (safetensors)").read_bytes() == finished.embedder_path.read_bytes()
-    rows = taken("Results as a list").read_text(encoding="utf-8").splitlines()
+    assert download("Index (faiss)").read_bytes() == finished.index_path.read_bytes()
+    assert download("Model (safetensors)").read_bytes() == finished.embedder_path.read_bytes()
+    rows = download("Results (CSV)").read_text(encoding="utf-8").splitlines()
     assert rows[0] == "index,image,class,training,rank,similarity,distance"
     assert len(rows) == 21
 
@@ -224,8 +229,8 @@ def test_embeddings_model_index_and_results_can_be_taken_away(page: Page, finish
 @pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
                                   for scheme, width in (("light", 1400), ("dark", 390))], indirect=True,
                          ids=["light-1400", "dark-390"])
-@pytest.mark.parametrize("view", ["&add=3.4&subtract=9", "&view=Failures&misses=initial"])
-def test_both_views_fit_their_window_and_pass_axe(page: Page, finished: Run, view: str) -> None:
-    page.goto(f"/retrieval?run={finished.id}{view}")
-    settle(page)
-    assert not complaints(page)
+def test_both_views_fit_their_window_and_pass_axe(page: Page, finished: Run) -> None:
+    for view in ("&add=3.4&subtract=9", "&view=Failures&misses=initial"):
+        page.goto(f"/retrieval?run={finished.id}{view}")
+        settle(page)
+        assert not complaints(page), view

@@ -1,4 +1,4 @@
-"""Pages that show a run's images, through Streamlit's AppTest, after the folder of these images has changed."""
+"""Pages that show a run's images, through Streamlit's AppTest, after the folder of the images has changed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from udml_core.runs import Run
 
 METHODS = {"rpml": {"dimension": 4, "epochs": 1, "steps": 1, "n_neighbors": 5, "epsilon": 0.9},
            "plm": {"dimension": 4, "epochs": 1, "views": 2, "proxies": 4}}
-PICTURES = ("udml_gallery", "udml_scatter")
+IMAGE_COMPONENTS = ("udml_gallery", "udml_scatter")
 pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")
 def changed(places: Path) -> dict[str, Run]:
-    """Runs by method, on a folder of photos of which most are gone by now."""
+    """Runs by method, on a folder of photos most of which were deleted after training."""
     folder = write_digits(places / "photos", 120, by_class=False)
     runs = {method: worked(places / "runs", method=method, dataset=str(folder), fields=fields)
             for method, fields in METHODS.items()}
@@ -30,13 +30,15 @@ def changed(places: Path) -> dict[str, Run]:
 @pytest.mark.parametrize(("page", "method"), [
     ("labels", "rpml"), ("affinity", "rpml"), ("clusters", "rpml"), ("triplets", "rpml"), ("map", "rpml"),
     ("instances", "rpml"), ("neighborhoods", "plm")])
-def test_other_images_are_not_taken_for_those_of_the_run(page: str, method: str, changed: dict[str, Run]) -> None:
+def test_pages_show_an_error_and_no_image_when_the_images_changed(page: str, method: str,
+                                                                 changed: dict[str, Run]) -> None:
     test = opened(page, run=changed[method].id)
     assert not test.exception
-    assert all("has changed since this run was started" in one.value for one in test.error)
+    assert all("has changed since this run" in error.value for error in test.error)
     assert test.error
-    assert not [one for one in test.get("bidi_component") if one.proto.component_name in PICTURES]
+    assert not [element for element in test.get("bidi_component")
+                if element.proto.component_name in IMAGE_COMPONENTS]
 
 
-def test_what_needs_no_image_is_shown_all_the_same(changed: dict[str, Run]) -> None:
+def test_curves_without_images_are_still_shown(changed: dict[str, Run]) -> None:
     assert "effective rank" in texts(opened("affinity", run=changed["rpml"].id))

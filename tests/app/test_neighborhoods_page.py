@@ -1,22 +1,28 @@
-"""The page Neighborhoods through Streamlit's AppTest: what a link shows, images from outside, proxies, nonsense."""
+"""The page Neighborhoods through Streamlit's AppTest: links, own images, proxies, and the explanation of a pair."""
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from PIL import Image
+from streamlit.testing.v1 import AppTest
 
-from pages.parts.neighborhoods.flat import because, split_drawing
-from pages.parts.retrieval.query import LOOKED_AT, Brought
-from tests.app.opening import ROOT, opened, texts
+from pages.parts.neighborhoods.center import MOST_CANDIDATES, OWN_IMAGE
+from pages.parts.neighborhoods.pair import explain_similarity, split_drawing
+from pages.parts.retrieval.own_images import OwnImage
+from tests.app.opening import opened, texts
 from tests.running import worked
+from udml_core.declaration import describe_field
 from udml_core.explanations import Proxies
 from udml_core.exploration import neighborhoods as views
+from udml_core.methods import PLM
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -24,17 +30,24 @@ pytestmark = pytest.mark.usefixtures("own_places")
 
 @pytest.fixture(scope="module")
 def run(places: Path) -> Run:
+    """A finished run of PLM with proxies."""
     return worked(places / "runs", method="plm", fields={"dimension": 16, "epochs": 2, "proxies": 12, "views": 2})
 
 
+@pytest.fixture(scope="module")
+def rpml_run(places: Path) -> Run:
+    """A finished run of RPML, which has no proxies and none of PLM's fields."""
+    return worked(places / "runs")
+
+
 def similarity_shown(text: str) -> float:
-    found = re.search(r"s = (\d\.\d+)", text)
-    assert found, text
-    return float(found[1])
+    match = re.search(r"s = (\d\.\d+)", text)
+    assert match, text
+    return float(match[1])
 
 
 @pytest.mark.parametrize(("picked", "second", "n_alpha"), [(3, 40, 4.0), (1000, 12, 1.5)])
-def test_it_shows_the_similarity_of_the_two_images_in_the_link(picked: int, second: int, n_alpha: float,
+def test_a_link_shows_the_similarity_of_its_two_images(picked: int, second: int, n_alpha: float,
                                                                run: Run) -> None:
     test = opened("neighborhoods", run=run.id, picked=str(picked), second=str(second), n_alpha=str(n_alpha))
     assert not test.exception
@@ -44,16 +57,16 @@ def test_it_shows_the_similarity_of_the_two_images_in_the_link(picked: int, seco
     assert similarity_shown(texts(test)) == pytest.approx(expected, abs=6e-4)
 
 
-def test_before_training_it_shows_the_start(run: Run) -> None:
+def test_the_similarity_before_training_differs(run: Run) -> None:
     query = {"run": run.id, "picked": "3", "second": "40"}
     before, after = (texts(opened("neighborhoods", **query | {"embedding": which})) for which in ("initial", "final"))
     assert similarity_shown(before) != similarity_shown(after)
 
 
-def test_more_directions_than_candidates_are_not_asked_for(run: Run) -> None:
+def test_a_flat_has_at_most_as_many_dimensions_as_candidates(run: Run) -> None:
     test = opened("neighborhoods", run=run.id, candidates="3", flat="8")
     assert not test.exception
-    assert "Used is m = 3" in texts(test)
+    assert "m = 3 is used" in texts(test)
 
 
 def test_without_admission_all_candidates_are_members(run: Run) -> None:
@@ -61,71 +74,101 @@ def test_without_admission_all_candidates_are_members(run: Run) -> None:
     assert "Members: 10" in texts(opened("neighborhoods", run=run.id, admission="no"))
 
 
-def test_a_run_of_an_ablation_starts_as_it_was_trained(places: Path) -> None:
+def test_a_run_of_an_ablation_opens_with_its_own_geometry(places: Path) -> None:
     fields = {"dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "admission": False, "similarity": "binary"}
     text = texts(opened("neighborhoods", run=worked(places / "runs", method="plm", fields=fields).id))
     assert "Members: 10" in text
     assert "similarities of 0 and 1" in text
 
 
-def test_the_second_image_stays_while_sliders_move(run: Run) -> None:
+def test_the_second_image_does_not_change_with_the_sliders(run: Run) -> None:
     def pair(**query: str) -> str:
         return re.search(r"second \*\*(.*?)\*\*", texts(opened("neighborhoods", run=run.id, **query)))[1]  # type: ignore[index]
 
     assert pair() == pair(threshold="0.1") == pair(candidates="20")
 
 
-@pytest.mark.parametrize("query", [{"picked": "nan"}, {"second": "-1"}, {"second": "1e12"}, {"embedding": "other"},
-                                   {"candidates": "0"}, {"flat": "x"}, {"threshold": "7"}, {"n_alpha": "inf"},
-                                   {"proxy": "900"}, {"picked": "5", "second": "5"}, {"selected": "nonsense"}])
-def test_nonsense_in_the_address_is_survived(query: dict[str, str], run: Run) -> None:
-    test = opened("neighborhoods", **({"run": run.id} | query))
+def slider_data(test: AppTest) -> dict[str, dict[str, Any]]:
+    """Return the data of the live sliders by label."""
+    data = [json.loads(element.proto.json) for element in test.get("bidi_component")
+            if element.proto.component_name == "udml_slider"]
+    return {slider["label"].split(":")[0]: slider for slider in data}
+
+
+def test_the_sliders_have_the_declared_ranges_and_the_run_s_values(places: Path) -> None:
+    fields = {"dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "candidates": 12, "n_beta": 1.5}
+    own = worked(places / "runs", method="plm", fields=fields)
+    sliders = slider_data(opened("neighborhoods", run=own.id))
+    for name, value in (("candidates", 12), ("flat", 3), ("threshold", 0.9), ("n_alpha", 4.0), ("n_beta", 1.5)):
+        field = describe_field(PLM, name)
+        slider = sliders[field.label]
+        assert (slider["low"], slider["high"], slider["step"]) == pytest.approx(field.slider), name
+        assert slider["value"] == value
+        assert slider["marks"] == [{"at": value, "word": "this run"}]
+
+
+def test_the_sliders_of_another_method_start_at_the_declared_defaults(rpml_run: Run) -> None:
+    sliders = slider_data(opened("neighborhoods", run=rpml_run.id))
+    threshold = sliders[describe_field(PLM, "threshold").label]
+    assert threshold["value"] == describe_field(PLM, "threshold").default
+    assert threshold["marks"][0]["word"] == "default"
+
+
+def test_every_candidate_of_the_slider_s_end_is_searched(run: Run) -> None:
+    assert f"Members: {MOST_CANDIDATES}" in texts(
+        opened("neighborhoods", run=run.id, admission="no", candidates=str(MOST_CANDIDATES)))
+
+
+@pytest.mark.parametrize("query", [
+    {"picked": "nan", "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
+     "n_alpha": "inf", "n_beta": "-1", "admission": "perhaps", "proxy": "900", "selected": "nonsense"},
+    {"picked": "5", "second": "5"}, {"second": "-1"}])
+def test_a_nonsense_link_still_explains_a_pair(query: dict[str, str], run: Run) -> None:
+    test = opened("neighborhoods", run=run.id, **query)
     assert not test.exception
     assert re.search("[Ss]imilar .*because", texts(test))
 
 
-def test_an_image_from_outside_is_looked_at_and_taken_away(run: Run) -> None:
-    test = opened("home")
+def test_an_own_image_can_be_the_first_image_and_be_removed(run: Run) -> None:
+    test = opened("neighborhoods", run=run.id)
     image = Image.fromarray(np.asarray(run.dataset().images[77]))
-    test.session_state[LOOKED_AT] = Brought("0" * 40, "mine.png", image, "add")
-    test.query_params["run"] = run.id
-    test.switch_page(str(ROOT / "pages" / "neighborhoods.py")).run()
+    test.session_state[OWN_IMAGE] = OwnImage("0" * 40, "mine.png", image, "add")
+    test.run()
     assert not test.exception
     assert "mine.png" in texts(test)
-    assert "cosine is 1.000" not in texts(test)
-    next(button for button in test.button if button.label == "Take it away").click().run()
+    assert "cosine = 1.000" not in texts(test)
+    test.button(key="neighborhood-away").click().run()
     assert not test.exception
     assert "mine.png" not in texts(test)
 
 
-def test_proxies_say_what_they_stand_for_and_when_they_have_met(run: Run, tmp_path: Path,
-                                                               monkeypatch: pytest.MonkeyPatch) -> None:
+def test_proxies_show_their_nearest_images_and_a_warning_when_they_collapse(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = opened("neighborhoods", run=run.id, proxy="4")
     assert not test.exception
-    assert "Learnt points, 12 of them" in texts(test)
+    assert "12 proxies: learned points" in texts(test)
     assert "nearest to ρ5" in texts(test)
-    assert "have met" not in texts(test)
+    assert "have collapsed" not in texts(test)
     copy = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))
     last = max(copy.epoch_numbers())
     (proxies,) = copy.explanations(last)
     assert isinstance(proxies, Proxies)
-    met = Proxies(np.repeat(proxies.places[:1], 12, axis=0), proxies.directions)
+    collapsed = Proxies(np.repeat(proxies.places[:1], 12, axis=0), proxies.directions)
     sample = copy.epoch_sample(last)
     shutil.rmtree(copy.folder / "epochs" / f"{last:04d}")
-    copy.write_epoch(last, [met], sample)
+    copy.write_epoch(last, [collapsed], sample)
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
-    assert "have met" in texts(opened("neighborhoods", run=run.id))
+    assert "have collapsed" in texts(opened("neighborhoods", run=run.id))
 
 
-def test_methods_without_proxies_have_no_such_part(places: Path) -> None:
-    other = worked(places / "runs")
-    text = texts(opened("neighborhoods", run=other.id))
+def test_a_method_without_proxies_has_no_part_about_proxies(rpml_run: Run) -> None:
+    text = texts(opened("neighborhoods", run=rpml_run.id))
     assert re.search("[Ss]imilar .*because", text)
-    assert "Learnt points" not in text
+    assert "learned points" not in text
     assert "By cosine" in text
 
 
-def test_embeddings_whose_length_counts_have_their_nearest_by_distance(places: Path) -> None:
+def test_embeddings_without_unit_length_are_ranked_by_distance(places: Path) -> None:
     own = worked(places / "runs", method="ml", fields={"dimension": 4, "epochs": 1}, most_pairs=200)
     final, initial = (texts(opened("neighborhoods", run=own.id, embedding=which)) for which in ("final", "initial"))
     assert "By distance" in final
@@ -137,7 +180,7 @@ def direction(across: float, along: float) -> views.Direction:
     return views.Direction(across, along, (1 + across / 2) ** -4, (1 + along) ** -0.5)
 
 
-def test_a_pair_s_drawing_is_to_scale() -> None:
+def test_the_drawing_of_a_pair_is_to_scale() -> None:
     pair = views.Pair(1.0, 0.5, direction(0.6, 0.8), direction(0.8, 0.6))
     image = Image.new("L", (8, 8))
     lengths = []
@@ -156,6 +199,6 @@ def test_a_pair_s_drawing_is_to_scale() -> None:
     (views.Pair(0.1, 0.9, direction(0, 0.1), direction(0, 0.1)), "Similar because.*mostly along the flats"),
     (views.Pair(1.0, 0.5, direction(1.0, 0), direction(1.0, 0)), "Less similar than most.*because.*mostly across"),
     (views.Pair(1.0, 0.5, direction(1.0, 0), direction(0, 1.0)), "along one flat and across the other")])
-def test_the_sentence_says_why(pair: views.Pair, words: str) -> None:
-    assert re.search(words, because(pair, 0.5, True))
-    assert "cosine" not in because(pair, 0.5, False)
+def test_the_explanation_names_the_reason(pair: views.Pair, words: str) -> None:
+    assert re.search(words, explain_similarity(pair, 0.5, True))
+    assert "cosine" not in explain_similarity(pair, 0.5, False)

@@ -1,76 +1,118 @@
-"""Every page through Streamlit's AppTest: empty, with a run, with a run that failed, with nonsense in its address."""
+"""Every page through Streamlit's AppTest: without runs, with finished and failed runs, and with a nonsense link."""
 
 from __future__ import annotations
 
+import ast
 import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
-from pages.parts.base import cached as loading
-from tests.app.opening import opened, texts
+from pages.parts.base import cached
+from tests.app.opening import ROOT, opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import catalog
 from udml_core.runs import Run
 
-PAGES = ("home", "data", "train", "runs", "map", "grid", "clusters", "neighborhoods", "instances",
-         "triplets", "labels", "affinity", "pairs", "retrieval", "lesson_epsilon", "results")
-
-
+TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": "Train", "runs": "Runs", "map": "Map",
+          "grid": "Grid", "clusters": "Clusters", "neighborhoods": "Neighborhoods", "instances": "Instances",
+          "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval", "results": "Results",
+          "lesson_epsilon": ""}
+"""The title of every page, as far as it is one word."""
+ADVICE = {"home": "Train RPML now", "data": "computed once", "train": "Start training", "runs": "Start a run",
+          "lesson_epsilon": "ε", "results": "the same protocol"}
+"""Part of the advice on a page without runs; the other pages need a finished run."""
+NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "nonsense", "record": "[x]",
+            "add": f"-4.3.999999.x.².inf.{'9' * 5000}", "subtract": "²", "classes": "99.-1", "clusters": "77777.a",
+            "pair": "1.1", "view": "nonsense", "misses": "never", "gallery": "nowhere", "k": "nan", "epochs": "maybe",
+            "map": "nonsense", "moment": "-1", "epoch": "x", "color": "nonsense", "selected": "a:b:c", "picked": "nan",
+            "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
+            "n_alpha": "inf", "proxy": "900", "admission": "perhaps", "epsilon": "-1", "gamma": "x", "alpha": "1e9",
+            "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9",
+            "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9"}
+"""A link in which nothing can be read."""
 pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(autouse=True)
-def no_further_data(monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_further_data(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("UDML_DATA", raising=False)
 
 
 @pytest.fixture
-def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _without_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
 
 
 @pytest.fixture(scope="module")
 def done(places: Path) -> Run:
+    """A finished run on the digits."""
     return worked(places / "runs")
 
 
 @pytest.fixture(scope="module")
 def failed(places: Path) -> Run:
+    """A run that failed because no two images are similar enough."""
     return worked(places / "runs", fields={"dimension": 16, "epochs": 2, "epsilon": 1.0})
 
 
-@pytest.mark.parametrize("page", PAGES)
-@pytest.mark.usefixtures("empty")
-def test_without_any_run_each_page_says_what_to_do_next(page: str) -> None:
+@pytest.mark.parametrize("script", [ROOT / "app.py", *sorted((ROOT / "pages").glob("*.py"))],
+                         ids=lambda path: path.stem)
+def test_a_page_script_has_no_bare_string_that_streamlit_would_show(script: Path) -> None:
+    module = ast.parse(script.read_text(encoding="utf-8"))
+    bare = [node.lineno for node in module.body[1:]
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)]
+    assert not bare, f"strings below constants in lines {bare}; write comments instead"
+
+
+@pytest.mark.usefixtures("_without_runs")
+def test_the_app_navigates_from_home_to_every_page() -> None:
+    test = opened("home")
+    for page, title in TITLES.items():
+        test.switch_page(f"pages/{page}.py").run()
+        assert not test.exception, page
+        assert title in test.title[0].value
+
+
+@pytest.mark.parametrize("page", TITLES)
+@pytest.mark.usefixtures("_without_runs")
+def test_a_page_without_runs_says_what_to_do_next(page: str) -> None:
     test = opened(page)
     assert not test.exception
-    advice = {"home": "Train RPML now", "data": "computed once", "train": "Images climb a neighbor graph",
-              "runs": "Start one on the page", "lesson_epsilon": "To take away",
-              "results": "judged by the same protocol"}
-    assert advice.get(page, "Train one, then come back") in texts(test)
+    labels = "\n".join(button.label for button in test.button)
+    assert ADVICE.get(page, "Train a run") in f"{texts(test)}\n{labels}"
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_with_a_finished_and_a_failed_run_each_page_stands(page: str, done: Run, failed: Run) -> None:
+@pytest.mark.parametrize("page", TITLES)
+def test_a_page_opens_with_a_finished_and_a_failed_run(page: str, done: Run, failed: Run) -> None:
     assert done.status().state == "done", done.status().message
     assert not opened(page).exception
 
 
+@pytest.mark.parametrize("page", TITLES)
+def test_a_page_ignores_a_nonsense_link(page: str, done: Run) -> None:
+    assert not opened(page, **NONSENSE).exception
+
+
 def test_a_failed_run_shows_its_reason_and_can_be_resumed(failed: Run) -> None:
     test = opened("runs", run=failed.id)
-    assert "Lower the field 'epsilon'" in "\n".join(one.value for one in test.error)
+    assert "Lower the field 'epsilon'" in "\n".join(error.value for error in test.error)
     assert "Resume" in [button.label for button in test.button]
 
 
-def test_a_finished_run_shows_its_evaluation_beside_frozen_and_pca(done: Run) -> None:
+def test_a_finished_run_shows_its_evaluation_beside_frozen_features_and_pca(done: Run) -> None:
     test = opened("runs", run=done.id)
-    table = next(one.value for one in test.dataframe if "PCA, same width" in one.value.columns)
+    table = next(table.value for table in test.dataframe if "PCA, same width" in table.value.columns)
     assert list(table.columns) == ["Initial", "Frozen", "PCA, same width", "Final"]
     assert table.loc["Recall@1", "Final"] > 90
 
 
-def test_runs_of_several_widths_are_laid_over_each_other_by_k_and_by_width(done: Run) -> None:
+def test_a_run_is_titled_by_the_hyperparameters_that_differ_from_the_defaults(done: Run) -> None:
+    assert "(dimension 16, epochs 2, steps 3)" in texts(opened("runs", run=done.id))
+
+
+def test_runs_of_several_widths_are_compared_by_k_and_by_width(done: Run) -> None:
     evaluation = done.evaluation()
     assert evaluation is not None
     copies = [Run(shutil.copytree(done.folder, done.folder.with_name(f"{done.id}-{number}"))) for number in range(2)]
@@ -79,43 +121,34 @@ def test_runs_of_several_widths_are_laid_over_each_other_by_k_and_by_width(done:
     copies[1].write_evaluation({name: {"dimension": 8.0, "mprec@10": 11.0} for name in evaluation})
     test = opened("runs", run=done.id, **{"with": f"{copies[0].id}.nonsense.{copies[1].id}"})
     assert not test.exception
-    assert "How pure the nearest are" in texts(test)
-    assert "evaluated before mprec@K was kept" in texts(test)
-    tables = [one.value for one in test.dataframe]
-    by_depth = next(one for one in tables if "K" in one)
+    assert "evaluate" in test.info[0].value, "one run was evaluated before every K was kept"
+    tables = [table.value for table in test.dataframe]
+    by_depth = next(table for table in tables if "K" in table)
     assert by_depth["K"].tolist() == list(range(1, 51))
     assert by_depth.iloc[9, 1] == round(evaluation["final"]["mprec@10"], 2)
     assert by_depth.shape[1] == 4, "K, two runs with curves, frozen features"
-    by_width = next(one for one in tables if "d" in one)
+    by_width = next(table for table in tables if "d" in table)
     assert by_width["d"].tolist() == [8, 16, 32]
     assert by_width["mprec@10"].tolist() == [11.0, by_depth.iloc[9, 1], 12.5]
     for copy in copies:
         shutil.rmtree(copy.folder)
 
 
-def test_retrieval_answers_the_query_in_the_address(done: Run) -> None:
+def test_retrieval_shows_the_hits_of_the_query_in_the_link(done: Run) -> None:
     test = opened("retrieval", run=done.id, add="3")
     assert not test.exception
     assert "After training" in texts(test)
     assert "10 hits" in texts(test).replace("10 of 10", "10")
 
 
-@pytest.mark.parametrize("query", [{"run": "nonsense"}, {"add": "-4"}, {"add": "3.999999.x"}, {"add": "²"},
-                                   {"add": "9" * 5000}, {"add": "inf"}, {"k": "nan"}, {"dataset": "/nowhere"},
-                                   {"method": "nonsense"}])
-@pytest.mark.parametrize("page", PAGES)
-def test_nonsense_in_the_address_is_survived(page: str, query: dict[str, str], done: Run) -> None:
-    assert not opened(page, **query).exception
-
-
-def test_the_form_is_made_of_the_method_s_fields(done: Run) -> None:
+def test_the_form_has_a_widget_for_every_hyperparameter(done: Run) -> None:
     test = opened("train", method="srpml", dataset="digits")
-    labels = {one.label for kind in ("slider", "select_slider", "selectbox", "toggle") for one in test.get(kind)}
+    labels = {widget.label for kind in ("slider", "select_slider", "selectbox", "toggle") for widget in test.get(kind)}
     assert {"Alpha · α in °", "Epsilon · ε", "Learning rate · η", "Neighbors · k", "Batch norm"} <= labels
     assert "between 0 and 90 degrees" in test.slider(key="train-srpml-alpha").help
 
 
-def test_a_run_of_a_method_that_is_not_known_here_is_listed_and_says_so(
+def test_a_run_of_an_unknown_method_is_listed_and_cannot_be_resumed(
         done: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, state in (("old", "done"), ("other", "stopped"), ("known", "done")):
         run = Run(shutil.copytree(done.folder, tmp_path / "runs" / f"20250101-000000-{name}-a1b2c3"))
@@ -127,29 +160,27 @@ def test_a_run_of_a_method_that_is_not_known_here_is_listed_and_says_so(
     for page in ("home", "retrieval"):
         test = opened(page)
         assert not test.exception
-        assert "unheard-of (a method unknown here)" in texts(test) or page == "retrieval"
+        assert "unheard-of (unknown method)" in texts(test) or page == "retrieval"
         assert not test.error
     test = opened("runs", run="20250101-000000-other-a1b2c3")
     assert not test.exception
     assert len(test.dataframe[0].value) == 3
     next(button for button in test.button if button.label == "Resume").click().run()
-    assert "The method must be one of" in test.error[0].value
+    assert "method must be one of" in test.error[0].value
 
 
-def test_a_folder_whose_images_changed_is_read_again(tmp_path: Path) -> None:
+def test_a_folder_is_read_again_when_its_images_change(tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "images", 20)
-    before = loading.load_dataset(str(folder))
+    before = cached.load_dataset(str(folder))
     next((folder / "class 1").iterdir()).rename(folder / "class 2" / "corrected.png")
-    loading._present.clear()
-    after = loading.load_dataset(str(folder))
+    cached._available.clear()
+    after = cached.load_dataset(str(folder))
     assert len(after) == len(before)
     assert "class 2/corrected.png" in after.names
     assert after.fingerprint == catalog.load(str(folder)).fingerprint
 
 
-def test_zero_shot_is_not_offered_as_a_wreck_for_unlabeled_images(tmp_path: Path) -> None:
-    from PIL import Image
-
+def test_the_zero_shot_split_of_unlabeled_images_is_an_error_that_says_why(tmp_path: Path) -> None:
     for index in range(6):
         Image.new("L", (16, 16), 30 * index).save(tmp_path / f"{index}.png")
     catalog.remember(tmp_path)
@@ -165,8 +196,8 @@ def test_zero_shot_is_not_offered_as_a_wreck_for_unlabeled_images(tmp_path: Path
         catalog.forget(tmp_path)
 
 
-def test_a_link_to_a_data_set_that_is_not_listed_says_so() -> None:
+def test_a_link_to_an_unlisted_data_set_shows_a_warning() -> None:
     test = opened("data", dataset="nothing of the kind")
     assert not test.exception
-    assert "not listed here, nothing of the kind" in test.warning[0].value
+    assert "'nothing of the kind' in the link is not listed" in test.warning[0].value
     assert not opened("data", dataset="digits").warning

@@ -1,1 +1,1 @@
-"""Address, cached loaders, run picker, user errors."""
+"""Parts that most pages need: address, cached loaders, run picker, run status, selection, user errors."""

@@ -1,4 +1,4 @@
-"""What is computed about a run in the background: asked for, followed, cancelled, opened."""
+"""Analyses of a run: start, progress, cancel, retry, and their cached results."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import UNSEEN, duration
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
 from udml_core.analyses import Analysis, AnalysisSpec, Projection, Result, find_analysis, list_analyses
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run
 from udml_core.tasks import ADVICE, LIVE_STATES
 
 KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor graph", "grid": "Image grid",
@@ -21,56 +22,63 @@ SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half
 
 
 def frame_words(frame: str) -> str:
-    """An embedding in words."""
+    """Return the name of an embedding, such as `after training`."""
     names = {"initial": "before training", "0": "before training", "final": "after training",
              "frozen": "frozen features"}
     return names.get(frame, f"epoch {frame}")
 
 
 def title_of_analysis(spec: AnalysisSpec) -> str:
-    """An analysis in words: kind, images, embeddings, what was set."""
+    """Return an analysis's title: kind, images, embeddings and settings."""
     frames = "every epoch" if len(spec.frames) > 2 else " and ".join(frame_words(frame) for frame in spec.frames)
     if spec.kind in ("grid", "placed"):
         return f"{KIND_WORDS[spec.kind]} of {spec.source}, {frame_words(spec.frame)}"
-    settings = {"tsne": f"perplexity {spec.perplexity:g}", "umap": f"{spec.n_neighbors} neighbors, least distance "
-                f"{spec.min_dist:g}", "graph": f"{spec.n_neighbors} neighbors"}.get(spec.kind, "")
+    settings = {"tsne": f"perplexity {spec.perplexity:g}",
+                "umap": f"{spec.n_neighbors} neighbors, minimum distance {spec.min_dist:g}",
+                "graph": f"{spec.n_neighbors} neighbors"}.get(spec.kind, "")
     return " · ".join(part for part in (KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope], frames, settings) if part)
 
 
 def load_result(run: Run, analysis_id: str) -> Result:
-    """A finished analysis's arrays, read once.
+    """Return the arrays of a finished analysis, read once.
 
     Raises:
-        UserError: it is not done, or not there.
+        UserError: The analysis is not finished or does not exist.
     """
-    analysis = find_analysis(run, analysis_id)
-    changed = analysis.stored_status().ticket
-    return _result(str(run.folder), analysis.id, changed)
+    return _result(run, analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
 
 
 def load_projection(run: Run, analysis_id: str) -> Projection:
-    """The same for a map."""
+    """Return the projection of a finished analysis, read once.
+
+    Raises:
+        UserError: The analysis is not finished or does not exist.
+    """
     result = load_result(run, analysis_id)
     return result if isinstance(result, Projection) else find_analysis(run, analysis_id).projection()
 
 
 def load_indices(run: Run, analysis_id: str) -> np.ndarray:
-    """The data set positions that a finished analysis is about, read once."""
-    return _indices(str(run.folder), analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
+    """Return the indices of the images that a finished analysis covers, read once."""
+    return _indices(run, analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _indices(folder: str, analysis_id: str, changed: float) -> np.ndarray:  # noqa: ARG001
-    return find_analysis(find_run(folder, runs_folder()), analysis_id).indices()
+# The ticket changes when an analysis is computed again, so that its files are read again.
 
 
-@st.cache_resource(max_entries=12, show_spinner=False)
-def _result(folder: str, analysis_id: str, changed: float) -> Result:  # noqa: ARG001 (computed again, read again)
-    return find_analysis(find_run(folder, runs_folder()), analysis_id).result()
+@st.cache_resource(max_entries=12, show_spinner=False, hash_funcs=RUN_HASH)
+def _indices(run: Run, analysis_id: str, ticket: float) -> np.ndarray:  # noqa: ARG001
+    return find_analysis(run, analysis_id).indices()
 
 
-def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_text: str = "", primary: bool = False) -> None:
-    """A button that has an analysis computed in the background; nothing is computed unasked."""
+@st.cache_resource(max_entries=12, show_spinner=False, hash_funcs=RUN_HASH)
+def _result(run: Run, analysis_id: str, ticket: float) -> Result:  # noqa: ARG001
+    return find_analysis(run, analysis_id).result()
+
+
+def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_text: str = "",
+                     primary: bool = False) -> None:
+    """Show a button that starts an analysis in the background."""
     kind: Literal["primary", "secondary"] = "primary" if primary else "secondary"
     if st.button(label, icon=":material/play_arrow:", key=key, help=help_text, type=kind):
         with show_user_errors():
@@ -79,27 +87,26 @@ def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_te
 
 
 def show_analysis_progress(run: Run) -> None:
-    """The analyses that are under way, with progress and cancel, and those that ended badly."""
-    pending = [one for one in list_analyses(run) if one.stored_status().state != "done"]
-    if any(one.status().state in LIVE_STATES for one in pending):
-        _watched(run.id)
+    """Show the analyses that are running, with progress and cancel, or the analyses that did not finish."""
+    unfinished = [analysis for analysis in list_analyses(run) if analysis.stored_status().state != "done"]
+    if any(analysis.status().state in LIVE_STATES for analysis in unfinished):
+        _show_live(run)
     else:
-        for analysis in pending:
-            _ended(analysis)
+        for analysis in unfinished:
+            _show_ended(analysis)
 
 
 @st.fragment(run_every="1s")
 @show_user_errors()
-def _watched(run_id: str) -> None:
-    run = find_run(run_id, runs_folder())
-    live = [one for one in list_analyses(run) if one.status().state in LIVE_STATES]
+def _show_live(run: Run) -> None:
+    live = [analysis for analysis in list_analyses(run) if analysis.status().state in LIVE_STATES]
     if not live:
         st.rerun(scope="app")
     for analysis in live:
-        _progress(analysis)
+        _show_progress(analysis)
 
 
-def _progress(analysis: Analysis) -> None:
+def _show_progress(analysis: Analysis) -> None:
     status = analysis.status()
     left = status.seconds_left
     line = f"{title_of_analysis(analysis.spec())}: {status.phase or 'starting'}"
@@ -115,23 +122,23 @@ def _progress(analysis: Analysis) -> None:
             st.rerun(scope="app")
 
 
-def _ended(analysis: Analysis) -> None:
-    """A stopped, failed or interrupted analysis: why, and another try."""
+def _show_ended(analysis: Analysis) -> None:
+    """Show why an analysis stopped, failed or was interrupted, with buttons to retry or remove it."""
     status = analysis.status()
-    words = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
-    message = f"{title_of_analysis(analysis.spec())} is {status.state}. {words}"
+    reason = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
+    message = f"{title_of_analysis(analysis.spec())} is {status.state}. {reason}"
     left, middle, right = st.columns([6, 1, 1], vertical_alignment="center")
     (left.error if status.state == "failed" else left.warning)(message)
-    if middle.button("Again", icon=":material/replay:", key=f"again-{analysis.id}", width="stretch"):
+    if middle.button("Retry", icon=":material/replay:", key=f"again-{analysis.id}", width="stretch"):
         with show_user_errors():
             jobs.resume(analysis)
             st.rerun()
-    if right.button("Forget", icon=":material/delete:", key=f"forget-{analysis.id}", width="stretch"):
+    if right.button("Remove", icon=":material/delete:", key=f"forget-{analysis.id}", width="stretch"):
         analysis.remove()
         st.rerun()
 
 
 def rows_of(indices: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Where wanted data set positions stand among ascending indices; −1 for those that are not there."""
-    at = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
-    return np.where(indices[at] == wanted, at, -1) if len(indices) else np.full(len(wanted), -1)
+    """Return the row of each wanted image among ascending image indices; −1 for an image that is not among them."""
+    rows = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
+    return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(len(wanted), -1)

@@ -1,9 +1,10 @@
-"""What pages load once and share: data sets and opened runs."""
+"""Cached loaders that all pages share: data sets, splits and the search of finished runs."""
 
 from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts.base.run_hash import RUN_HASH
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Select, Split, SplitName, make_split
@@ -13,19 +14,19 @@ from udml_core.runs import Run, find_run, runs_folder
 
 
 def load_dataset(name: str) -> Dataset:
-    """A data set by name, loaded once; a bar shows how far a folder is read.
+    """Return a data set by name, loaded once; show a progress bar while a folder is read.
 
     Raises:
-        UserError: it is not there.
+        UserError: The data set is not available.
     """
-    return _dataset(*_present(name))
+    return _dataset(*_available(name))
 
 
 def dataset_of(run: Run) -> Dataset:
-    """The data set that a run began with.
+    """Return the data set of a run.
 
     Raises:
-        UserError: it is not there, or has changed since.
+        UserError: The data set is not available, or has changed since the run started.
     """
     dataset = load_dataset(run.spec().dataset)
     run.check_dataset(dataset)
@@ -33,8 +34,8 @@ def dataset_of(run: Run) -> Dataset:
 
 
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
-def _present(name: str) -> tuple[str, str]:
-    """A data set's own name and the state of its files; looking through a large folder takes a while."""
+def _available(name: str) -> tuple[str, str]:
+    """Return a data set's full name and the signature of its files; scanning a large folder takes a while."""
     source = catalog.find(name)
     problem = source.missing()
     if problem:
@@ -43,11 +44,11 @@ def _present(name: str) -> tuple[str, str]:
 
 
 @st.cache_resource(max_entries=4, show_spinner=False)
-def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (a folder that changed is opened again)
+def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (another signature loads a changed folder again)
     bar = st.progress(0.0, "Opening the data set …")
 
-    def report(share: float, what: str) -> None:
-        bar.progress(min(1.0, share), what)
+    def report(share: float, phase: str) -> None:
+        bar.progress(min(1.0, share), phase)
 
     try:
         return catalog.load(name, report)
@@ -55,19 +56,22 @@ def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (a folder th
         bar.empty()
 
 
-def load_retrieval(run_id: str) -> Retrieval:
-    """A finished run's gallery, opened once.
+def load_retrieval(run: Run | str) -> Retrieval:
+    """Return the search of a finished run, opened once.
+
+    Args:
+        run: The run, or its id.
 
     Raises:
-        UserError: the run is not done, or its data set is gone.
+        UserError: The run is not finished, or its data set is not available.
     """
-    run = find_run(run_id, runs_folder())
-    return _retrieval(str(run.folder), load_dataset(run.spec().dataset).fingerprint)
+    if isinstance(run, str):
+        run = find_run(run, runs_folder())
+    return _retrieval(run, load_dataset(run.spec().dataset).fingerprint)
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _retrieval(folder: str, fingerprint: str) -> Retrieval:  # noqa: ARG001 (a changed data set is opened again)
-    run = find_run(folder, runs_folder())
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _retrieval(run: Run, fingerprint: str) -> Retrieval:  # noqa: ARG001 (opened again when the data set changes)
     return Retrieval(run, load_dataset(run.spec().dataset))
 
 
@@ -77,10 +81,10 @@ def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: 
 
 
 def load_split(run: Run) -> Split:
-    """The halves of a run's data set as the run used them.
+    """Return the split of a run's data set that the run used.
 
     Raises:
-        UserError: it is not there, or has changed since.
+        UserError: The data set is not available, or has changed since the run started.
     """
     dataset_of(run)
     spec = run.spec()

@@ -1,67 +1,66 @@
-"""What runs' epochs kept: which epochs did of a kind, one of them chosen, and its record; a cursor through training."""
+"""Records that runs keep of their epochs: which epochs have a record, choosing an epoch, and the epoch cursor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.slider import live_slider
 from udml_core.explanations import Explanation
 from udml_core.runs import Run
 
-EVERY = 1_000_000
+ALL_EPOCHS = 1_000_000
 Record = TypeVar("Record", bound=Explanation)
 
 
 def load_record(run: Run, epoch: int, kind: type[Record]) -> Record | None:
-    """What was kept of an epoch."""
-    return next((one for one in run.explanations(epoch) if isinstance(one, kind)), None)
+    """Return an epoch's record of a kind, or None if the epoch has no such record."""
+    return next((record for record in run.explanations(epoch) if isinstance(record, kind)), None)
 
 
 def has_record(run: Run, kind: type[Explanation]) -> bool:
-    """Whether one of the first epochs kept such a record."""
-    return bool(_epochs_of(str(run.folder), kind.__name__, 2))
+    """Return whether one of the first two epochs has a record of a kind."""
+    return bool(_epochs_with(run, kind.__name__, 2))
 
 
 def epochs_with(run: Run, kind: type[Explanation]) -> list[int]:
-    """The epochs of a finished run that kept such a record."""
-    return _epochs_of(str(run.folder), kind.__name__, EVERY)
+    """Return the epochs of a finished run that have a record of a kind."""
+    return _epochs_with(run, kind.__name__, ALL_EPOCHS)
 
 
-@st.cache_data(max_entries=512, show_spinner=False)
-def _epochs_of(folder: str, kind: str, most: int) -> list[int]:
-    """Those of a finished run's first epochs that kept such a record."""
-    run = Run(Path(folder))
+@st.cache_data(max_entries=512, show_spinner=False, hash_funcs=RUN_HASH)
+def _epochs_with(run: Run, kind: str, most: int) -> list[int]:
+    """Return the epochs among a finished run's first `most` epochs that have a record of a kind."""
     return [number for number in run.epoch_numbers()[:most]
-            if any(type(one).__name__ == kind for one in run.explanations(number))]
+            if any(type(record).__name__ == kind for record in run.explanations(number))]
 
 
-def pick_epoch(run: Run, kind: type[Explanation], key: str, on_change: Callable[[], None] | None = None) -> int:
-    """One of the epochs that kept such a record, the last one at first; kept in the address."""
+def pick_epoch(run: Run, kind: type[Explanation], _key: str = "", on_change: Callable[[], None] | None = None) -> int:
+    """Choose an epoch that has a record of a kind, at first the last; the address parameter `epoch` holds it."""
     epochs = epochs_with(run, kind)
-    wanted = int(number_from_address("epoch", epochs[-1]))
-    epoch = st.selectbox("Epoch", epochs, epochs.index(wanted) if wanted in epochs else len(epochs) - 1, key=key,
-                         on_change=on_change)
-    write_address("epoch", str(epoch), str(epochs[-1]))
-    return epoch
+    return st.selectbox("Epoch", epochs, len(epochs) - 1, key="epoch", on_change=on_change, bind="query-params")
 
 
 def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
-    """Where a cursor through the training of runs stands, the end at first; kept in the address."""
+    """Choose a position in the training of several runs, at first the end; the address parameter `moment` holds it.
+
+    Returns:
+        The position in epochs; 0 is before training.
+    """
     last = max(run.epoch_numbers()[-1] for run in runs)
-    moment = number_from_address("moment", last, 0, last)
+    position = number_from_address("moment", last, 0, last)
     if last:
-        moment = live_slider("Epoch", 0, last, moment, 1, f"{key}-{last}", play=True,
-                             marks={0.0: "before training", float(last): f"epoch {last}"})
-        write_address("moment", f"{moment:g}", f"{last:g}")
-    return moment
+        position = live_slider("Epoch", 0, last, position, 1, f"{key}-{last}", play=True,
+                               marks={0.0: "before training", float(last): f"epoch {last}"})
+        write_address("moment", f"{position:g}", f"{last:g}")
+    return position
 
 
 def epoch_at(run: Run, moment: float) -> int:
-    """The epoch that was the last one at a moment, or the run's first."""
+    """Return the run's latest epoch at a cursor position, or its first epoch."""
     numbers = run.epoch_numbers()
-    return max([one for one in numbers if one <= moment], default=numbers[0])
+    return max([number for number in numbers if number <= moment], default=numbers[0])

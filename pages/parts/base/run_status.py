@@ -1,4 +1,4 @@
-"""How runs are named, described and polled."""
+"""Titles, states and progress of runs."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ from udml_core.tasks import ADVICE, Status
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
-
-
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
-"""Read out by screen readers, not drawn."""
+"""Style of text that only screen readers present."""
 
 
 def hyperparameters(run: Run) -> dict[str, Any]:
-    """All of them; only those that were set where the method is not known here, or has other fields by now."""
+    """Return a run's hyper-parameters, or the stored values if this version does not know the method or its fields."""
     try:
         return run.spec().build_method().model_dump()
     except UserError:
@@ -31,10 +29,11 @@ def hyperparameters(run: Run) -> dict[str, Any]:
 
 
 def title_of(spec: Spec, with_dataset: bool = True) -> str:
-    """A run in words: method, data set, what differs from the defaults, seed, the run that it continues."""
-    changed = ", ".join(f"{name} {value}" for name, value in spec.fields.items())
+    """Return a run's title: method, data set, hyper-parameters that differ from the defaults, seed, parent run."""
     titles = {method.card.name: method.card.title for method in METHODS}
-    parts = [titles.get(spec.method, f"{spec.method} (a method unknown here)"),
+    fields = spec.changed_fields() if spec.method in titles else spec.fields
+    changed = ", ".join(f"{name} {value}" for name, value in fields.items())
+    parts = [titles.get(spec.method, f"{spec.method} (unknown method)"),
              f"on {spec.dataset_title}" if with_dataset else "",
              f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
              f"continuing {spec.starts_from[-6:]}" if spec.starts_from else ""]
@@ -42,7 +41,7 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people: 40 s, 3 min, 1 h 5 min."""
+    """Return a duration such as 40 s, 3 min or 1 h 5 min."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)
@@ -50,11 +49,11 @@ def duration(seconds: float) -> str:
 
 
 def state_line(run: Run, status: Status) -> str:
-    """Where a run stands, in one line."""
+    """Describe a run's state in one line: its queue position, epoch and time left, or why it ended."""
     match status.state:
         case "waiting":
             ahead = jobs.queue_position(run, runs_folder())
-            return f"Waiting for the device: {ahead} before it." if ahead else "Waiting for the device: next."
+            return f"Waiting for the device. Runs ahead in the queue: {ahead}."
         case "running":
             left = status.seconds_left
             parts = [f"Epoch {min(status.epoch + 1, status.epochs)} of {status.epochs}" if status.phase == "training"
@@ -66,14 +65,14 @@ def state_line(run: Run, status: Status) -> str:
 
 
 def progress_of(status: Status) -> float:
-    """The share of the whole training that is done, or of the phase before and after it."""
+    """Return the finished share of the training, or of the phase before or after it."""
     if status.phase == "training" and status.epochs:
         return min(1.0, (status.epoch + status.share) / status.epochs)
     return min(1.0, status.share)
 
 
 def live_panel(run: Run, key: str) -> None:
-    """A run that is going on: progress, time left, stop."""
+    """Show a waiting or running run with progress, time left and a stop button."""
     status, spec = run.status(), run.spec()
     with st.container(border=True):
         left, right = st.columns([5, 1], vertical_alignment="center")
@@ -84,14 +83,14 @@ def live_panel(run: Run, key: str) -> None:
             st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
         with right:
             if st.button("Stop", icon=":material/stop:", key=f"{key}-stop-{run.id}", width="stretch",
-                         help="Finished epochs stay, and the run can be resumed."):
+                         help="Finished epochs are kept, and the run can be resumed."):
                 with st.spinner("Stopping …"):
                     jobs.stop(run)
                 st.rerun(scope="app")
 
 
 def row_of(run: Run) -> dict[str, Any]:
-    """A run as a row of a table."""
+    """Return a run's row of the table of runs."""
     spec, status = run.spec(), run.status()
     final = (run.evaluation() or {}).get("final", {})
     return {"State": status.state, "Run": title_of(spec), "Split": spec.split, "Backbone": spec.encoder.backbone,
@@ -101,7 +100,7 @@ def row_of(run: Run) -> dict[str, Any]:
 
 
 def since(status: Status) -> str:
-    """How long a run took, or nothing."""
+    """Return how long a run took, or an empty text if it has not ended."""
     if status.started is None or status.finished is None:
         return ""
     return str(timedelta(seconds=round(status.finished - status.started)))

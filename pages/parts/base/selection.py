@@ -1,4 +1,4 @@
-"""The selected images: one for all views of a data set, in the address, so that a link shows the same."""
+"""The selected images: one selection for all views of a data set; the address holds it, so that a link shows it too."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
 PARAMETER = "selected"
-OF = 6
-"""A selection in the address begins with so many digits of its data set's fingerprint."""
+PREFIX = 6
+"""Number of digits of the data set's fingerprint that a selection in the address begins with."""
 
 
 @dataclass(frozen=True)
 class Selection:
-    """ids: ascending positions in the data set. revision: rises with every change, so that views know the newest."""
+    """The selected images of a data set.
+
+    Attributes:
+        fingerprint: The data set's fingerprint.
+        ids: (s,) ascending image indices.
+        revision: A number that rises with every change, so that views know the newest selection.
+    """
 
     fingerprint: str
     ids: Array = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -27,38 +33,44 @@ class Selection:
 
 
 def selection(dataset: Dataset) -> Selection:
-    """What is selected in a data set: what this session holds, or what the address names."""
-    held = st.session_state.get("selection")
-    if isinstance(held, Selection) and held.fingerprint == dataset.fingerprint:
-        _into_address(held)
-        return held
+    """Return the selection in a data set: this session's, else the selection in the address."""
+    current = st.session_state.get("selection")
+    if isinstance(current, Selection) and current.fingerprint == dataset.fingerprint:
+        _write_to_address(current)
+        return current
     ids = np.zeros(0, dtype=np.int64)
-    of, _, token = st.query_params.get(PARAMETER, "").partition(":")
+    prefix, _, token = st.query_params.get(PARAMETER, "").partition(":")
     if token:
         try:
-            if of != dataset.fingerprint[:OF]:
-                raise UserError("The selection in this link is of another data set. Select anew.")
+            if prefix != dataset.fingerprint[:PREFIX]:
+                raise UserError("The selection in this link is of another data set. Select images again.")
             ids = selections.recall(token, len(dataset))
         except UserError as error:
             st.warning(str(error), icon=":material/link_off:")
-    newest = held.revision if isinstance(held, Selection) else 0
-    found = Selection(dataset.fingerprint, ids, newest + 1)
-    st.session_state["selection"] = found
-    return found
+    revision = current.revision if isinstance(current, Selection) else 0
+    restored = Selection(dataset.fingerprint, ids, revision + 1)
+    st.session_state["selection"] = restored
+    return restored
 
 
 def select(fingerprint: str, ids: Array, revision: int | None = None) -> None:
-    """Change what is selected; the revision is a component's where the change came from one."""
-    held = st.session_state.get("selection")
-    newest = held.revision if isinstance(held, Selection) else 0
+    """Change the selection.
+
+    Args:
+        fingerprint: The data set's fingerprint.
+        ids: Indices of the images, in any order.
+        revision: The component's revision if a component made the change.
+    """
+    current = st.session_state.get("selection")
+    newest = current.revision if isinstance(current, Selection) else 0
     if revision is not None and revision <= newest:
         revision = newest + 1
     st.session_state["selection"] = Selection(fingerprint, np.unique(ids), newest + 1 if revision is None else revision)
 
 
-def _into_address(held: Selection) -> None:
-    name = selections.keep(held.ids)
-    token = f"{held.fingerprint[:OF]}:{name}" if name else ""
+def _write_to_address(current: Selection) -> None:
+    name = selections.keep(current.ids)
+    token = f"{current.fingerprint[:PREFIX]}:{name}" if name else ""
     if st.query_params.get(PARAMETER, "") == token:
         return
     if token:

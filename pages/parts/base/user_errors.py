@@ -12,7 +12,7 @@ from udml_core.errors import UserError
 
 @contextmanager
 def show_user_errors() -> Iterator[None]:
-    """Show a `UserError` as a message in place; every other exception stays an error of the app."""
+    """Show a `UserError` as a message on the page; let every other exception pass."""
     try:
         yield
     except UserError as error:

@@ -1,4 +1,4 @@
-"""A person's own images: a path on this machine, or files from the browser."""
+"""Importing a user's images: a folder on this computer, or files from the browser."""
 
 import streamlit as st
 
@@ -10,27 +10,27 @@ from udml_core.data.sources.listing import ENDINGS
 
 
 def import_folder() -> None:
-    """The form; a folder that is taken is remembered and shown."""
-    with st.expander("Bring your own images", icon=":material/drive_folder_upload:",
+    """Show the form; an imported folder is remembered and shown."""
+    with st.expander("Import your own images", icon=":material/drive_folder_upload:",
                      expanded="import" in st.query_params):
-        st.caption(f"Expected: {LAYOUT}. Unlabeled images are welcome: everything trains on them.")
+        st.caption(f"Expected layout: {LAYOUT}. Most methods train on images without labels.")
         path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path")
         if st.button("Use this folder", disabled=not path.strip(), icon=":material/folder_open:"):
             with show_user_errors():
-                use(path.strip())
-        files = st.file_uploader("Or drop a folder here", type=sorted(ending[1:] for ending in ENDINGS),
+                open_folder(path.strip())
+        files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
                                  accept_multiple_files="directory")
-        name = st.text_input("What to call it", key="import-name")
+        name = st.text_input("Name of the data set", key="import-name")
         if st.button("Import these files", disabled=not (files and name.strip()), icon=":material/upload:"):
             with show_user_errors():
-                use(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
+                open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
 
 
-def use(folder: str) -> None:
+def open_folder(folder: str) -> None:
     """Remember a folder and show it.
 
     Raises:
-        UserError: it is none, or has no readable images.
+        UserError: The folder does not exist or has no readable images.
     """
     source = catalog.find(folder)
     load_dataset(source.name)

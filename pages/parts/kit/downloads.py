@@ -1,4 +1,4 @@
-"""Taking a view away: a link, files, charts."""
+"""Sharing and exporting a view: link, files and charts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from udml_core.data.dataset import Dataset
 
 @dataclass(frozen=True)
 class Download:
-    """A file that can be taken away; `make` is called when it is asked for."""
+    """A file to download.
+
+    Attributes:
+        label: The label of the button.
+        name: The file name.
+        kind: The media type.
+        make: Returns the content; called when the button is pressed.
+    """
 
     label: str
     name: str
@@ -24,28 +31,35 @@ class Download:
 
 
 def share(downloads: list[Download], key: str) -> None:
-    """A menu: the link, the page's files, and how charts are saved."""
+    """Show a menu with the page's files and the format of saved charts."""
     with st.popover("Share and export", icon=":material/ios_share:"):
-        st.caption("The address of this page shows the same view to everybody who reaches this server.")
-        for one in downloads:
-            st.download_button(one.label, one.make, one.name, one.kind, icon=":material/download:", on_click="ignore",
-                               key=f"{key}-{one.name}", width="stretch")
-        st.segmented_control("Charts are saved as", ["svg", "png"], default="svg", key="chart-format",
+        st.caption("The address of this page is a link to this view for everyone who can reach this server.")
+        for download in downloads:
+            st.download_button(download.label, download.make, download.name, download.kind,
+                               icon=":material/download:", on_click="ignore", key=f"{key}-{download.name}",
+                               width="stretch")
+        st.segmented_control("Chart format", ["svg", "png"], default="svg", key="chart-format",
                              format_func=str.upper, persist_state="session",
-                             help="The camera above each chart saves it.")
+                             help="Format of the file that the camera button above each chart saves.")
 
 
 def image_list(dataset: Dataset, ids: Array) -> bytes:
-    """Images as a table: position, name, class."""
+    """Return a CSV table of images: index, name and class."""
     return table_file(dataset, ids, {})
 
 
 def table_file(dataset: Dataset, ids: Array, columns: Mapping[str, Array]) -> bytes:
-    """The same with further columns, one value an image."""
+    """Return a CSV table of images.
+
+    Args:
+        dataset: The data set.
+        ids: (n,) indices of the images.
+        columns: Further columns by title, (n,) each, after index, name and class.
+    """
     table = io.StringIO()
     writer = csv.writer(table)
     writer.writerow(["index", "image", "class", *columns])
-    for place, index in enumerate(ids):
+    for row, index in enumerate(ids):
         label = "" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
-        writer.writerow([int(index), dataset.names[index], label, *(values[place] for values in columns.values())])
+        writer.writerow([int(index), dataset.names[index], label, *(values[row] for values in columns.values())])
     return table.getvalue().encode()

@@ -1,5 +1,8 @@
-"""Single images, inside the page itself: one that Streamlit serves is gone when the page runs again before the browser
-has asked for it."""
+"""Single images inside the page.
+
+If the page runs again, Streamlit may remove a served image before the browser has asked for it. An inline image cannot
+be lost.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,16 @@ from PIL import Image
 from udml_core.data.thumbnails import make_thumbnail
 
 MOST = 680
-"""Pixels of the longer side, twice what any is shown at."""
+"""Pixels of the longer side: twice the largest display size."""
 
 
 def inline(image: Image.Image) -> str:
-    """An address that holds the image."""
+    """Return a data URL of an image as JPEG."""
     buffer = io.BytesIO()
     make_thumbnail(image.convert("RGB"), MOST, square=False).save(buffer, "JPEG", quality=90)
     return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:
-    """Show an image; alt says in words what is to be seen."""
+    """Show an image; `alt` describes it in words."""
     st.image(inline(image), caption, width, alt=alt)

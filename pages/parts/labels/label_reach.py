@@ -13,7 +13,7 @@ from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, scatter
 from pages.parts.kit.figures import lines, table_behind
 from pages.parts.labels.graph_view import GraphView
-from pages.parts.map.shown_map import UNITS, covering_map, distortion
+from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from udml_core.arrays import Array
 from udml_core.exploration import label_spread as spreading
 
@@ -95,7 +95,7 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
     clicked = scatter(view.dataset, shown.layout, color, selection(view.dataset),
                       "Map colored by the share of walks that end at the label", "affinity-map", marks=marks,
                       height=430)
-    distortion(shown)
+    show_distortion(shown)
     st.caption("No label reaches the gray images, which include all images outside the graph. Click a point to look "
                f"at its image. {UNITS}")
     return clicked

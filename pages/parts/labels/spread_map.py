@@ -10,7 +10,7 @@ from pages.parts.base.analyses import request_analysis, rows_of, show_analysis_p
 from pages.parts.base.selection import select, selection
 from pages.parts.components.scatter import Color, scatter
 from pages.parts.labels.board import Board
-from pages.parts.map.shown_map import UNITS, Shown, covering_map, distortion
+from pages.parts.map.frame import UNITS, MapFrame, covering_map, show_distortion
 from udml_core.analyses import plan_analysis
 from udml_core.arrays import Array
 
@@ -34,7 +34,7 @@ def spread_map(board: Board) -> None:
     selected = selection(board.dataset)
     clicked = scatter(board.dataset, shown.layout, _color(board, shown, by), selected,
                       f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=470)
-    distortion(shown)
+    show_distortion(shown)
     st.caption("Rings mark labeled images. No label reaches the gray images, which include all images outside the "
                f"training half. Click a point to select or deselect it; hold Shift and drag to select several. {UNITS}")
     if clicked is not None:
@@ -42,7 +42,7 @@ def spread_map(board: Board) -> None:
         st.rerun(scope="fragment")
 
 
-def _color(board: Board, shown: Shown, by: str) -> Color:
+def _color(board: Board, shown: MapFrame, by: str) -> Color:
     """Return the colors of the map's points; images outside the training half have none."""
     rows = rows_of(board.images, shown.layout.indices)
     none = "not reached"
@@ -52,7 +52,7 @@ def _color(board: Board, shown: Shown, by: str) -> Color:
     return Color(by, np.where(rows >= 0, percent[rows], np.nan), unit=" %", none=none, low=0, high=100)
 
 
-def _marks(board: Board, shown: Shown) -> list[dict[str, object]]:
+def _marks(board: Board, shown: MapFrame) -> list[dict[str, object]]:
     """Return the marks of labeled images and of the suggested image."""
     labeled = _points(shown, list(board.labels))
     suggested = _points(shown, board.suggested_images[:1])
@@ -60,7 +60,7 @@ def _marks(board: Board, shown: Shown) -> list[dict[str, object]]:
             for row in rows.tolist()]
 
 
-def _points(shown: Shown, images: list[int]) -> Array:
+def _points(shown: MapFrame, images: list[int]) -> Array:
     """Return the points of the images that are on the map."""
     points = rows_of(shown.layout.indices, np.array(images, dtype=np.int64))
     return points[points >= 0]

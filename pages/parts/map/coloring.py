@@ -20,7 +20,8 @@ from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider
 from udml_core.arrays import Array
 from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views
-from udml_core.methods.rpml import RPML, AuthorityMethod
+from udml_core.methods import RPML
+from udml_core.methods.shared.authority import AuthorityMethod
 from udml_core.runs import Run
 
 COLOR_WORDS = {

@@ -1,4 +1,4 @@
-"""A method's proxies: where they ended, and what each stands for."""
+"""A method's proxies: where training left them, and which images each stands for."""
 
 from __future__ import annotations
 
@@ -7,31 +7,35 @@ import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.components.scatter import scatter
-from pages.parts.map.shown_map import UNITS, colorings, covering_map
-from pages.parts.neighborhoods.flat import direction_images
-from pages.parts.retrieval.query import look_at
+from pages.parts.map.coloring import colorings
+from pages.parts.map.frame import UNITS, covering_map
+from pages.parts.neighborhoods.center import set_images
+from pages.parts.neighborhoods.rankings import SIDES, direction_images
 from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
 from udml_core.explanations import Proxies
 from udml_core.exploration import neighborhoods as views
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run
 
-NEAREST, SHOWN, AMID, SIDES = 200, 24, 5, 5
-MET = 0.3
+NEAREST, SHOWN, AVERAGED = 200, 24, 5
+"""Nearest images of a proxy: searched, shown, and averaged for its place on the map."""
+COLLAPSED = 0.3
+"""Mean distance between proxies below which they have collapsed."""
 
 
 def proxies_of(run: Run) -> Proxies | None:
-    """The proxies of the epoch that was kept; None of a method without."""
-    return next((one for one in run.explanations(run.kept_epoch()) if isinstance(one, Proxies)), None)
+    """Return the proxies of the kept epoch; None if the method has none."""
+    return next((record for record in run.explanations(run.kept_epoch()) if isinstance(record, Proxies)), None)
 
 
-@st.cache_data(max_entries=8, show_spinner=False)
-def stood_for(folder: str) -> Array:
-    """The data set positions of each proxy's nearest images, (c, n), nearest first."""
-    run = find_run(folder, runs_folder())
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _nearest_images(run: Run) -> Array:
+    """Return the indices of each proxy's nearest images, (c, n), nearest first."""
     proxies = proxies_of(run)
     assert proxies is not None
     return views.proxies_near(proxies, run.embeddings("final"), NEAREST)
@@ -39,47 +43,68 @@ def stood_for(folder: str) -> Array:
 
 @st.fragment
 @show_user_errors()
-def explore_proxies(run_id: str) -> None:
-    """Where the proxies ended, and what each stands for."""
-    run = find_run(run_id, runs_folder())
-    dataset, proxies, near = dataset_of(run), proxies_of(run), stood_for(str(run.folder))
+def explore_proxies(run: Run) -> None:
+    """Show all proxies, and the chosen proxy with its nearest images."""
+    dataset, proxies, nearest = dataset_of(run), proxies_of(run), _nearest_images(run)
     assert proxies is not None
     st.header("Proxies")
-    st.markdown(f"Learnt points, {len(near)} of them, stand for what a batch does not see, each with a flat of its "
-                "own. They are of the embedding after training.")
+    st.markdown(f"{len(nearest)} proxies: learned points with flats of their own that represent the images outside a "
+                "batch. They belong to the embedding after training.")
     spread = views.spread(proxies)
-    if len(near) > 1 and spread < MET:
-        st.warning(f"The proxies have met: two of them are {spread:.2f} apart on average, so they stand for the same, "
-                   "or for nothing. Train with a lower field 'proxy_rate'.", icon=":material/compress:")
-    chosen = int(number_from_address("proxy", 0, 0, len(near) - 1))
+    if len(nearest) > 1 and spread < COLLAPSED:
+        st.warning(f"The proxies have collapsed: their mean distance is {spread:.2f}, so they represent the same "
+                   "images or none. Train with a lower value of 'proxy_rate'.", icon=":material/compress:")
+    chosen = int(number_from_address("proxy", 0, 0, len(nearest) - 1))
+    _show_map(run, dataset, nearest, chosen)
+    _show_list(dataset, nearest, chosen)
+    _choose_proxy(len(nearest), chosen)
+    _show_nearest_images(run, dataset, proxies, nearest[chosen], chosen)
+
+
+def _show_map(run: Run, dataset: Dataset, nearest: Array, chosen: int) -> None:
     shown = covering_map(run, np.arange(len(dataset)))
-    if shown is not None:
-        places = views.amid(shown.layout.positions, near[:, :AMID])
-        placed = [{"at": at, "word": f"ρ{number + 1}" if number == chosen else ""}
-                  for number, at in enumerate(places.tolist())]
-        scatter(dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(dataset),
-                f"Map of all images with {len(placed)} proxies", "proxies-map", placed=placed, height=430)
-        st.caption(f"A proxy is drawn amid its {AMID} nearest images, and the chosen one has its name. {UNITS}")
-    first, owners = np.unique(near[:, 0], return_inverse=True)
-    tiles = [tile_of(dataset, image, badge=", ".join(f"ρ{one + 1}" for one in np.flatnonzero(owners == number)))
-             for number, image in enumerate(first.tolist())]
-    st.caption("Each by the image nearest to it; click one to see what it stands for.")
-    picked = gallery(dataset, tiles, "Proxies by their nearest images", "proxies-list", 72,
-                     chosen=int(near[chosen, 0]), height=240)
-    if picked is not None:
-        write_address("proxy", str(int(np.flatnonzero(near[:, 0] == picked)[0])))
+    if shown is None:
+        return
+    positions = views.amid(shown.layout.positions, nearest[:, :AVERAGED])
+    placed = [{"at": position, "word": _name(number) if number == chosen else ""}
+              for number, position in enumerate(positions.tolist())]
+    scatter(dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(dataset),
+            f"Map of all images with {len(placed)} proxies", "proxies-map", placed=placed, height=430)
+    st.caption(f"A proxy is drawn at the mean position of its {AVERAGED} nearest images; the chosen proxy is labeled. "
+               f"{UNITS}")
+
+
+def _show_list(dataset: Dataset, nearest: Array, chosen: int) -> None:
+    images, owners = np.unique(nearest[:, 0], return_inverse=True)
+    tiles = [tile_of(dataset, image, badge=", ".join(map(_name, np.flatnonzero(owners == position).tolist())))
+             for position, image in enumerate(images.tolist())]
+    st.caption("Each proxy by its nearest image. Click an image to choose its proxy.")
+    clicked = gallery(dataset, tiles, "Proxies by their nearest images", "proxies-list", 72,
+                      chosen=int(nearest[chosen, 0]), height=240)
+    if clicked is not None:
+        write_address("proxy", str(int(np.flatnonzero(nearest[:, 0] == clicked)[0])))
         st.rerun(scope="fragment")
+
+
+def _choose_proxy(count: int, chosen: int) -> None:
     st.session_state["proxies-chosen"] = chosen
-    st.selectbox("Proxy", range(len(near)), key="proxies-chosen", format_func=lambda one: f"ρ{one + 1}", width=160,
+    st.selectbox("Proxy", range(count), key="proxies-chosen", format_func=_name, width=160,
                  on_change=lambda: write_address("proxy", str(st.session_state["proxies-chosen"])))
-    st.markdown(f"**The images nearest to ρ{chosen + 1}** · click one to look at its neighborhood, above")
-    clicks = [gallery(dataset, [tile_of(dataset, image) for image in near[chosen, :SHOWN].tolist()],
+
+
+def _show_nearest_images(run: Run, dataset: Dataset, proxies: Proxies, nearest: Array, chosen: int) -> None:
+    st.markdown(f"**The images nearest to {_name(chosen)}** · click an image to see its neighborhood above")
+    clicks = [gallery(dataset, [tile_of(dataset, image) for image in nearest[:SHOWN].tolist()],
                       "Images nearest to the proxy", "proxies-near", 72)]
-    embedding = run.embeddings("final")
-    for number, along in enumerate(views.along_directions(embedding[near[chosen]], proxies.places[chosen],
-                                                          proxies.directions[chosen], SIDES), 1):
-        clicks.append(direction_images(dataset, near[chosen][along.places], along, number, "proxy"))
-    wanted = clicked_tile(clicks)
-    if wanted is not None:
-        look_at(wanted)
+    directions = views.along_directions(run.embeddings("final")[nearest], proxies.places[chosen],
+                                        proxies.directions[chosen], SIDES)
+    clicks += [direction_images(dataset, nearest[along.places], along, number, "proxy")
+               for number, along in enumerate(directions, 1)]
+    clicked = clicked_tile(clicks)
+    if clicked is not None:
+        set_images(clicked)
         st.rerun(scope="app")
+
+
+def _name(number: int) -> str:
+    return f"ρ{number + 1}"

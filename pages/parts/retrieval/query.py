@@ -1,179 +1,137 @@
-"""What is asked about: images of the data set in the address, images from outside in this session.
-
-The page Retrieval has a query of several, the page Neighborhoods a first and a second image.
-"""
+"""The query of the page Retrieval: images of the data set, held in the address, and own images, held in the session."""
 
 from __future__ import annotations
 
-import hashlib
-import io
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
 
 import streamlit as st
-from PIL import Image
 
 from pages.parts.base.address import indices_from_address, join_indices, write_address
-from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.paste import pasted
 from pages.parts.kit.pictures import picture
+from pages.parts.retrieval.own_images import OwnImage, Side, embed_image, receive_images
 from udml_core.arrays import Array
-from udml_core.data.dataset import read_user_image
 from udml_core.retrieval import Query, Retrieval, Which
 
-Side = Literal["add", "subtract"]
 Mode = Literal["alone", "add", "subtract"]
-MODES: dict[Mode, str] = {"alone": "asks with it", "add": "+ adds it", "subtract": "− subtracts it"}
+MODES: dict[Mode, str] = {"alone": "search with it", "add": "+ add it", "subtract": "− subtract it"}
 SIGNS: dict[Side, str] = {"add": "+", "subtract": "−"}
 OTHER: dict[Side, Side] = {"add": "subtract", "subtract": "add"}
 MOST = 24
-LOOKED_AT = "looked-at"
-"""Where a session keeps the image from outside that the page Neighborhoods looks at."""
+"""Most images of a query."""
 
 
 @dataclass(frozen=True)
-class Brought:
-    """An image from outside: the digest of its file, its name, and on which side of the query it stands."""
+class PageQuery:
+    """The images of the query.
 
-    digest: str
-    name: str
-    image: Image.Image
-    side: Side
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the page asks with: positions in the data set on both sides, and images from outside."""
+    Attributes:
+        add: Indices of data set images that are added.
+        subtract: Indices of data set images that are subtracted.
+        own: Images from outside the data set.
+    """
 
     add: tuple[int, ...] = ()
     subtract: tuple[int, ...] = ()
-    brought: tuple[Brought, ...] = ()
+    own: tuple[OwnImage, ...] = ()
 
     def __len__(self) -> int:
-        return len(self.add) + len(self.subtract) + len(self.brought)
+        return len(self.add) + len(self.subtract) + len(self.own)
 
     @property
-    def alone(self) -> int | None:
-        """The image of the data set that is asked with, where it is the only one."""
+    def single(self) -> int | None:
+        """Index of the added image if the query has no other image."""
         return self.add[0] if len(self) == len(self.add) == 1 else None
 
-    def with_image(self, index: int, mode: Mode) -> Asked:
-        """With an image of the data set on a side, or with it alone."""
+    def with_image(self, index: int, mode: Mode) -> PageQuery:
+        """Return the query with a data set image on a side, or with this image alone."""
         if mode == "alone":
-            return Asked((index,))
-        without = self.without(index)
-        return replace(without, **{mode: (*getattr(without, mode), index)})
+            return PageQuery((index,))
+        rest = self.without(index)
+        return replace(rest, **{mode: (*getattr(rest, mode), index)})
 
-    def with_files(self, brought: Iterable[Brought], mode: Mode) -> Asked:
-        """With images from outside, besides what is there or instead of it."""
-        kept = Asked() if mode == "alone" else self
-        merged = {one.digest: one for one in (*kept.brought, *brought)}
-        return replace(kept, brought=tuple(merged.values()))
+    def with_own(self, own: Iterable[OwnImage], mode: Mode) -> PageQuery:
+        """Return the query with further own images, or with these alone."""
+        rest = PageQuery() if mode == "alone" else self
+        merged = {image.digest: image for image in (*rest.own, *own)}
+        return replace(rest, own=tuple(merged.values()))
 
-    def without(self, one: int | str) -> Asked:
-        """Without an image, by its position or its digest."""
-        return Asked(tuple(other for other in self.add if other != one),
-                     tuple(other for other in self.subtract if other != one),
-                     tuple(other for other in self.brought if other.digest != one))
+    def without(self, key: int | str) -> PageQuery:
+        """Return the query without a data set image, given by index, or an own image, given by digest."""
+        return PageQuery(tuple(index for index in self.add if index != key),
+                         tuple(index for index in self.subtract if index != key),
+                         tuple(image for image in self.own if image.digest != key))
 
-    def turned(self, one: int | str, side: Side) -> Asked:
-        """With an image, by its position or its digest, on the given side."""
-        if isinstance(one, int):
-            return self.with_image(one, side)
-        return replace(self, brought=tuple(replace(other, side=side) if other.digest == one else other
-                                           for other in self.brought))
+    def moved(self, key: int | str, side: Side) -> PageQuery:
+        """Return the query with an image, given by index or digest, on another side."""
+        if isinstance(key, int):
+            return self.with_image(key, side)
+        return replace(self, own=tuple(replace(image, side=side) if image.digest == key else image
+                                       for image in self.own))
 
-    def parts(self, side: Side) -> tuple[int | Brought, ...]:
-        """The images of a side."""
-        return (*(self.add if side == "add" else self.subtract), *(one for one in self.brought if one.side == side))
+    def images(self, side: Side) -> tuple[int | OwnImage, ...]:
+        """Return the images of a side."""
+        indices = self.add if side == "add" else self.subtract
+        return (*indices, *(image for image in self.own if image.side == side))
 
 
-def asked_now(opened: Retrieval) -> Asked:
-    """The query in the address and in this session."""
+def current_query(opened: Retrieval) -> PageQuery:
+    """Return the query from the address and the session."""
     count = len(opened.dataset)
     add, subtract = (indices_from_address(side, count)[-MOST:] for side in SIGNS)
-    return Asked(tuple(add), tuple(one for one in subtract if one not in add), st.session_state.get("brought", ()))
+    return PageQuery(tuple(add), tuple(index for index in subtract if index not in add),
+                     st.session_state.get("brought", ()))
 
 
-def ask(query: Asked) -> None:
-    """Make this the query; it holds so many images at most, the newest."""
+def set_query(query: PageQuery) -> None:
+    """Replace the query; of too many images the newest are kept."""
     write_address("add", join_indices(query.add[-MOST:]))
     write_address("subtract", join_indices(query.subtract[-MOST:]))
-    st.session_state["brought"] = query.brought[-MOST:]
+    st.session_state["brought"] = query.own[-MOST:]
 
 
-def look_at(index: int = -1, second: int = -1) -> None:
-    """On the page Neighborhoods make an image of the data set the first one, in place of one from outside; and another
-    the second."""
-    st.session_state.pop(LOOKED_AT, None)
-    for name, value in (("picked", index), ("second", second)):
-        if value >= 0:
-            write_address(name, str(value))
-
-
-def chosen_mode() -> Mode:
-    """What a click on an image does."""
-    return st.segmented_control("A click on an image", list(MODES), default="alone", required=True, key="query-mode",
+def choose_mode() -> Mode:
+    """Choose what a click on an image does."""
+    return st.segmented_control("Click an image to", list(MODES), default="alone", required=True, key="query-mode",
                                 format_func=MODES.__getitem__) or "alone"
 
 
-def brought_now(key: str, most: int, side: Side = "add") -> list[Brought]:
-    """A box for images from outside, and those that were just brought; what is no image is said."""
-    found = []
-    for name, content in pasted(key, most):
-        with show_user_errors():
-            image = read_user_image(io.BytesIO(content), name)
-            image.thumbnail((1024, 1024))
-            found.append(Brought(hashlib.sha1(content, usedforsecurity=False).hexdigest(), name, image, side))
-    return found
+def receive_query_images(opened: Retrieval, mode: Mode) -> None:
+    """Show a box for own images and make received images part of the query."""
+    images = receive_images("query-paste", MOST, "subtract" if mode == "subtract" else "add")
+    if images:
+        set_query(current_query(opened).with_own(images, mode))
 
 
-def bring_images(opened: Retrieval, mode: Mode) -> None:
-    """Images from the clipboard or from files become part of the query."""
-    found = brought_now("query-paste", MOST, "subtract" if mode == "subtract" else "add")
-    if found:
-        ask(asked_now(opened).with_files(found, mode))
-
-
-def strip(opened: Retrieval, query: Asked) -> None:
-    """The query's images with their signs; each can change sides or be taken out."""
+def show_query(opened: Retrieval, query: PageQuery) -> None:
+    """Show the query's images with their signs and buttons that move or remove them."""
     with st.container(horizontal=True, key="query-strip"):
         for side in SIGNS:
-            for one in query.parts(side):
-                _card(opened, query, one, side)
+            for image in query.images(side):
+                _show_query_image(opened, query, image, side)
 
 
-def _card(opened: Retrieval, query: Asked, one: int | Brought, side: Side) -> None:
-    if isinstance(one, int):
-        key: int | str = one
-        name, image = opened.dataset.caption(one), opened.dataset.images[one]
+def _show_query_image(opened: Retrieval, query: PageQuery, image: int | OwnImage, side: Side) -> None:
+    if isinstance(image, int):
+        key: int | str = image
+        name, content = opened.dataset.caption(image), opened.dataset.images[image]
     else:
-        key, name, image = one.digest, one.name, one.image
+        key, name, content = image.digest, image.name, image.image
     with st.container(horizontal=True, border=True, width=290, vertical_alignment="center", key=f"query-{key}"):
-        picture(image, 72, f"{'Added' if side == 'add' else 'Subtracted'}: {name}")
+        picture(content, 72, f"{'Added' if side == 'add' else 'Subtracted'}: {name}")
         with st.container(gap=None, width=165):
             st.markdown(f"**{SIGNS[side]}** {name}")
             with st.container(horizontal=True, gap="small"):
                 st.button("Subtract" if side == "add" else "Add", key=f"turn-{key}", type="tertiary",
-                          on_click=ask, args=(query.turned(key, OTHER[side]),))
-                st.button("Take out", key=f"out-{key}", type="tertiary", on_click=ask, args=(query.without(key),))
+                          on_click=set_query, args=(query.moved(key, OTHER[side]),))
+                st.button("Remove", key=f"out-{key}", type="tertiary", on_click=set_query, args=(query.without(key),))
 
 
-def query_of(opened: Retrieval, asked: Asked, which: Which) -> Query:
-    """The query for one of the run's two embeddings."""
-    def sides(side: Side) -> tuple[int | Array, ...]:
-        return tuple(one if isinstance(one, int) else embedded(opened, one, which)
-                     for one in asked.parts(side))
+def build_query(opened: Retrieval, query: PageQuery, which: Which) -> Query:
+    """Build the query of the search in one of the run's two embeddings."""
+    def vectors(side: Side) -> tuple[int | Array, ...]:
+        return tuple(image if isinstance(image, int) else embed_image(opened, image, which)
+                     for image in query.images(side))
 
-    return Query(sides("add"), sides("subtract"))
-
-
-def embedded(opened: Retrieval, one: Brought, which: Which) -> Array:
-    """The embedding (l,) of an image from outside, computed once."""
-    return _embedded(str(opened.run.folder), one.digest, which, opened, one)
-
-
-@st.cache_data(max_entries=200, show_spinner="Embedding …")
-def _embedded(folder: str, digest: str, which: Which, _opened: Retrieval, _one: Brought) -> Array:  # noqa: ARG001
-    return _opened.embed(_one.image, which)
+    return Query(vectors("add"), vectors("subtract"))

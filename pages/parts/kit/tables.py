@@ -1,0 +1,43 @@
+"""Tables: the numbers of a chart, and evaluations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pandas as pd
+import streamlit as st
+
+EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "map@r", "knn@200", "linear probe",
+                   "nmi", "f", "purity", "trustworthiness", "continuity", "effective rank",
+                   "neighbors kept from frozen", "dimension", "images")
+MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
+                 "f": "Pairwise F", "neighbors kept from frozen": "10 nearest neighbors kept from frozen features",
+                 "dimension": "Width", "images": "Images searched"}
+EMBEDDING_WORDS = {"pca": "PCA, same width", "latent": "Final, latent z"}
+
+
+def table_behind(label: str, frame: pd.DataFrame) -> None:
+    """Show the numbers of a chart in a closed expander."""
+    with st.expander(label, icon=":material/table:"):
+        st.dataframe(frame, hide_index=True, width="stretch")
+
+
+def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float | None]]]) -> pd.DataFrame:
+    """Build the table of evaluations.
+
+    Args:
+        evaluations: Measures by run and by embedding: initial, frozen, pca, final and, for PSLR, latent.
+
+    Returns:
+        A row for each measure and a column for each embedding of each run.
+    """
+    columns = {}
+    for run, evaluation in evaluations.items():
+        for embedding, measures in evaluation.items():
+            title = EMBEDDING_WORDS.get(embedding, embedding.capitalize())
+            columns[title if len(evaluations) == 1 else f"{run}: {title}"] = measures
+    present = [name for name in EVALUATION_ROWS
+               if any(measures.get(name) is not None for measures in columns.values())]
+    words = pd.Index([MEASURE_WORDS.get(name, name.capitalize()) for name in present], name="Measure")
+    return pd.DataFrame({title: [measures.get(name) for name in present] for title, measures in columns.items()},
+                        index=words)

@@ -1,0 +1,42 @@
+"""Sliders of the geometry: k, m and T of linear neighborhoods, Nα and Nβ of the similarity."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.kit.field_slider import field_slider
+from udml_core.declaration import describe_field
+from udml_core.exploration import neighborhoods as views
+from udml_core.methods import PLM
+from udml_core.runs import Run
+
+NOTES = {"candidates": "nearest images that may enter", "flat": "dimensions of a linear neighborhood",
+         "threshold": "least share of squared distance in it", "n_alpha": "decay of s across it",
+         "n_beta": "decay of s along it"}
+ROWS = (("candidates", "flat", "threshold"), ("n_alpha", "n_beta"))
+YES, NO = "yes", "no"
+
+
+def choose_geometry(run: Run) -> views.Geometry:
+    """Choose the geometry, at first the run's, else PLM's default; the address holds it."""
+    own = run.spec().build_method().model_dump()
+    values = {}
+    for row in ROWS:
+        for column, name in zip(st.columns(len(row)), row, strict=True):
+            field = describe_field(PLM, name)
+            default = own.get(name, field.default)
+            with column:
+                values[name] = field_slider(field, f"geometry-{name}", default, NOTES[name],
+                                            marks={float(default): "this run" if name in own else "default"})
+    admission = describe_field(PLM, "admission")
+    default = YES if own.get("admission", admission.default) else NO
+    refuse = st.toggle("Refuse candidates that do not fit",
+                       choice_from_address("admission", (YES, NO), default) == YES, key="geometry-admission",
+                       help="Without refusal all k candidates are members, as in the paper's first ablation.")
+    write_address("admission", YES if refuse else NO, default)
+    if own.get("similarity") == "binary":
+        st.caption("This run was trained with similarities of 0 and 1 by membership. The similarity s on this page is "
+                   "eq. 5, which the training did not use.")
+    return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
+                          values["n_beta"], refuse)

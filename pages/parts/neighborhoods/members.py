@@ -1,0 +1,67 @@
+"""Members and refused candidates of the first image: on the map, and as images with their quality."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts.base.selection import selection
+from pages.parts.components.gallery import clicked_tile, gallery, tile_of
+from pages.parts.components.scatter import scatter
+from pages.parts.kit.tables import table_behind
+from pages.parts.map.coloring import colorings
+from pages.parts.map.frame import UNITS, covering_map, show_distortion
+from pages.parts.neighborhoods.center import Center
+from udml_core.explanations import LinearNeighborhoods
+from udml_core.exploration import neighborhoods as views
+
+
+def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
+    """Show the first image with its candidates, and the second image, on a map of all images.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
+    shown = covering_map(center.run, np.arange(len(center.dataset)))
+    if shown is None:
+        st.page_link("pages/map.py", label="Compute a map of all images to see this image on it",
+                     icon=":material/scatter_plot:", query_params={"run": center.run.id})
+        return None
+    candidates, members = hoods.neighbors[0], hoods.members[0]
+    marks = [{"row": int(index), "word": "", "lines": []} for index in candidates[~members]]
+    marks.append({"row": second, "word": "second", "lines": []})
+    if center.index >= 0:
+        marks.append({"row": center.index, "word": "first", "lines": candidates[members].tolist()})
+    clicked = scatter(center.dataset, shown.layout, next(iter(colorings(shown).values()))(),
+                      selection(center.dataset), f"Map of all images, with {center.name} joined to its members",
+                      "neighborhood-map", marks=marks, height=430)
+    st.caption("Lines lead to the members; rings without a line are refused candidates. Click a point to make its "
+               "image the first image.")
+    show_distortion(shown)
+    st.caption(UNITS)
+    return clicked
+
+
+def show_candidates(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
+    """Show members and refused candidates as images with their quality; return the index of the clicked image."""
+    members, images, untested = hoods.members[0], hoods.neighbors[0], hoods.basis.shape[2]
+    quality, worst = views.floored(hoods.quality[0]), views.floored(hoods.worst[0])
+    st.caption(f"A flat of m dimensions contains any m points, so the {untested} nearest images are members without a "
+               "test. A further candidate is admitted if every member still has a quality of at least T with it.")
+    clicks = []
+    for column, selected, word, values, meaning in zip(
+            st.columns(2), (members, ~members), ("Members", "Refused"), (quality, worst),
+            ("quality in the final flat", "lowest quality at its test, below T"), strict=True):
+        with column:
+            st.markdown(f"**{word}: {selected.sum()}** · badge: rank by distance, {meaning}")
+            if selected.any():
+                tiles = [tile_of(center.dataset, images[rank], center.mark(images[rank]),
+                                 f"{rank + 1}. " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
+                         for rank in np.flatnonzero(selected)]
+                clicks.append(gallery(center.dataset, tiles, word, f"neighborhood-{word.lower()}", 84, second))
+    table_behind("The candidates as a table", pd.DataFrame({
+        "Rank": np.arange(1, len(members) + 1), "Image": [center.dataset.caption(int(index)) for index in images],
+        "Member": members, "Lowest quality at its test, %": worst, "Quality in the final flat, %": quality,
+        "Distance from the flat": views.coordinates(center.around, hoods)[1].round(4)}))
+    return clicked_tile(clicks)

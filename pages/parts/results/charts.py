@@ -1,0 +1,68 @@
+"""Charts of a record's table: a measure by row, and a measure by the width of the embedding."""
+
+from __future__ import annotations
+
+import re
+
+import plotly.graph_objects as go
+
+from pages.parts.kit.figures import COLORS, GRAY, draw, line_style, width_axis
+from pages.parts.results.table import measure_words
+from udml_core.results.records import Spread, Table
+
+ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
+"""The name of a method's row at one width of the embedding."""
+MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
+LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
+
+
+def has_widths(table: Table) -> bool:
+    """Return whether a table has rows of several widths."""
+    return any(ROW_OF_WIDTH.fullmatch(name) for name in table.rows)
+
+
+def chart_by_row(table: Table, measure: str, key: str) -> None:
+    """Show each row's mean and standard deviation, and the values that papers report as hollow diamonds."""
+    names = list({**table.beside, **table.rows, **table.printed})
+    figure = go.Figure()
+    for title, rows, color in (("untrained", table.beside, GRAY), ("trained", table.rows, COLORS[0])):
+        values = {name: row[measure] for name, row in rows.items() if measure in row}
+        if values:
+            figure.add_scatter(x=[mean for mean, _ in values.values()], y=list(values), name=title, mode="markers",
+                               marker={"color": color, "size": 10},
+                               error_x={"array": [deviation for _, deviation in values.values()], "color": color})
+    reported = {name: row[measure] for name, row in table.printed.items() if measure in row}
+    if reported:
+        figure.add_scatter(x=list(reported.values()), y=list(reported), mode="markers",
+                           name="reported in the paper" + ("" if table.comparable else ", not comparable"),
+                           marker={"color": COLORS[1], "size": 11, "symbol": "diamond-open", "line": {"width": 2}})
+    figure.update_layout(height=110 + 26 * len(names), margin=MARGIN, showlegend=True, legend=LEGEND)
+    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category")
+    figure.update_xaxes(title=measure_words(measure))
+    best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
+    draw(figure, key, f"{measure_words(measure)} of {len(names)} rows, mean and standard deviation. The highest "
+         f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
+
+
+def chart_by_width(table: Table, measure: str, key: str) -> None:
+    """Show a line for each method over the width of its embedding; rows of a single width are dotted lines."""
+    figure = go.Figure()
+    lines: dict[str, list[tuple[int, Spread]]] = {}
+    for name, row in table.rows.items():
+        match = ROW_OF_WIDTH.fullmatch(name)
+        if match and measure in row:
+            lines.setdefault(match[1], []).append((int(match[2]), row[measure]))
+        elif measure in row:
+            figure.add_hline(row[measure][0], line={"dash": "dot", "color": GRAY}, annotation_text=name)
+    for number, (name, points) in enumerate(lines.items()):
+        style = line_style(number)
+        figure.add_scatter(x=[width for width, _ in points], y=[mean for _, (mean, _) in points], name=name,
+                           mode="lines+markers", line=style,
+                           error_y={"array": [deviation for _, (_, deviation) in points], "color": style["color"]})
+    figure.update_layout(height=420, margin=MARGIN, showlegend=True, hovermode="x unified", legend=LEGEND)
+    width_axis(figure, (width for points in lines.values() for width, _ in points))
+    figure.update_xaxes(title="Width d")
+    figure.update_yaxes(title=measure_words(measure))
+    draw(figure, key, f"{measure_words(measure)} by width: " + "; ".join(
+        f"{name} {points[0][1][0]:.1f} at {points[0][0]} to {points[-1][1][0]:.1f} at {points[-1][0]}"
+        for name, points in lines.items()))

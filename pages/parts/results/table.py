@@ -1,0 +1,41 @@
+"""A record's table as text."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from pages.parts.kit.tables import MEASURE_WORDS
+from udml_core.results.records import Spread, Table
+
+WHOLE_NUMBERS = ("seconds", "width", "epoch", "size")
+
+
+def measure_words(measure: str) -> str:
+    """Return a measure's title."""
+    default = measure if "_" in measure or measure.startswith("mprec") else measure[:1].upper() + measure[1:]
+    return MEASURE_WORDS.get(measure, default)
+
+
+def table_frame(table: Table) -> pd.DataFrame:
+    """Return all values as text: untrained rows first, and below each row the values that its paper reports."""
+    measures = table.measures()
+    measured = {**table.beside, **table.rows}
+    rows: dict[str, list[str]] = {}
+    for name in {**measured, **table.printed}:
+        if name in measured:
+            rows[name] = [value_text(measured[name].get(measure), measure) for measure in measures]
+        if name in table.printed:
+            values = [table.printed[name].get(measure) for measure in measures]
+            title = f"{name}, reported" if table.comparable else f"{name}, reported*"
+            rows[title] = ["" if value is None else f"{value:g}" for value in values]
+    return pd.DataFrame.from_dict(rows, orient="index", columns=[measure_words(measure) for measure in measures])
+
+
+def value_text(value: Spread | None, measure: str) -> str:
+    """Return a mean, with its standard deviation if the seeds differ."""
+    if value is None:
+        return ""
+    mean, deviation = value
+    if measure in WHOLE_NUMBERS or abs(mean) >= 1000:
+        return f"{mean:,.0f}"
+    return f"{mean:.1f} ± {deviation:.1f}" if deviation >= 0.05 else f"{mean:.1f}"

@@ -1,0 +1,61 @@
+"""Own images: images from outside the data set, from the clipboard or from files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import Literal
+
+import streamlit as st
+from PIL import Image
+
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.paste import pasted
+from udml_core.arrays import Array
+from udml_core.data.dataset import read_user_image
+from udml_core.retrieval import Retrieval, Which
+from udml_core.runs import Run
+
+Side = Literal["add", "subtract"]
+LARGEST = 1024
+"""Pixels of the longer side; larger images are reduced."""
+
+
+@dataclass(frozen=True)
+class OwnImage:
+    """An image from outside the data set.
+
+    Attributes:
+        digest: Digest of the file.
+        name: Name of the file.
+        image: The image.
+        side: The side of the query that the image is on.
+    """
+
+    digest: str
+    name: str
+    image: Image.Image
+    side: Side
+
+
+def receive_images(key: str, most: int, side: Side = "add") -> list[OwnImage]:
+    """Show a box for own images; return the images received just now, with an error for each unreadable file."""
+    received = []
+    for name, content in pasted(key, most):
+        with show_user_errors():
+            image = read_user_image(io.BytesIO(content), name)
+            image.thumbnail((LARGEST, LARGEST))
+            received.append(OwnImage(hashlib.sha1(content, usedforsecurity=False).hexdigest(), name, image, side))
+    return received
+
+
+def embed_image(opened: Retrieval, image: OwnImage, which: Which) -> Array:
+    """Return the embedding (l,) of an own image, computed once."""
+    return _embed(opened.run, image.digest, which, opened, image)
+
+
+@st.cache_data(max_entries=200, show_spinner="Embedding …", hash_funcs=RUN_HASH)
+def _embed(run: Run, digest: str, which: Which, _opened: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
+    return _opened.embed(_image.image, which)

@@ -1,0 +1,77 @@
+"""Results of a search: both rankings, the nearest image by epoch, and the files to download."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import write_address
+from pages.parts.components.gallery import Mark, Tile, gallery, mark_of, tile_of
+from pages.parts.kit.downloads import Download, share, table_file
+from udml_core.exporting import embeddings_file
+from udml_core.retrieval import Hit, Retrieval, Which
+
+MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
+WHEN: dict[Which, str] = {"initial": "before", "final": "after"}
+Rankings = Mapping[Which, list[Hit]]
+
+
+def show_rankings(opened: Retrieval, rankings: Rankings) -> int | None:
+    """Show the rankings before and after training; return the index of the image that was clicked just now."""
+    clicked = None
+    for column, (which, hits) in zip(st.columns(2, gap="large"), rankings.items(), strict=True):
+        when = WHEN[which]
+        with column:
+            known = [hit.correct for hit in hits if hit.correct is not None]
+            score = f" · {sum(known)} of {len(known)} hits" if known else ""
+            st.markdown(f"**{when.capitalize()} training**{score}")
+            tiles = [Tile(hit.index, opened.dataset.caption(hit.index), MARKS[hit.correct],
+                          f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
+            clicked_here = gallery(opened.dataset, tiles, f"The {len(hits)} nearest images, {when} training",
+                                   f"retrieval-{when}", side=96)
+            clicked = clicked_here if clicked_here is not None else clicked
+    normalized = all(hit.similarity is not None for hits in rankings.values() for hit in hits)
+    number = "cosine similarity" + ("" if normalized else ", or the distance if embeddings do not have unit length")
+    st.caption(f"The number is the {number}. ✓ with a solid frame: same class as the added images. ✕ with a dashed "
+               "frame: another class.")
+    return clicked
+
+
+def show_epochs(opened: Retrieval, index: int) -> int | None:
+    """Show the nearest image of a query in the fixed sample by epoch; return the index of the clicked image."""
+    shown = st.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
+    write_address("epochs", "1" if shown else "")
+    if not shown:
+        return None
+    with st.spinner("Searching in every epoch …"):
+        history = opened.history()
+    row = history.row(index)
+    if row is None:
+        st.caption(f"This image is not in the fixed sample of {len(history.indices):,} test images whose embeddings "
+                   "are kept for every epoch.")
+        return None
+    nearest = history.indices[history.nearest[:, row]].tolist()
+    tiles = [tile_of(opened.dataset, other, mark_of(opened.dataset, other, index),
+                     f"epoch {epoch}" if epoch else "before training")
+             for epoch, other in zip(history.epochs, nearest, strict=True)]
+    st.caption(f"The search covers the fixed sample of {len(history.indices):,} test images.")
+    return gallery(opened.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=96)
+
+
+def share_results(opened: Retrieval, rankings: Rankings) -> None:
+    """Show a menu with the run's embeddings, index and model, and the results of the search."""
+    hits = [(WHEN[which], hit) for which, ranking in rankings.items() for hit in ranking]
+    columns = {"training": np.array([when for when, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
+               "similarity": np.array([hit.similarity for _, hit in hits], dtype=float),
+               "distance": np.array([hit.distance for _, hit in hits])}
+    run = opened.run
+    results = [Download("Results (CSV)", "results.csv", "text/csv", lambda: table_file(
+        opened.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
+    share([*results,
+           Download("Embeddings (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
+                    lambda: embeddings_file(opened, "final")),
+           Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes),
+           Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
+                    run.embedder_path.read_bytes)], "retrieval")

@@ -1,0 +1,139 @@
+"""The page Train through Streamlit's AppTest: options from the link, and the request that a start submits."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import pytest
+from pydantic import Field
+from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened, texts
+from udml_core import jobs
+from udml_core.declaration import Shown
+from udml_core.errors import UserError
+from udml_core.runs import Run, RunRequest, Spec, create_run
+
+
+class PatientRequest(RunRequest):
+    """A run request with a further option."""
+
+    patience: Annotated[int, Field(ge=1, le=9), Shown(label="Patience", unit="epochs", step=2)] = 3
+    """Number of epochs without improvement before training stops."""
+
+    augment: bool = True
+    """Whether images are augmented."""
+
+
+def values_of(test: AppTest) -> dict[str, Any]:
+    """Return the values of all widgets by key."""
+    kinds = ("selectbox", "number_input", "slider", "select_slider", "toggle")
+    return {widget.key: widget.value for kind in kinds for widget in test.get(kind)}
+
+
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
+    """Specs of the runs that the page starts; no worker is started."""
+    specs: list[Spec] = []
+
+    def submit(spec: Spec, root: Any, pairs: Any = None) -> Run:
+        specs.append(spec)
+        return create_run(spec, root, pairs)
+
+    monkeypatch.setattr(jobs, "submit", submit)
+    return specs
+
+
+def start(test: AppTest) -> AppTest:
+    return next(button for button in test.button if button.label == "Start training").click().run()
+
+
+def test_a_link_sets_every_option() -> None:
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", pooling="rmac", size="32", split="seen",
+                  device="cpu", seed="7", select="validation")
+    assert not test.exception
+    assert values_of(test) | {"backbone": "pixels", "pooling": "rmac", "size": 32, "split": "seen", "device": "cpu",
+                              "seed": 7, "select": "validation"} == values_of(test)
+
+
+def test_a_backbone_outside_the_list_is_read_from_the_link() -> None:
+    test = opened("train", dataset="digits", backbone="timm:no-such-network")
+    assert not test.exception
+    assert test.selectbox(key="backbone").value == "timm:no-such-network"
+    assert "timm:no-such-network" in test.error[0].value
+
+
+def test_assigned_labels_and_few_labels_are_read_from_the_link() -> None:
+    test = opened("train", dataset="digits", method="ssdml", backbone="pixels", labels="given")
+    assert test.selectbox(key="labels").value == "given"
+    assert "0 images have an assigned label" in texts(test)
+    test = opened("train", dataset="digits", method="ssdml", backbone="pixels", labels_per_class="4")
+    assert test.selectbox(key="labels").value == "drawn"
+    assert test.number_input(key="labels_per_class").value == 4
+
+
+@pytest.mark.parametrize("nonsense", [{"split": "nonsense", "seed": "-1", "size": "x", "select": "", "pooling": "1",
+                                       "device": "", "backbone": "", "most_pairs": "1e99"},
+                                      {"split": "", "seed": "x", "size": "3", "select": "best", "most_pairs": "x"}])
+def test_invalid_options_in_a_link_are_ignored(nonsense: dict[str, str]) -> None:
+    test = opened("train", dataset="digits", method="nml", **nonsense)
+    assert not test.exception
+    values = values_of(test)
+    for name in nonsense:
+        assert values[name] == RunRequest.model_fields[name].get_default(), name
+
+
+def test_a_start_submits_the_chosen_options(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels", seed="7")
+    test.selectbox(key="split").select("seen").run()
+    test.number_input(key="size").set_value(32).run()
+    assert not test.error
+    start(test)
+    (spec,) = submitted
+    assert (spec.dataset, spec.method, spec.split, spec.seed) == ("digits", "pca", "seen", 7)
+    assert (spec.encoder.backbone, spec.encoder.size) == ("pixels", 32)
+
+
+def test_options_left_open_are_resolved_by_the_data_set(submitted: list[Spec]) -> None:
+    start(opened("train", dataset="digits", method="pca", backbone="pixels", size="32"))
+    assert (submitted[0].split, submitted[0].select) == ("zero-shot", "last")
+
+
+def test_an_invalid_combination_is_explained_and_nothing_starts(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="ssdml", backbone="pixels", labels_per_class="900", split="seen")
+    assert "labels_per_class must be" in test.error[0].value
+    assert "Start training" not in [button.label for button in test.button]
+
+
+def patient_form() -> None:
+    """Show the form of `PatientRequest` and the validated request."""
+    import streamlit as st
+
+    from pages.parts.base.user_errors import show_user_errors
+    from pages.parts.kit.form import option_form
+    from tests.app.test_train_page import PatientRequest
+
+    values = option_form(PatientRequest, ("seed", "patience", "augment"))
+    with show_user_errors():
+        request = PatientRequest.make({"dataset": "digits", "method": "pca"} | values)
+        st.json(request.model_dump(include={"seed", "patience", "augment"}))
+
+
+def test_a_further_declared_option_appears_in_the_form_and_in_the_link() -> None:
+    test = AppTest.from_function(patient_form, default_timeout=60)
+    test.query_params.update({"patience": "7", "augment": "false"})
+    test.run()
+    assert not test.exception
+    assert values_of(test) == {"seed": 0, "patience": 7, "augment": False}
+    slider = test.slider(key="patience")
+    assert (slider.label, slider.min, slider.max, slider.step) == ("Patience in epochs", 1, 9, 2)
+    assert slider.help == ("Number of epochs without improvement before training stops. "
+                           "Allowed: a whole number between 1 and 9 epochs.")
+    slider.set_value(5).run()
+    assert '"patience": 5' in test.json[0].value.replace('":5', '": 5')
+
+
+@pytest.mark.parametrize("patience", [0, 10, "5", 2.5])
+def test_a_further_declared_option_is_validated(patience: object) -> None:
+    with pytest.raises(UserError, match=r"patience must be a whole number between 1 and 9 epochs, got"):
+        PatientRequest.make({"dataset": "digits", "method": "pca", "patience": patience})
