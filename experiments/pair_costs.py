@@ -38,7 +38,7 @@ def main() -> None:
     options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def drawn(images: int, width: int = WIDTH) -> tuple[Tensor, Tensor, Tensor]:
+def draw_data(images: int, width: int = WIDTH) -> tuple[Tensor, Tensor, Tensor]:
     """Draw histograms (images, width), pairs of rows (BATCH, 2), and whether a pair is the same class (BATCH,)."""
     random = torch.Generator().manual_seed(0)
     points = histograms(torch.rand(images, width, generator=random).square())
@@ -47,7 +47,7 @@ def drawn(images: int, width: int = WIDTH) -> tuple[Tensor, Tensor, Tensor]:
 
 def costs(count: int) -> dict[str, float]:
     """Measure the milliseconds of steps and embeddings with `count` training images."""
-    points, pairs, same = drawn(count)
+    points, pairs, same = draw_data(count)
     rows, dual = points[:DIMENSION] * 0.3, torch.randn(DIMENSION, count) * count**-0.5
     columns, new = torch.rand(count, count), points[:1]
     hinge, linear = PairHinge(ChiSquared(), 0.1, 0.02), PairHinge(Linear(), 1.0, 1.0)
@@ -63,7 +63,7 @@ def costs(count: int) -> dict[str, float]:
 
 def speeds(width: int, dimension: int) -> dict[str, Any]:
     """Measure the pairs per second of the closed-form gradient (`ours`) and of autograd, in batches."""
-    points, pairs, same = drawn(3000, width)
+    points, pairs, same = draw_data(3000, width)
     rows, hinge = points[:dimension] * 0.3, PairHinge(ChiSquared(), 0.1, 0.02)
     seconds = medians(7, ours=lambda: hinge.gradient(points, rows, pairs, same),
                       autograd=lambda: by_autograd(points, rows, pairs, same))

@@ -89,7 +89,7 @@ def compare(features: Array, labels: Array, encoder: Encoder, seed: int, before:
         codes = np.full(len(train), -1)
         codes[chosen] = labels[train[chosen]]
         nearest = train[chosen][(points[test] @ points[train[chosen]].T).argmax(axis=1)]
-        walks = label_spread.ends(neighbors, codes, int(labels.max()) + 1, GAMMA)
+        walks = label_spread.walk_ends(neighbors, codes, int(labels.max()) + 1, GAMMA)
         start, final = train_ssdml(features, labels, encoder, train, test, codes, seed)
         results[kind] = {"to the labels": 100 * float((labels[nearest] == labels[test]).mean()),
                          "walk": 100 * float((walks.best == labels[train])[codes < 0].mean()),

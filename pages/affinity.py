@@ -40,7 +40,7 @@ def explore(run: Run, source: str, epoch: int) -> None:
     show_image(view)
     run_gamma = run.spec().build_method().model_dump().get("gamma") if source == "training" else None
     gamma = gamma_slider(f"affinity-gamma-{source}", run_gamma)
-    part = views.propagated(view.graph, view.graph.part(view.row, MOST_IMAGES), gamma)
+    part = views.propagate_subgraph(view.graph, view.graph.rows_around(view.row, MOST_IMAGES), gamma)
     ego_graphs(view, part)
     clicks = [sorted_halves(view, part), label_reach(view, gamma)]
     neighbors = view.graph.images[part.rows[part.neighbors[0]]]

@@ -36,7 +36,7 @@ def explore(run: Run, epoch: int) -> None:
     violations(stored, hinge, arguments, epoch)
     charts = st.container()
     rows = pick_rows(stored, arguments)
-    selected = views.place_of(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
+    selected = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
     selected = int(rows[0]) if selected is None and len(rows) else selected
     default = default_hinge(run)
     with charts:

@@ -69,7 +69,7 @@ def show_curves(table: Table, key: str) -> None:
 def show_method(experiment: Experiment) -> None:
     """Show the command, protocol, device and versions of a measurement."""
     with st.expander("How was it measured?", icon=":material/terminal:"):
-        for name, value in experiment.made.items():
+        for name, value in experiment.provenance.items():
             if name == "command":
                 st.code(value, language="bash", wrap_lines=True)
             else:
@@ -91,7 +91,7 @@ st.caption("Measurements of this project, beside the values that papers report. 
            "and all seeds. The evaluation of your own runs follows the same protocol.")
 with show_user_errors():
     chosen = choose_experiment()
-    st.markdown(f"*{chosen.finding.source}.* {chosen.finding.says}")
+    st.markdown(f"*{chosen.finding.source}.* {chosen.finding.text}")
     for number, measured in enumerate(chosen.tables):
         show_table(measured, f"results-{chosen.finding.name}-{number}")
     show_method(chosen)

@@ -49,7 +49,7 @@ def explore(run: Run, epoch: int) -> None:
     alpha = choose_alpha(run)
     violating = stored.shape.angle > alpha
     show_shares(stored, violating, alpha, epoch)
-    edges, counts = views.spread(stored.shape)
+    edges, counts = views.angle_histogram(stored.shape)
     histogram(edges.tolist(), counts.tolist(), "Angles of the stored triplets, in degrees", "triplets-angles", alpha)
     table_behind("The angles as a table", pd.DataFrame({"From, °": edges[:-1], "To, °": edges[1:],
                                                         "Triplets": counts}))

@@ -263,7 +263,7 @@ def test_a_run_learns_from_the_pairs_of_a_file_or_of_the_app_or_from_drawn_pairs
     assert (code, "got 0" in err) == (2, True)
     log = PairLog(catalog.load("digits"))
     for first, second, same in ((train[0], train[1], True), (train[2], train[3], False)):
-        log.give(int(first), int(second), same)
+        log.add(int(first), int(second), same)
     from_app = Run(Path(answer(capsys, monkeypatch, *words, "--given-pairs")["folder"]))
     log.undo()
     assert from_app.pairs().same.tolist() == [True, False]
@@ -286,7 +286,7 @@ def test_a_run_is_continued_with_the_pairs_that_it_has_not_used(
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     log = PairLog(catalog.load("digits"))
     for row, other, same in ((0, 9, True), (1, 2, True), (4, 5, False)):
-        log.give(train[row], train[other], same)
+        log.add(train[row], train[other], same)
     second.write_status(first.status())
     code, _, err = call(capsys, monkeypatch, "continue", second.id, "--given-pairs", "--no-wait")
     assert (code, "has lost its folder 'checkpoint'" in err) == (2, True)

@@ -10,9 +10,9 @@ from udml_core.exploration.failures import (
     Pair,
     failure_atlas,
     history,
-    last_right,
+    hit_since,
+    last_hit,
     nearest_others,
-    right_since,
 )
 
 
@@ -79,7 +79,7 @@ def test_reported_progress_increases_to_one() -> None:
 def test_the_epoch_in_which_a_query_became_a_hit_equals_a_loop() -> None:
     random = np.random.default_rng(0)
     right = random.random((6, 300)) < random.random(300)
-    since, last = right_since(right), last_right(right)
+    since, last = hit_since(right), last_hit(right)
     for column in range(300):
         hits = right[:, column].tolist()
         assert since[column] == next((row for row in range(6) if all(hits[row:])), 6)
@@ -96,7 +96,7 @@ def test_the_history_contains_the_nearest_images_of_every_epoch() -> None:
     for epoch, sample in enumerate(samples):
         nearest = nearest_by_loop(sample)
         assert result.nearest[epoch].tolist() == nearest
-        assert result.right is not None
-        assert result.right[epoch].tolist() == [labels[row] == labels[other] for row, other in enumerate(nearest)]
+        assert result.hits is not None
+        assert result.hits[epoch].tolist() == [labels[row] == labels[other] for row, other in enumerate(nearest)]
     assert [result.row(index) for index in (0, 6, 7, 118, 500, -1)] == [0, 3, None, 59, None, None]
-    assert history(indices, (0,), samples[:1], None).right is None
+    assert history(indices, (0,), samples[:1], None).hits is None

@@ -124,7 +124,7 @@ def test_assigned_labels_select_the_epoch_unless_the_last_is_requested(tmp_path:
                                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     for start in range(2):
-        annotations.give(catalog.load("digits"), range(start, 20, 2), f"class {start}")
+        annotations.assign(catalog.load("digits"), range(start, 20, 2), f"class {start}")
     for options, select in (({"labels": "given"}, "validation"), ({"labels": "given", "select": "last"}, "last"),
                             ({}, "last"), ({"select": "validation"}, "validation")):
         assert spec("lrml", split="all", **options).select == select  # type: ignore[arg-type]

@@ -35,12 +35,12 @@ def read_record(finding: Finding) -> Experiment:
 def test_every_record_is_listed_with_a_title_a_source_and_a_text() -> None:
     assert {finding.name for finding in ALL} == {path.stem for path in FOLDER.glob("*.json")}
     assert len({finding.title for finding in ALL}) == len(ALL)
-    assert all(finding.source and finding.says for finding in ALL)
+    assert all(finding.source and finding.text for finding in ALL)
 
 
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.name)
 def test_the_command_of_a_record_exists(finding: Finding) -> None:
-    commands = read_record(finding).made["command"].split(" && ")
+    commands = read_record(finding).provenance["command"].split(" && ")
     assert f"assets/results/{finding.name}.json" in commands[0]
     for command in commands:
         module = COMMAND.match(command)
@@ -49,19 +49,20 @@ def test_the_command_of_a_record_exists(finding: Finding) -> None:
 
 
 def test_only_the_instrument_is_measured_by_a_benchmark() -> None:
-    measured_by_tests = {finding.name for finding in ALL if "tests.benchmarks" in read_record(finding).made["command"]}
+    measured_by_tests = {finding.name for finding in ALL
+                         if "tests.benchmarks" in read_record(finding).provenance["command"]}
     assert measured_by_tests == {"instrument"}
 
 
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.name)
 def test_a_record_contains_versions_and_tables(finding: Finding) -> None:
     experiment = read_record(finding)
-    assert "numpy" in experiment.made["versions"]
+    assert "numpy" in experiment.provenance["versions"]
     assert experiment.tables
     for table in experiment.tables:
         assert len(table.rows) > 1
         assert table.measures()
-        for row in [*table.rows.values(), *table.beside.values()]:
+        for row in [*table.rows.values(), *table.references.values()]:
             assert row
             assert all(deviation >= 0 for _, deviation in row.values())
 
@@ -79,7 +80,7 @@ def test_means_and_deviations_are_those_of_the_seeds(finding: Finding) -> None:
             assert deviation == pytest.approx(statistics.stdev(values) if len(values) > 1 else 0, abs=0.006)
         epochs = [run["curves"][1]["epoch"] for run in row["runs"]]
         assert table.curves[name][1]["epoch"] == statistics.mean(epochs)
-    assert "Frozen features" in table.beside
+    assert "Frozen features" in table.references
 
 
 def test_a_papers_figures_belong_to_the_row_of_the_same_name() -> None:

@@ -123,10 +123,10 @@ def test_the_history_agrees_with_the_atlas_if_the_sample_is_the_test_half(run: R
     history, test = opened.history(), opened.split.test
     assert history.epochs == (0, 1, 2)
     assert np.array_equal(history.indices, test)
-    assert history.right is not None
+    assert history.hits is not None
     for row, which in ((0, "initial"), (-1, "final")):
         atlas = opened.atlas(which)  # type: ignore[arg-type]
-        assert (history.right[row] == ~atlas.misses).mean() > 0.995  # batches of different sizes may break ties
+        assert (history.hits[row] == ~atlas.misses).mean() > 0.995  # batches of different sizes may break ties
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ from udml_core.data import catalog
 from udml_core.data.given import labels as annotations
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
-from udml_core.data.thumbnails import sheets_ready
+from udml_core.data.thumbnails import are_sheets_made
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, map_at_r, recall_at_k
 from udml_core.explanations import Clusters, LatentLayer, Pairs, Prototypes, Triplets, Uncertainty
@@ -55,7 +55,7 @@ def test_a_run_stores_everything_that_the_pages_read(tmp_path: Path) -> None:
         assert evaluation[name]["recall@1"] == pytest.approx(100 * recall_at_k(embeddings, labels)[1])
         assert evaluation[name]["map@r"] == pytest.approx(100 * map_at_r(embeddings, labels)[0])
     assert evaluate_run(run, material.load(run, quiet), quiet) == evaluation
-    assert sheets_ready(dataset)
+    assert are_sheets_made(dataset)
 
 
 def test_the_sample_is_larger_than_the_part_for_curves_and_does_not_change(
@@ -128,9 +128,9 @@ def test_assigned_labels_are_stored_with_the_run_and_select_its_epoch(
     with pytest.raises(UserError, match="got 0 labels in 0 classes"):
         spec(**options)
     for start in range(0, 10):
-        annotations.give(dataset, range(start, 40, 10), f"digit {start}")
+        annotations.assign(dataset, range(start, 40, 10), f"digit {start}")
     run = create_run(spec(**options), tmp_path / "runs")
-    annotations.give(dataset, range(40), "something else")  # after the start of this run
+    annotations.assign(dataset, range(40), "something else")  # after the start of this run
     assert worker.work(run).state == "done", run.status().message
     rows = run.metrics()[0]
     assert [row["epoch"] for row in rows] == [0, 1, 2, 3]
@@ -150,7 +150,7 @@ def test_assigned_labels_select_by_the_rank_of_training_images(
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     dataset = catalog.load("digits")
     for start in range(2):
-        annotations.give(dataset, range(start, 20, 2), f"class {start}")
+        annotations.assign(dataset, range(start, 20, 2), f"class {start}")
     monkeypatch.setattr("udml_core.runs.selection.RANKS_KEPT", (1, 1))  # every change counts as a collapse
     fields = {"dimension": 8, "epochs": 2, "partition": 0, "steps": 2}
     run = trained(tmp_path, method="ssdml", labels="given", fields=fields)
@@ -186,7 +186,7 @@ def test_methods_whose_rank_shows_no_collapse_keep_the_best_epoch(
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     folder = str(write_digits(tmp_path / "flat", 80, by_class=False))
     for start in range(10):
-        annotations.give(catalog.load(folder), range(start, 40, 10), f"digit {start}")
+        annotations.assign(catalog.load(folder), range(start, 40, 10), f"digit {start}")
     monkeypatch.setattr("udml_core.runs.selection.RANKS_KEPT", (1, 1))
     monkeypatch.setattr(worker, "recall_at_k", lambda *_: {1: 1.0})  # all epochs are equal, so the last is kept
     fields = {"n_neighbors": 4, "epochs": 2, "partition": 0, "trains": "encoder", "batch_norm": "batch"}

@@ -150,11 +150,11 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
     With torchrun, PSLR, ISIF and NCE share every batch between GPUs 0, 1, …: start the run, stop it, then run
     `torchrun … -m udml_core work RUN --again`.
     """
-    from udml_core.methods.shared.distributed import together
+    from udml_core.methods.shared.distributed import join_process_group
     from udml_core.workers import train as worker
 
     run = _find_run(name, root)
-    with together(run.spec().device) as device:
+    with join_process_group(run.spec().device) as device:
         if device:
             worker.assist(run, device)
             return

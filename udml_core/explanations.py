@@ -181,7 +181,7 @@ KINDS: dict[str, type[Explanation]] = {
     "latent": LatentLayer}
 
 
-def name_of(record: Explanation) -> str:
+def stored_name(record: Explanation) -> str:
     """Return the name under which a record is stored, for example ``clusters``."""
     return next(name for name, kind in KINDS.items() if isinstance(record, kind))
 
@@ -193,7 +193,7 @@ def to_arrays(record: Explanation) -> dict[str, Array]:
             for name, value in values.items()}
 
 
-def thinned(record: Explanation, limit: int) -> Explanation:
+def thin(record: Explanation, limit: int) -> Explanation:
     """Reduce a record to at most `limit` triplets or pairs, evenly spread, so that every epoch can be stored."""
     match record:
         case Triplets() | Pairs():

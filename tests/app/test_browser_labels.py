@@ -60,11 +60,11 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     settle(page)
     page.keyboard.press("1")
     expect_labels(page, 5)
-    assert len(annotations.given(unlabeled.dataset())) == 5
+    assert len(annotations.assigned_labels(unlabeled.dataset())) == 5
     page.keyboard.press("u")
     expect_labels(page, 3)
     expect(page.get_by_text("2 images to label")).to_be_visible()
     page.get_by_label("Another class").fill("1 u s")
     page.get_by_label("Another class").press("Enter")
     expect_labels(page, 5)
-    assert sorted(annotations.given(unlabeled.dataset()).values()).count("1 u s") == 2
+    assert sorted(annotations.assigned_labels(unlabeled.dataset()).values()).count("1 u s") == 2

@@ -166,7 +166,7 @@ def test_triplets_counts_the_triplets_that_violate_the_alpha_in_the_link(alpha: 
     assert not test.exception
     record, labels = stored_triplets(run, int(epoch or 2)), run.dataset().labels
     assert labels is not None
-    violating = triplets.shape_of(record).argument(float(alpha or 40)) > 0
+    violating = triplets.recorded_shape(record).argument(float(alpha or 40)) > 0
     assert f"Violating α = {alpha or 40}°: {violating.sum():,} of {len(violating):,} stored triplets" in texts(test)
     positive, negative = triplets.truth(record, labels[make_split(run.dataset(), "seen").train])
     assert f"{100 * (positive & negative).mean():.0f} % of all triplets" in texts(test)

@@ -107,14 +107,14 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     assert not test.exception
     assert f"most often before they end: {first.visits:,.0f} visits" in texts(test)
     test = press(test, "labels-class-own")
-    assert annotations.given(dataset) == {dataset.names[images[first.row]]: name}
+    assert annotations.assigned_labels(dataset) == {dataset.names[images[first.row]]: name}
     assert metrics(test)["Labels"] == "1"
     assert "reach a label" in texts(test)
     codes = np.where(np.arange(len(images)) == first.row, 0, -1)
-    ends = labels.ends(neighbors, codes, 1, 0.99)
+    ends = labels.walk_ends(neighbors, codes, 1, 0.99)
     assert metrics(test)["Reached"] == f"{100 * (ends.best >= 0).mean():.0f} %"
     test = press(test, "labels-undo")
-    assert annotations.given(dataset) == {}
+    assert annotations.assigned_labels(dataset) == {}
     assert metrics(test)["Labels"] == "0"
     assert "**1 image to label**" in texts(test)
 
@@ -127,7 +127,7 @@ def test_selected_images_get_the_typed_class_and_are_deselected(run: Run) -> Non
     assert "**3 images to label**" in texts(test)
     test.text_input(key="labels-typed").input("  my   own ")
     press_submit(test)
-    assert set(annotations.given(dataset).values()) == {"my own"}
+    assert set(annotations.assigned_labels(dataset).values()) == {"my own"}
     assert "**Suggested image**" in texts(test)
     assert "1. my own" in texts(test)
     assert metrics(test)["Accuracy"] == "0.0 %", "the data set has no class of this name"
@@ -137,10 +137,10 @@ def test_a_class_keeps_its_number_when_another_class_loses_its_images(run: Run) 
     dataset = run.dataset()
     train = make_split(dataset, "seen").train
     for image, name in zip(train[[0, 1, 2, 0]].tolist(), ("shirt", "bag", "shirt", "coat"), strict=True):
-        annotations.give(dataset, [image], name)
+        annotations.assign(dataset, [image], name)
     test = opened("labels", run=run.id)
     assert [test.button(key=f"labels-class-{number}").label for number in (1, 2, 3)] == ["shirt", "bag", "coat"]
-    annotations.give(dataset, [train[1]], "coat")
+    annotations.assign(dataset, [train[1]], "coat")
     test = test.run()
     assert not test.exception
     assert [(button.key, button.label) for button in test.button if str(button.key).startswith("labels-class-")
@@ -157,7 +157,7 @@ def test_a_second_key_before_the_next_image_is_shown_does_nothing(first: str, se
     test = open_with_two_labels(run)
     test.button(key=first).click()
     press(test, second)
-    assert list(annotations.given(run.dataset()).values()) == labels_after
+    assert list(annotations.assigned_labels(run.dataset()).values()) == labels_after
     assert "Assigned the class one to 1 image." in texts(test)
 
 
@@ -165,23 +165,23 @@ def test_a_key_before_a_new_selection_is_shown_does_nothing(run: Run) -> None:
     dataset, test = run.dataset(), open_with_two_labels(run)
     test.session_state["selection"] = Selection(dataset.fingerprint, make_split(dataset, "seen").train[4:6], 99)
     press(test, "labels-class-1")
-    assert len(annotations.given(dataset)) == 2
+    assert len(annotations.assigned_labels(dataset)) == 2
     assert "**2 images to label**" in texts(test)
     press(test, "labels-class-1")
-    assert len(annotations.given(dataset)) == 4
+    assert len(annotations.assigned_labels(dataset)) == 4
 
 
 def open_with_two_labels(run: Run) -> AppTest:
     """Open the page Labels after two images got the classes one and two."""
     for image, name in zip(make_split(run.dataset(), "seen").train[:2].tolist(), ("one", "two"), strict=True):
-        annotations.give(run.dataset(), [image], name)
+        annotations.assign(run.dataset(), [image], name)
     return opened("labels", run=run.id)
 
 
 def test_an_empty_class_name_is_an_error(run: Run) -> None:
     test = press_submit(opened("labels", run=run.id))
     assert "name" in test.error[0].value
-    assert annotations.given(run.dataset()) == {}
+    assert annotations.assigned_labels(run.dataset()) == {}
 
 
 def test_a_skipped_image_is_not_suggested_again(run: Run) -> None:
@@ -194,16 +194,16 @@ def test_a_skipped_image_is_not_suggested_again(run: Run) -> None:
 
 def test_undo_reverts_the_last_action_a_label_or_a_skip(run: Run) -> None:
     test = press(opened("labels", run=run.id), "labels-class-own")
-    labeled = annotations.given(run.dataset())
+    labeled = annotations.assigned_labels(run.dataset())
     suggested = re.findall(r"label: ([\d,]+) visits", texts(test))
     test = press(press(test, "labels-skip"), "labels-undo")
-    assert annotations.given(run.dataset()) == labeled, "the label stays"
+    assert annotations.assigned_labels(run.dataset()) == labeled, "the label stays"
     assert "**1 image to label**" in texts(test)
     test.session_state["selection"] = Selection(run.dataset().fingerprint)
     assert re.findall(r"label: ([\d,]+) visits", texts(test.run())) == suggested
-    assert len(annotations.given(run.dataset())) == 1
+    assert len(annotations.assigned_labels(run.dataset())) == 1
     test = press(test, "labels-undo")
-    assert annotations.given(run.dataset()) == {}
+    assert annotations.assigned_labels(run.dataset()) == {}
     assert test.button(key="labels-undo").disabled
 
 
@@ -225,14 +225,14 @@ def test_labeling_the_suggested_image_computes_one_more_suggestion(run: Run, mon
 def test_a_new_label_computes_only_the_walks_to_its_class(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset, train = run.dataset(), np.sort(make_split(run.dataset(), "seen").train).tolist()
     for row, name in ((0, "x"), (1, "y"), (2, "z")):
-        annotations.give(dataset, [train[row]], name)
+        annotations.assign(dataset, [train[row]], name)
     computed: list[list[int]] = []
-    ends_among = labels.ends_among
+    ends_among = labels.end_probability
     monkeypatch.setattr(labels, "ends_among", lambda neighbors, labeled, gamma: computed.append(
         np.flatnonzero(labeled).tolist()) or ends_among(neighbors, labeled, gamma))
     test = opened("labels", run=run.id, gamma="0.8")
     assert computed == [[0], [1], [2]]
-    annotations.give(dataset, [train[5]], "y")
+    annotations.assign(dataset, [train[5]], "y")
     test.run()
     assert not test.exception
     assert computed == [[0], [1], [2], [1, 5]]
@@ -241,7 +241,7 @@ def test_a_new_label_computes_only_the_walks_to_its_class(run: Run, monkeypatch:
 def test_ten_classes_have_keys_and_an_existing_class_keeps_its_spelling(run: Run) -> None:
     dataset = run.dataset()
     for image, number in zip(make_split(dataset, "seen").train.tolist(), range(11), strict=False):
-        annotations.give(dataset, [image], f"class {chr(97 + number)}")
+        annotations.assign(dataset, [image], f"class {chr(97 + number)}")
     test = opened("labels", run=run.id)
     keys = [test.button(key=f"labels-class-{number}").proto.shortcut for number in range(1, 12)]
     assert keys == [*"1234567890", ""]
@@ -258,7 +258,7 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
     names = [f"class {number}" for number in range(1, 11)] + list(dataset.class_names) + [
         f"class {number}" for number in range(21, 53)]
     for image, name in zip(train.tolist(), names, strict=False):
-        annotations.give(dataset, [image], name)
+        annotations.assign(dataset, [image], name)
     others = train[len(names):]
     image = int(others[dataset.labels[others] == 0][0])
     test = opened("labels", run=run.id, selected=f"{dataset.fingerprint[:6]}:{image}")
@@ -268,13 +268,13 @@ def test_of_many_classes_the_most_recent_and_the_own_class_have_buttons(run: Run
     assert "40 of 52 classes have a button" in texts(test)
     assert "any of the other 12" in texts(test)
     test = press(test, "labels-class-own")
-    assert annotations.given(dataset)[dataset.names[image]] == dataset.class_names[0]
+    assert annotations.assigned_labels(dataset)[dataset.names[image]] == dataset.class_names[0]
     assert test.button(key="labels-class-11").label == dataset.class_names[0], "it is now the most recent"
 
 
 def test_labels_outside_the_training_half_are_counted_separately(run: Run) -> None:
     dataset = run.dataset()
-    annotations.give(dataset, make_split(dataset, "seen").test[:2].tolist(), "elsewhere")
+    annotations.assign(dataset, make_split(dataset, "seen").test[:2].tolist(), "elsewhere")
     test = opened("labels", run=run.id)
     assert not test.exception
     assert "outside this run's training half: 2." in texts(test)
@@ -287,7 +287,7 @@ def test_affinity_shows_the_training_affinities_and_the_share_of_correct_triplet
     record = next(record for record in run.explanations(1) if isinstance(record, Affinities))
     dataset = run.dataset()
     assert dataset.labels is not None
-    graph = views.graph_of(record, make_split(dataset, "seen").train)
+    graph = views.training_graph(record, make_split(dataset, "seen").train)
     truth = views.triplet_truth(graph.neighbors, record.after, dataset.labels[graph.images])
     table = next(frame.value for frame in test.dataframe if "Correct, %" in frame.value.columns)
     assert table["Triplets"].tolist()[-1] == truth.triplets
@@ -303,9 +303,9 @@ def test_affinity_lists_the_labels_nearest_to_the_image_and_the_chosen_label(
         label: int | None, frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = frozen.dataset()
     images = np.sort(make_split(dataset, "seen").train)
-    annotations.give(dataset, images[:100].tolist(), "some")
+    annotations.assign(dataset, images[:100].tolist(), "some")
     neighbors = labels.neighbor_rows(frozen.embeddings("final"), images, 10)
-    nearest = labels.labels_from(neighbors, np.where(np.arange(len(images)) < 100, 0, -1), 90)
+    nearest = labels.labels_by_distance(neighbors, np.where(np.arange(len(images)) < 100, 0, -1), 90)
     wanted = nearest[0] if label is None else nearest[label]
     galleries = {}
     monkeypatch.setattr("pages.parts.labels.label_reach.gallery", lambda dataset, tiles, name, *args, **named:
@@ -346,8 +346,8 @@ def test_a_run_without_labels_shows_the_assigned_labels(frozen: Run) -> None:
     assert "Assign a few" in texts(opened("affinity", run=frozen.id))
     dataset = frozen.dataset()
     train = make_split(dataset, "seen").train
-    annotations.give(dataset, train[:4].tolist(), "some")
-    annotations.give(dataset, train[4:7].tolist(), "others")
+    annotations.assign(dataset, train[:4].tolist(), "some")
+    annotations.assign(dataset, train[4:7].tolist(), "others")
     test = opened("affinity", run=frozen.id, picked=str(train[5]))
     assert not test.exception
     assert "7 of 1,438 images of this graph have a label; this image has the label others" in texts(test)
@@ -359,12 +359,12 @@ def test_without_classes_triplets_are_judged_by_the_assigned_labels(
     monkeypatch.setenv("UDML_RUNS", str(places / "own"))
     dataset, images = made.dataset(), np.sort(make_split(made.dataset(), made.spec().split).train)
     assert dataset.labels is None
-    annotations.give(dataset, images[:20].tolist(), "first")
-    annotations.give(dataset, images[20:40].tolist(), "second")
+    annotations.assign(dataset, images[:20].tolist(), "first")
+    annotations.assign(dataset, images[20:40].tolist(), "second")
     codes = np.where(np.arange(len(images)) < 40, np.arange(len(images)) // 20, -1)
     neighbors = labels.neighbor_rows(made.embeddings("final"), images, 10)
-    part = views.propagated(views.LabelGraph(images, neighbors, codes), np.arange(len(images)), 0.99)
-    expected = views.part_truth(part, codes)
+    part = views.propagate_subgraph(views.LabelGraph(images, neighbors, codes), np.arange(len(images)), 0.99)
+    expected = views.subgraph_truth(part, codes)
     assert 0 < expected.judged < expected.triplets
     test, marks = open_with_marks(monkeypatch, made, int(images[5]))
     table = next(frame.value for frame in test.dataframe if "Judged" in frame.value.columns)
@@ -405,7 +405,7 @@ def test_labels_link_to_training_on_the_same_images_with_the_same_backbone(
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     folder = write_digits(tmp_path / "my photos", 80)
     made = worked(tmp_path / "runs", method="frozen", dataset=str(folder))
-    annotations.give(made.dataset(), [0], "one")
+    annotations.assign(made.dataset(), [0], "one")
     link = opened("labels", run=made.id).get("page_link")[-1].proto
     query = {name: values[0] for name, values in parse_qs(link.query_string).items()}
     assert query == {"dataset": str(folder), "method": "ssdml", "labels": "given", "backbone": "pixels",
@@ -485,8 +485,8 @@ def test_train_offers_methods_with_few_labels_both_sources(source: str, select: 
     else:
         assert "0 images have an assigned label" in texts(test)
         assert "labels" in test.error[0].value
-        annotations.give(dataset, make_split(dataset, "seen").train[:4].tolist(), "some")
-        annotations.give(dataset, make_split(dataset, "seen").train[4:7].tolist(), "others")
+        annotations.assign(dataset, make_split(dataset, "seen").train[:4].tolist(), "some")
+        annotations.assign(dataset, make_split(dataset, "seen").train[4:7].tolist(), "others")
         test = test.run()
         assert "7 images have an assigned label, in 2 classes" in texts(test)
     assert not test.error
@@ -508,7 +508,7 @@ def test_train_shows_no_labels_for_other_methods(run: Run) -> None:
 def test_the_drawing_stays_within_its_bounds_and_dashes_negative_edges() -> None:
     neighbors = np.array([[1, 2], [2, 3], [0, 4], [0, 1], [0, 2]])
     graph = views.LabelGraph(np.arange(5), neighbors, np.array([0, 0, 1, -1, 1]))
-    ego = views.ego(views.propagated(graph, np.arange(5), 0.9))
+    ego = views.ego_graph(views.propagate_subgraph(graph, np.arange(5), 0.9))
     image = Image.new("L", (8, 8))
     root = ElementTree.fromstring(ego_drawing(ego, ego.before, [image] * 3, ["a<b", "", "c"], graph.codes >= 0))
     lines = [element for element in root.iter() if element.tag.endswith("line")]

@@ -95,7 +95,7 @@ def test_labeled_pairs_may_contradict_but_pairs_drawn_from_classes_do_not(run: R
     seven = train[dataset.labels[train] == 7][0]
     log = PairLog(dataset)
     for first, second, same in ((fours[0], fours[1], True), (fours[1], fours[2], False), (fours[0], seven, True)):
-        log.give(int(first), int(second), same)
+        log.add(int(first), int(second), same)
     pairs = log.read()
     own = worked(places / "given", method="nml", fields={"dimension": 4, "epochs": 1}, pairs=pairs)
     log_path_of(log.dataset, "pairs").unlink()
@@ -214,7 +214,7 @@ def test_the_last_answer_can_be_undone_when_all_pairs_are_labeled(
 
 def test_a_labeled_pair_is_not_selected_again_in_another_session(run: Run, log: PairLog) -> None:
     first = current_pair(opened("pairs", run=run.id, show="give"))
-    log.give(*first, True)
+    log.add(*first, True)
     assert current_pair(opened("pairs", run=run.id, show="give")) != first
     again = opened("pairs", run=run.id, show="give", asked=".".join(map(str, first)))
     assert "This pair is currently labeled same" in texts(again)
@@ -224,7 +224,7 @@ def test_a_labeled_pair_is_not_selected_again_in_another_session(run: Run, log: 
 
 def test_contradictory_labels_are_shown_as_a_chain(run: Run, log: PairLog) -> None:
     for first, second, same in ((3, 8, True), (8, 20, True), (20, 3, False), (50, 51, False)):
-        log.give(first, second, same)
+        log.add(first, second, same)
     text = texts(opened("pairs", run=run.id, show="give", given="others"))
     assert "At least one of these 3 labels is wrong" in text
     assert "3 = 8 = 20, but 3 ≠ 20" in text
@@ -235,10 +235,10 @@ def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: p
     assert "There are no labeled pairs of these images yet" in texts(opened("train", **query))
     train = make_split(run.dataset(), "seen").train.tolist()
     test_image = int(make_split(run.dataset(), "seen").test[0])
-    log.give(train[0], train[1], True)
+    log.add(train[0], train[1], True)
     assert "pairs" in opened("train", **query).error[0].value
-    log.give(train[0], train[2], False)
-    log.give(train[0], test_image, False)
+    log.add(train[0], train[2], False)
+    log.add(train[0], test_image, False)
     test = opened("train", **query)
     assert not test.exception
     assert "3 pairs: 1 same, 2 different" in texts(test)
@@ -252,9 +252,9 @@ def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: p
 
 def test_new_pairs_continue_the_run(run: Run, log: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     train = make_split(run.dataset(), "seen").train.tolist()
-    log.give(train[0], train[1], True)
+    log.add(train[0], train[1], True)
     assert "New pairs: 1 same, 0 different" in texts(opened("pairs", run=run.id, show="give"))
-    log.give(train[0], train[2], False)
+    log.add(train[0], train[2], False)
     test = opened("pairs", run=run.id, show="give")
     test.number_input(key="giving-epochs").set_value(2).run()
     monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)

@@ -20,11 +20,11 @@ def test_every_record_is_shown_with_its_values(name: str) -> None:
     assert not test.exception
     assert not test.error
     experiment = records.read(FINDINGS[name])
-    assert experiment.finding.says in texts(test)
+    assert experiment.finding.text in texts(test)
     assert len(test.dataframe) == len(experiment.tables)
     for shown, table in zip(test.dataframe, experiment.tables, strict=True):
-        assert set(table.rows) | set(table.beside) <= set(shown.value.index)
-    assert experiment.made["command"] in [code.value for code in test.code]
+        assert set(table.rows) | set(table.references) <= set(shown.value.index)
+    assert experiment.provenance["command"] in [code.value for code in test.code]
 
 
 def test_measured_values_have_a_deviation_and_reported_values_do_not() -> None:

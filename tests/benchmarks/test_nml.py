@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from experiments.pair_costs import SHAPES, SIZES, by_autograd, costs, drawn, speeds
+from experiments.pair_costs import SHAPES, SIZES, by_autograd, costs, draw_data, speeds
 from udml_core.losses.kernels import ChiSquared
 from udml_core.losses.pair_hinge import PairHinge
 
@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 @pytest.mark.parametrize(("width", "dimension"), SHAPES)
 def test_steps_are_three_times_as_fast_as_autograd(width: int, dimension: int) -> None:
-    points, pairs, same = drawn(300, width)
+    points, pairs, same = draw_data(300, width)
     rows = points[:dimension] * 0.3
     ours = PairHinge(ChiSquared(), 0.1, 0.02).gradient(points, rows, pairs, same)[1]
     torch.testing.assert_close(ours, by_autograd(points, rows, pairs, same), rtol=1e-3, atol=1e-4)

@@ -11,7 +11,7 @@ import pytest
 
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import classes, give, given, labels_by_index, undo
+from udml_core.data.given.labels import assign, assigned_classes, assigned_labels, labels_by_index, undo
 from udml_core.data.given.log import log_path_of
 from udml_core.errors import UserError
 
@@ -23,81 +23,81 @@ def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 
 
 def test_the_last_label_of_an_image_counts_and_undo_reverts_one_action(digits: Dataset) -> None:
-    assert given(digits) == {}
+    assert assigned_labels(digits) == {}
     assert undo(digits) == []
-    give(digits, [3, 5], "  three\tor  five ")
-    give(digits, [5], "five")
+    assign(digits, [3, 5], "  three\tor  five ")
+    assign(digits, [5], "five")
     names = digits.names
-    assert given(digits) == {names[3]: "three or five", names[5]: "five"}
-    assert labels_by_index(digits, given(digits)) == {3: "three or five", 5: "five"}
+    assert assigned_labels(digits) == {names[3]: "three or five", names[5]: "five"}
+    assert labels_by_index(digits, assigned_labels(digits)) == {3: "three or five", 5: "five"}
     assert undo(digits) == [5]
-    assert given(digits) == {names[3]: "three or five", names[5]: "three or five"}
-    give(digits, [9], "nine")
+    assert assigned_labels(digits) == {names[3]: "three or five", names[5]: "three or five"}
+    assign(digits, [9], "nine")
     assert undo(digits) == [9]
     assert undo(digits) == [3, 5]
     assert undo(digits) == []
-    assert given(digits) == {}
+    assert assigned_labels(digits) == {}
     assert len(log_path_of(digits, "labels").read_bytes().splitlines()) == 6  # the log is never rewritten
 
 
 def test_classes_keep_their_order_after_reassigning_and_undoing(digits: Dataset) -> None:
-    assert classes(digits) == ()
+    assert assigned_classes(digits) == ()
     for image, name in ((0, "shirt"), (1, "bag"), (2, "shirt")):
-        give(digits, [image], name)
-    assert classes(digits) == ("shirt", "bag")
-    give(digits, [0], "coat")
-    assert classes(digits) == ("shirt", "bag", "coat")
+        assign(digits, [image], name)
+    assert assigned_classes(digits) == ("shirt", "bag")
+    assign(digits, [0], "coat")
+    assert assigned_classes(digits) == ("shirt", "bag", "coat")
     for _ in range(3):
         undo(digits)  # reverts the coat, the second shirt and the only bag
-    give(digits, [3], "hat")
-    give(digits, [1], "bag")
-    assert classes(digits) == ("shirt", "bag", "coat", "hat")
-    assert given(digits) == {digits.names[0]: "shirt", digits.names[3]: "hat", digits.names[1]: "bag"}
+    assign(digits, [3], "hat")
+    assign(digits, [1], "bag")
+    assert assigned_classes(digits) == ("shirt", "bag", "coat", "hat")
+    assert assigned_labels(digits) == {digits.names[0]: "shirt", digits.names[3]: "hat", digits.names[1]: "bag"}
 
 
 def test_a_class_takes_the_spelling_of_an_assigned_class_or_of_the_data_set(digits: Dataset) -> None:
-    assert give(digits, [0], "Shirt") == "Shirt"
-    assert give(digits, [1], " sHIRT ") == "Shirt"
-    assert set(given(digits).values()) == {"Shirt"}
+    assert assign(digits, [0], "Shirt") == "Shirt"
+    assert assign(digits, [1], " sHIRT ") == "Shirt"
+    assert set(assigned_labels(digits).values()) == {"Shirt"}
     undo(digits)
     undo(digits)
-    assert give(digits, [0], "shirt") == "shirt", "a reverted spelling must not count"
-    assert give(replace(digits, class_names=tuple("ABCDEFGHIJ")), [2], "c") == "C"
+    assert assign(digits, [0], "shirt") == "shirt", "a reverted spelling must not count"
+    assert assign(replace(digits, class_names=tuple("ABCDEFGHIJ")), [2], "c") == "C"
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 101])
 def test_an_empty_or_too_long_class_name_is_rejected(digits: Dataset, name: str) -> None:
     with pytest.raises(UserError, match="A class needs a name of 1 to 100 letters"):
-        give(digits, [1], name)
+        assign(digits, [1], name)
     assert not log_path_of(digits, "labels").exists()
 
 
 def test_assigning_no_images_writes_no_action(digits: Dataset) -> None:
-    give(digits, [], "nothing")
+    assign(digits, [], "nothing")
     assert not log_path_of(digits, "labels").exists()
 
 
 def test_damaged_and_invalid_lines_are_skipped_and_do_not_affect_later_lines(digits: Dataset) -> None:
-    give(digits, [1], "one")
+    assign(digits, [1], "one")
     path = log_path_of(digits, "labels")
     whole = path.read_bytes()
     invalid = [{"images": "image 1", "class": "x"}, {"images": [1], "class": "x"},
                {"images": ["unknown"], "class": "x"}, {"images": ["image 1"]}, ["list"], 3, {"undo": False}]
     path.write_bytes(whole + b"".join(json.dumps(row).encode() + b"\n" for row in invalid) + b'\xff\n{"images": ["im')
-    assert given(digits) == {digits.names[1]: "one"}
-    give(digits, [2], "two")
-    assert given(digits) == {digits.names[1]: "one", digits.names[2]: "two"}
+    assert assigned_labels(digits) == {digits.names[1]: "one"}
+    assign(digits, [2], "two")
+    assert assigned_labels(digits) == {digits.names[1]: "one", digits.names[2]: "two"}
     assert undo(digits) == [2]
 
 
 def test_windows_that_assign_at_the_same_time_lose_no_labels(digits: Dataset) -> None:
-    windows = [Thread(target=lambda base=base: [give(digits, [base + offset], "x") for offset in range(10)])  # type: ignore[misc]
+    windows = [Thread(target=lambda base=base: [assign(digits, [base + offset], "x") for offset in range(10)])  # type: ignore[misc]
                for base in (0, 100, 200)]
     for window in windows:
         window.start()
     for window in windows:
         window.join()
-    assert len(given(digits)) == 30
+    assert len(assigned_labels(digits)) == 30
 
 
 def test_a_folder_that_cannot_be_written_is_a_user_error(digits: Dataset, tmp_path: Path,
@@ -105,4 +105,4 @@ def test_a_folder_that_cannot_be_written_is_a_user_error(digits: Dataset, tmp_pa
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "file"))
     with pytest.raises(UserError, match="Your labels could not be stored in"):
-        give(digits, [1], "one")
+        assign(digits, [1], "one")

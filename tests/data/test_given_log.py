@@ -10,7 +10,7 @@ import pytest
 
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import give, given, undo
+from udml_core.data.given.labels import assign, assigned_labels, undo
 from udml_core.data.given.log import log_path_of
 from udml_core.data.given.pairs import PairLog
 from udml_core.data.sources.fashion_mnist import FashionMini
@@ -44,27 +44,27 @@ def pairs(dataset: Dataset) -> set[tuple[str, str, bool]]:
 def test_labels_and_pairs_stay_when_an_image_is_added_removed_or_changed(change: Callable[[Path], object],
                                                                          folder: Path) -> None:
     before = load(folder)
-    give(before, [1, 2], "coat")
-    PairLog(before).give(3, 4, True)
+    assign(before, [1, 2], "coat")
+    PairLog(before).add(3, 4, True)
     change(folder)
     after = load(folder)
     assert after.fingerprint != before.fingerprint
-    assert given(after) == {"b.png": "coat", "c.png": "coat"}
+    assert assigned_labels(after) == {"b.png": "coat", "c.png": "coat"}
     assert pairs(after) == {("d.png", "e.png", True)}
-    give(after, [after.names.index("d.png")], "bag")
+    assign(after, [after.names.index("d.png")], "bag")
     assert undo(after) == [after.names.index("d.png")]
 
 
 def test_labels_and_pairs_of_a_removed_image_return_with_the_image(folder: Path) -> None:
-    give(load(folder), [0], "coat")
-    PairLog(load(folder)).give(1, 2, False)
-    PairLog(load(folder)).give(0, 5, True)
+    assign(load(folder), [0], "coat")
+    PairLog(load(folder)).add(1, 2, False)
+    PairLog(load(folder)).add(0, 5, True)
     (folder / "a.png").rename(folder.parent / "a.png")
     without = load(folder)
-    assert given(without) == {}
+    assert assigned_labels(without) == {}
     assert pairs(without) == {("b.png", "c.png", False)}
     (folder.parent / "a.png").rename(folder / "a.png")
-    assert given(load(folder)) == {"a.png": "coat"}
+    assert assigned_labels(load(folder)) == {"a.png": "coat"}
     assert pairs(load(folder)) == {("b.png", "c.png", False), ("a.png", "f.png", True)}
     (folder / "a.png").unlink()
     assert PairLog(load(folder)).undo() is None  # the pair contains the deleted image
@@ -72,17 +72,18 @@ def test_labels_and_pairs_of_a_removed_image_return_with_the_image(folder: Path)
 
 
 def test_a_moved_or_copied_folder_keeps_its_labels(folder: Path) -> None:
-    give(load(folder), [1], "coat")
+    assign(load(folder), [1], "coat")
     copied = Path(shutil.copytree(folder, folder.with_name("copy")))
-    give(load(copied), [2], "bag")
-    assert given(load(copied)) == {"b.png": "coat", "c.png": "bag"}
-    assert given(load(folder)) == {"b.png": "coat"}
+    assign(load(copied), [2], "bag")
+    assert assigned_labels(load(copied)) == {"b.png": "coat", "c.png": "bag"}
+    assert assigned_labels(load(folder)) == {"b.png": "coat"}
     moved = copied.rename(folder.with_name("moved"))
-    assert given(load(moved)) == {"b.png": "coat", "c.png": "bag"}, "the newest labels of these images must be copied"
+    expected = {"b.png": "coat", "c.png": "bag"}
+    assert assigned_labels(load(moved)) == expected, "the newest labels of these images must be copied"
     (folder / "j.png").unlink()
-    assert given(load(folder)) == {"b.png": "coat"}
+    assert assigned_labels(load(folder)) == {"b.png": "coat"}
     elsewhere = folder.rename(folder.with_name("elsewhere"))
-    assert given(load(elsewhere)) == {"b.png": "coat"}, "labels assigned before the change must be copied too"
+    assert assigned_labels(load(elsewhere)) == {"b.png": "coat"}, "labels assigned before the change must be copied too"
 
 
 @pytest.mark.parametrize("name", ["digits", "fashion-mini"])
@@ -96,5 +97,5 @@ def test_logs_are_stored_in_the_users_data_folder_by_default(folder: Path, monke
     monkeypatch.delenv("UDML_CACHE")
     monkeypatch.setenv("XDG_DATA_HOME", str(folder.parent / "data"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder.parent / "caches"))
-    give(dataset, [0], "coat")
+    assign(dataset, [0], "coat")
     assert log_path_of(dataset, "labels").is_relative_to(folder.parent / "data")

@@ -9,7 +9,7 @@ import pytest
 
 from udml_core.data import catalog
 from udml_core.data.given.log import log_path_of
-from udml_core.data.given.pairs import PairLog, PairSet, pairs_file, parse_pairs, read_pairs
+from udml_core.data.given.pairs import PairLog, PairSet, parse_pairs, read_pairs, write_pairs
 from udml_core.errors import UserError
 
 
@@ -27,8 +27,8 @@ def answers(log: PairLog) -> list[tuple[int, int, bool]]:
 def test_answers_are_stored_and_undo_reverts_the_last(log: PairLog) -> None:
     assert len(log.read()) == 0
     assert log.undo() is None
-    log.give(3, 17, True)
-    log.give(9, 2, False)
+    log.add(3, 17, True)
+    log.add(9, 2, False)
     assert answers(log) == [(3, 17, True), (2, 9, False)]
     assert log.undo() == (9, 2, False)
     assert answers(log) == [(3, 17, True)]
@@ -39,8 +39,8 @@ def test_answers_are_stored_and_undo_reverts_the_last(log: PairLog) -> None:
 
 
 def test_the_last_answer_about_a_pair_counts_and_undo_restores_the_first(log: PairLog) -> None:
-    log.give(3, 17, True)
-    log.give(17, 3, False)
+    log.add(3, 17, True)
+    log.add(17, 3, False)
     assert answers(log) == [(3, 17, False)]
     log.undo()
     assert answers(log) == [(3, 17, True)]
@@ -59,18 +59,18 @@ def test_known_pairs_are_removed_in_either_order_unless_their_label_differs() ->
 @pytest.mark.parametrize("damaged", [
     b'{"first": 5, "sec', b"\xff\xfe", b'["a"]', b'{"first": 1, "second": "x", "same": 1}'])
 def test_a_damaged_line_does_not_affect_other_lines(log: PairLog, damaged: bytes) -> None:
-    log.give(3, 17, True)
+    log.add(3, 17, True)
     with log_path_of(log.dataset, "pairs").open("ab") as file:
         file.write(damaged)
     assert answers(log) == [(3, 17, True)]
-    log.give(4, 5, False)
+    log.add(4, 5, False)
     assert answers(log) == [(3, 17, True), (4, 5, False)]
 
 
 def test_equal_or_unknown_images_are_rejected(log: PairLog) -> None:
     for first, second in ((3, 3), (-1, 4), (4, 1797)):
         with pytest.raises(UserError, match="two different images with indices from 0 to 1796"):
-            log.give(first, second, True)
+            log.add(first, second, True)
 
 
 def test_a_file_names_images_by_index_or_name(log: PairLog, tmp_path: Path) -> None:
@@ -83,9 +83,9 @@ def test_a_file_names_images_by_index_or_name(log: PairLog, tmp_path: Path) -> N
 
 
 def test_written_pairs_are_read_unchanged(log: PairLog) -> None:
-    log.give(3, 17, True)
-    log.give(9, 2, False)
-    pair_set = parse_pairs(pairs_file(log.read(), log.dataset), "mine.csv", log.dataset)
+    log.add(3, 17, True)
+    log.add(9, 2, False)
+    pair_set = parse_pairs(write_pairs(log.read(), log.dataset), "mine.csv", log.dataset)
     assert pair_set.pairs.tolist() == [[3, 17], [2, 9]]
     assert pair_set.same.tolist() == [True, False]
     with pytest.raises(UserError, match=r"pairs in mine\.csv could not be read"):

@@ -11,7 +11,7 @@ from PIL import Image
 
 from udml_core.data import catalog, thumbnails
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.data.thumbnails import Sheets, make_thumbnail, sheets_of, sheets_ready
+from udml_core.data.thumbnails import Sheets, are_sheets_made, make_sheets, make_thumbnail
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +36,7 @@ def cell(sheets: Sheets, index: int) -> np.ndarray:
 def test_each_image_is_complete_in_its_cell_on_white(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thumbnails, "SHEET", 512)  # 8 by 8 cells, so that 150 images need three sheets
     dataset = uniform_images(150)
-    sheets = sheets_of(dataset)
+    sheets = make_sheets(dataset)
     assert (len(sheets.paths), sheets.cell, sheets.columns, sheets.per_sheet) == (3, 64, 8, 64)
     for index in (0, 7, 8, 63, 64, 127, 128, 149):
         pixels = cell(sheets, index).astype(int)
@@ -49,13 +49,13 @@ def test_each_image_is_complete_in_its_cell_on_white(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("shape", [(1, 300), (300, 1), (1, 1)])
 def test_images_of_any_aspect_ratio_keep_at_least_one_pixel(shape: tuple[int, int]) -> None:
     pixels = np.zeros((2, *shape), np.uint8)
-    sheets = sheets_of(replace(uniform_images(2), images=ArrayImages(pixels), fingerprint=f"{shape}"))
+    sheets = make_sheets(replace(uniform_images(2), images=ArrayImages(pixels), fingerprint=f"{shape}"))
     assert cell(sheets, 1).min() < 128
 
 
 def test_many_images_get_smaller_cells_and_sheets_fit_into_a_texture(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(thumbnails, "MANY", 100)
-    sheets = sheets_of(uniform_images(101))
+    sheets = make_sheets(uniform_images(101))
     assert sheets.cell == 32
     assert thumbnails.SHEET // sheets.cell >= sheets.columns
 
@@ -63,17 +63,17 @@ def test_many_images_get_smaller_cells_and_sheets_fit_into_a_texture(monkeypatch
 def test_sheets_are_made_once_with_progress_and_again_if_one_is_missing() -> None:
     dataset = uniform_images(150)
     shares: list[float] = []
-    assert not sheets_ready(dataset)
-    sheets = sheets_of(dataset, lambda share, _step: shares.append(share))
+    assert not are_sheets_made(dataset)
+    sheets = make_sheets(dataset, lambda share, _step: shares.append(share))
     assert shares == sorted(shares)
     assert len(shares) >= 3
-    assert sheets_ready(dataset)
+    assert are_sheets_made(dataset)
     before = sheets.paths[0].stat().st_mtime_ns
-    assert sheets_of(dataset) == sheets
+    assert make_sheets(dataset) == sheets
     assert sheets.paths[0].stat().st_mtime_ns == before
     sheets.paths[0].unlink()
-    assert not sheets_ready(dataset)
-    assert sheets_of(dataset).paths[0].exists()
+    assert not are_sheets_made(dataset)
+    assert make_sheets(dataset).paths[0].exists()
 
 
 def test_an_interrupted_computation_leaves_no_complete_sheets() -> None:
@@ -83,9 +83,9 @@ def test_an_interrupted_computation_leaves_no_complete_sheets() -> None:
 
     dataset = uniform_images(150)
     with pytest.raises(KeyboardInterrupt):
-        sheets_of(dataset, stop)
-    assert not sheets_ready(dataset)
-    assert len(sheets_of(dataset).paths) == 1
+        make_sheets(dataset, stop)
+    assert not are_sheets_made(dataset)
+    assert len(make_sheets(dataset).paths) == 1
 
 
 @pytest.mark.parametrize(("size", "square", "expected"), [

@@ -21,7 +21,7 @@ def labeled_graph(count: int = 120) -> tuple[affinity.LabelGraph, Array]:
 def test_a_training_graph_is_converted_to_data_set_indices() -> None:
     points, train = np.array([1, 4, 2]), np.array([10, 11, 12, 13, 20])
     record = Affinities(points, np.array([[4, 2], [2, 1], [1, 4]]), None, None, np.array([0, -1, 1]), None, None)
-    graph = affinity.graph_of(record, train)
+    graph = affinity.training_graph(record, train)
     assert graph.images.tolist() == [11, 20, 12]
     assert graph.images[graph.neighbors].tolist() == [[20, 12], [12, 11], [11, 20]]
 
@@ -34,7 +34,7 @@ def test_row_of_returns_the_row_or_none() -> None:
 def test_the_default_image_has_the_most_classes_in_its_neighborhood() -> None:
     neighbors = np.array([[1, 2], [0, 2], [0, 3], [4, 5], [3, 5], [3, 4]])
     for codes, expected in (([-1, 0, 0, 0, 1, -1], 3), ([-1, 0, 0, -1, -1, -1], 1), ([-1, -1, -1, -1, 2, 2], 5)):
-        row = affinity.LabelGraph(np.arange(6), neighbors, np.array(codes)).telling
+        row = affinity.LabelGraph(np.arange(6), neighbors, np.array(codes)).most_informative_row
         hoods = [[codes[member] for member in (center, *neighbors[center]) if codes[member] >= 0]
                  for center in range(6)]
         ranks = [(len(set(hood)), len(hood)) for hood in hoods]
@@ -49,7 +49,7 @@ def test_a_subgraph_grows_breadth_first() -> None:
         frontier = sorted({int(neighbor) for row in frontier for neighbor in graph.neighbors[row]} - set(steps))
         steps |= dict.fromkeys(frontier, len(set(steps.values())))
     for limit in (1, 5, 30, 500):
-        rows = graph.part(5, limit).tolist()
+        rows = graph.rows_around(5, limit).tolist()
         assert rows[0] == 5
         assert len(set(rows)) == len(rows) == min(limit, len(steps))
         assert [steps[row] for row in rows] == sorted(steps[row] for row in rows)
@@ -59,7 +59,7 @@ def test_a_subgraph_grows_breadth_first() -> None:
 def test_the_affinities_of_the_full_graph_are_exact(gamma: float) -> None:
     graph = labeled_graph()[0]
     order = np.random.default_rng(4).permutation(len(graph.images))
-    part = affinity.propagated(graph, order, gamma)
+    part = affinity.propagate_subgraph(graph, order, gamma)
     exact = propagate(graph.neighbors, graph.codes, gamma)
     np.testing.assert_allclose(part.after, exact.after[order], atol=1e-12)
     np.testing.assert_array_equal(part.before, exact.before[order])
@@ -69,7 +69,7 @@ def test_the_affinities_of_the_full_graph_are_exact(gamma: float) -> None:
 
 def test_a_step_that_would_leave_the_subgraph_stays_in_place() -> None:
     graph = labeled_graph()[0]
-    part = affinity.propagated(graph, graph.part(5, 40), 0.9)
+    part = affinity.propagate_subgraph(graph, graph.rows_around(5, 40), 0.9)
     assert part.rows[part.neighbors[0]].tolist() == graph.neighbors[5].tolist()
     for position, row in enumerate(part.rows.tolist()):
         expected = [neighbor if neighbor in part.rows else row for neighbor in graph.neighbors[row].tolist()]
@@ -93,10 +93,10 @@ def test_triplets_are_judged_as_by_a_loop() -> None:
     assert (truth.triplets, truth.judged) == (240, 240)
     assert (truth.positives, truth.negatives, truth.both) == pytest.approx(
         (positive.mean(), negative.mean(), (positive & negative).mean()))
-    part = affinity.propagated(graph, np.arange(120), 0.9)
-    assert affinity.part_truth(part, classes) == truth
-    single = affinity.propagated(graph, graph.part(5, 1), 0.9)
-    assert affinity.part_truth(single, classes).triplets == 0
+    part = affinity.propagate_subgraph(graph, np.arange(120), 0.9)
+    assert affinity.subgraph_truth(part, classes) == truth
+    single = affinity.propagate_subgraph(graph, graph.rows_around(5, 1), 0.9)
+    assert affinity.subgraph_truth(single, classes).triplets == 0
 
 
 def test_triplets_with_an_unknown_class_are_not_judged() -> None:
@@ -111,8 +111,8 @@ def test_triplets_with_an_unknown_class_are_not_judged() -> None:
 
 def test_the_ego_graph_contains_each_edge_of_two_steps_once() -> None:
     graph = labeled_graph()[0]
-    part = affinity.propagated(graph, graph.part(5, 80), 0.9)
-    drawn = affinity.ego(part)
+    part = affinity.propagate_subgraph(graph, graph.rows_around(5, 80), 0.9)
+    drawn = affinity.ego_graph(part)
     inner = part.neighbors[0].tolist()
     expected = {tuple(sorted((start, int(end)))) for start in [0, *inner] for end in part.neighbors[start]}
     assert {tuple(edge) for edge in drawn.edges.tolist()} == expected

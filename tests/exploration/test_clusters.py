@@ -15,7 +15,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.explanations import Clusters
-from udml_core.exploration.clusters import ascent_path, cluster_purity, members, moved, rescaled, summary, sweep
+from udml_core.exploration.clusters import ascent_path, cluster_purity, members, moved_points, rescaled, summary, sweep
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.graph import AuthorityGraph
 
@@ -107,23 +107,23 @@ def moved_by_loop(before: list[int], after: list[int]) -> list[int]:
 @given(some_labels, st.data())
 def test_moved_points_equal_a_loop_on_random_clusterings(before: list[int], data: st.DataObject) -> None:
     after = data.draw(st.lists(st.integers(0, 5), min_size=len(before), max_size=len(before)))
-    assert moved(np.array(before), np.array(after)).tolist() == moved_by_loop(before, after)
+    assert moved_points(np.array(before), np.array(after)).tolist() == moved_by_loop(before, after)
 
 
 def test_moved_points_equal_a_loop_between_slider_values() -> None:
     graph = digits()[0]
     clusterings = [graph.clusters(epsilon).labels for epsilon in (0.5, 0.55, 0.7)]
     for before in clusterings:
-        assert not len(moved(before, before))
+        assert not len(moved_points(before, before))
         for after in clusterings:
-            assert moved(before, after).tolist() == moved_by_loop(before.tolist(), after.tolist())
+            assert moved_points(before, after).tolist() == moved_by_loop(before.tolist(), after.tolist())
 
 
 @given(some_labels)
 def test_no_point_moves_when_clusters_merge_or_are_renumbered(before: list[int]) -> None:
     labels = np.array(before)
     for renamed in (np.zeros(6, dtype=np.int64), np.arange(6) // 2, np.arange(6)[::-1]):
-        assert not len(moved(labels, renamed[labels]))
+        assert not len(moved_points(labels, renamed[labels]))
 
 
 @pytest.mark.parametrize("epsilon", EPSILONS)

@@ -54,12 +54,12 @@ def test_histograms_include_values_below_the_axis() -> None:
 
 
 def test_the_nearest_images_replace_the_class_of_unlabeled_data() -> None:
-    own = instances.nearest_of(ROWS, 4)
+    own = instances.nearest_mask(ROWS, 4)
     for query in range(30):
         ranked = sorted((other for other in range(30) if other != query),
                         key=lambda other: -cosine(ROWS[query], ROWS[other]))
         assert set(np.flatnonzero(own[query])) == set(ranked[:4])
-    assert instances.nearest_of(ROWS[:3], 5).sum() == 6
+    assert instances.nearest_mask(ROWS[:3], 5).sum() == 6
     similar = instances.similarities(ROWS, own, 4)
     assert similar.positive.mean() > similar.negative.mean()
 
@@ -91,22 +91,22 @@ def test_equally_similar_images_all_count_as_competitors() -> None:
 
 def test_other_images_are_ranked_by_cosine() -> None:
     among = np.array([2, 5, 9, 11, 20])
-    ranked = instances.others(ROWS, 9, among)
-    assert set(ranked.positions) == {2, 5, 11, 20}
+    ranked = instances.rank_others(ROWS, 9, among)
+    assert set(ranked.indices) == {2, 5, 11, 20}
     assert (np.diff(ranked.cosines) <= 0).all()
-    for index, value in zip(ranked.positions, ranked.cosines, strict=True):
+    for index, value in zip(ranked.indices, ranked.cosines, strict=True):
         assert value == pytest.approx(cosine(ROWS[9], ROWS[index]), abs=1e-6)
 
 
 def test_a_batch_contains_the_image_and_others_of_its_half() -> None:
     half = np.arange(100, 200)
-    batch = instances.a_batch(half, 140, 16, seed=3)
+    batch = instances.draw_batch(half, 140, 16, seed=3)
     assert len(batch) == len(set(batch)) == 16
     assert 140 in batch
     assert set(batch) <= set(half)
-    assert batch.tolist() == instances.a_batch(half, 140, 16, seed=3).tolist()
-    assert batch.tolist() != instances.a_batch(half, 140, 16, 4).tolist()
-    assert len(instances.a_batch(half, 140, 500, 0)) == 100
+    assert batch.tolist() == instances.draw_batch(half, 140, 16, seed=3).tolist()
+    assert batch.tolist() != instances.draw_batch(half, 140, 16, 4).tolist()
+    assert len(instances.draw_batch(half, 140, 500, 0)) == 100
 
 
 def test_latent_rows_equal_the_output_of_the_head() -> None:

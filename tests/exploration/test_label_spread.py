@@ -34,7 +34,7 @@ def test_end_probabilities_equal_exact_propagation(count: int, labels: int, gamm
     neighbors, classes = blob_graph(count, seed)
     codes = label_some(classes, labels, seed)
     exact = propagate(neighbors, codes, gamma)
-    walks = label_spread.ends(neighbors, codes, 4, gamma)
+    walks = label_spread.walk_ends(neighbors, codes, 4, gamma)
     np.testing.assert_allclose(walks.reach[:, exact.classes], exact.reach, atol=2e-5)
     missing = np.setdiff1d(np.arange(4), exact.classes)
     assert not walks.reach[:, missing].any()
@@ -52,20 +52,20 @@ def test_end_probabilities_equal_simulated_walks() -> None:
         walking &= random.random(20_000) < 0.8
         rows = np.where(walking, neighbors[rows, random.integers(4, size=20_000)], rows)
     counts = np.bincount(codes[rows][codes[rows] >= 0], minlength=4)
-    np.testing.assert_allclose(label_spread.ends(neighbors, codes, 4, 0.8).reach[7], counts / 20_000, atol=0.012)
+    np.testing.assert_allclose(label_spread.walk_ends(neighbors, codes, 4, 0.8).reach[7], counts / 20_000, atol=0.012)
 
 
 def test_no_label_is_reached_if_none_is_assigned() -> None:
     neighbors, classes = blob_graph(20)
     for class_count in (0, 3):
-        walks = label_spread.ends(neighbors, np.full(len(classes), -1), class_count, 0.9)
+        walks = label_spread.walk_ends(neighbors, np.full(len(classes), -1), class_count, 0.9)
         assert (walks.best == -1).all()
         assert np.isnan(walks.certainty).all()
 
 
 def test_a_disconnected_label_is_not_reached() -> None:
     neighbors = np.array([[1], [0], [3], [2]])
-    walks = label_spread.ends(neighbors, np.array([0, -1, -1, -1]), 1, 0.9)
+    walks = label_spread.walk_ends(neighbors, np.array([0, -1, -1, -1]), 1, 0.9)
     assert walks.best.tolist() == [0, 0, -1, -1]
     assert walks.certainty[:2].tolist() == [1, 1]
     assert label_spread.hops(neighbors, 0).tolist() == [0, 1, -1, -1]
@@ -126,7 +126,7 @@ def test_hops_equal_a_breadth_first_search_and_shares_are_averaged_by_hops() -> 
     hops = label_spread.hops(neighbors, 5)
     assert {row: int(hop) for row, hop in enumerate(hops) if hop >= 0} == steps
     values = np.random.default_rng(0).random(60)
-    for average in label_spread.by_hops(hops, values):
+    for average in label_spread.mean_share_by_hops(hops, values):
         rows = [row for row, step in steps.items() if step == average.hops]
         assert average.images == len(rows)
         assert average.share == pytest.approx(np.mean(values[rows]))
@@ -134,16 +134,17 @@ def test_hops_equal_a_breadth_first_search_and_shares_are_averaged_by_hops() -> 
 
 def test_labels_are_sorted_by_distance_with_unreachable_labels_last() -> None:
     neighbors = np.array([[3], [0], [1], [4], [2], [0]])
-    assert label_spread.labels_from(neighbors, np.array([0, 0, 1, -1, 0, 1]), 0).tolist() == [0, 4, 2, 1, 5]
+    assert label_spread.labels_by_distance(neighbors, np.array([0, 0, 1, -1, 0, 1]), 0).tolist() == [0, 4, 2, 1, 5]
 
 
 def test_codes_are_positions_in_the_list_of_names() -> None:
-    codes = label_spread.coded({7: "b", 3: "a", 9: "b", 100: "c"}, ("b", "unused", "a", "c"), np.array([3, 5, 7, 9]))
+    names = {7: "b", 3: "a", 9: "b", 100: "c"}
+    codes = label_spread.label_codes(names, ("b", "unused", "a", "c"), np.array([3, 5, 7, 9]))
     assert codes.tolist() == [2, -1, 0, 0]
 
 
 def test_agreement_compares_unlabeled_images_by_class_name() -> None:
-    walks = label_spread.Ends(np.array([[1.0, 0], [0.6, 0.4], [0, 1], [0, 0]]))
+    walks = label_spread.WalkEnds(np.array([[1.0, 0], [0.6, 0.4], [0, 1], [0, 0]]))
     codes, labels = np.array([0, -1, -1, -1]), np.array([1, 1, 1, 0])
     assert label_spread.agreement(walks, codes, ("y", "x"), labels, ("x", "y")) == pytest.approx(1 / 3)
     assert label_spread.agreement(walks, np.zeros(4, dtype=int), ("y", "x"), labels, ("x", "y")) is None

@@ -29,6 +29,6 @@ def test_change_compares_images_instead_of_rows(neighbors) -> None:  # type: ign
     ids = np.arange(400) * 7
     change = maps.neighborhood_change((ids, before), (ids, after))
     np.testing.assert_allclose(change.kept, maps.neighbors_kept(before, after))
-    assert change.kept[change.most(5)].max() <= np.sort(change.kept)[4]
+    assert change.kept[change.most_changed(5)].max() <= np.sort(change.kept)[4]
     shifted = maps.neighborhood_change((ids, before), (ids + 7, before))
     assert shifted.indices.tolist() == ids[1:].tolist()

@@ -112,14 +112,14 @@ def test_images_planted_along_a_direction_are_found() -> None:
     center = np.array([1.0, 2.0, 3.0, 4.0])
     steps = np.array([[-3, 0, 0, 0], [-1, 0, 0.2, 0], [2, 0, 0, 0], [0, 1, 0, 0], [0, -2, 0, 0.1], [0, 0, 5, 0]])
     first, second = neighborhoods.along_directions(center + steps, center, np.eye(4)[:, :2], 2)
-    assert first.places.tolist() == [0, 1, 2]
+    assert first.positions.tolist() == [0, 1, 2]
     np.testing.assert_allclose(first.coordinates, [-3, -1, 2])
     np.testing.assert_allclose(first.shares, [1, 1 / 1.04, 1])
-    assert second.places.tolist() == [4, 3]
+    assert second.positions.tolist() == [4, 3]
     (only,) = neighborhoods.along_directions(center + steps, center, np.eye(4)[:, :1], 1)
-    assert only.places.tolist() == [0, 2], "the purest image on either side"
+    assert only.positions.tolist() == [0, 2], "the purest image on either side"
     (none,) = neighborhoods.along_directions(center + steps[:3], center, np.eye(4)[:, 3:])
-    assert not len(none.places)
+    assert not len(none.positions)
 
 
 def test_a_share_below_the_threshold_never_displays_as_equal_to_it() -> None:
@@ -159,17 +159,17 @@ def test_the_heat_map_is_sorted_by_class_and_averages_each_pair_once(embedding: 
 
 def test_a_proxy_is_drawn_at_the_mean_of_its_nearest_images(embedding: np.ndarray) -> None:
     proxies = Proxies(embedding[[4, 60]], np.zeros((2, 6, 2)))
-    nearest = neighborhoods.proxies_near(proxies, embedding, 5)
+    nearest = neighborhoods.nearest_to_proxies(proxies, embedding, 5)
     assert nearest[:, 0].tolist() == [4, 60]
     positions = np.random.default_rng(1).normal(size=(120, 2))
-    np.testing.assert_allclose(neighborhoods.amid(positions, nearest)[1], positions[nearest[1]].mean(axis=0))
+    np.testing.assert_allclose(neighborhoods.mean_positions(positions, nearest)[1], positions[nearest[1]].mean(axis=0))
     assert neighborhoods.spread(proxies) == pytest.approx(float(np.linalg.norm(embedding[4] - embedding[60])))
     assert neighborhoods.spread(Proxies(embedding[:1], np.zeros((1, 6, 2)))) == 0
 
 
 @pytest.mark.parametrize(("n_alpha", "n_beta"), [(4.0, 0.5), (1.0, 0.5), (2.0, 1.0), (1.0, 1.0), (3.0, 2.0)])
 def test_similarity_decays_faster_across_if_n_alpha_is_twice_n_beta_or_more(n_alpha: float, n_beta: float) -> None:
-    ticks, values = neighborhoods.toy(n_alpha, n_beta)
+    ticks, values = neighborhoods.similarity_in_plane(n_alpha, n_beta)
     middle = len(ticks) // 2
     assert values[middle, middle] == 1
     across, along = values[middle + 1:, middle], values[middle, middle + 1:]

@@ -14,13 +14,13 @@ from udml_core.exploration.pairs import (
     arguments,
     candidates,
     chain,
-    contradicting,
+    contradicting_pairs,
     default_hinge,
-    first_unasked,
+    first_new_pair,
     informative_pairs,
-    place_of,
+    position_of_pair,
+    slider_step,
     spread,
-    step_of,
 )
 
 POINTS = np.random.default_rng(0).normal(size=(60, 3)).astype(np.float32)
@@ -99,7 +99,7 @@ def test_a_different_class_pair_within_a_component_is_a_contradiction(labeled: l
     component = components_by_merging(8, [(first, second) for first, second, is_same in labeled if is_same])
     expected = [position for position, (first, second, is_same) in enumerate(labeled)
                 if not is_same and component[first] == component[second]]
-    assert contradicting(pairs, same).tolist() == expected
+    assert contradicting_pairs(pairs, same).tolist() == expected
     links = {frozenset(pair) for pair in pairs[same].tolist()}
     for position in expected:
         path = chain(pairs, same, position)
@@ -110,7 +110,7 @@ def test_a_different_class_pair_within_a_component_is_a_contradiction(labeled: l
 
 def test_the_shortest_chain_explains_a_contradiction() -> None:
     pairs, same = np.array([[1, 2], [2, 3], [3, 4], [1, 9], [9, 4], [4, 1]]), np.array([True] * 5 + [False])
-    assert contradicting(pairs, same).tolist() == [5]
+    assert contradicting_pairs(pairs, same).tolist() == [5]
     assert chain(pairs, same, 5) == (4, 9, 1)
 
 
@@ -122,11 +122,11 @@ def test_pairs_that_disagree_with_the_classes_are_marked() -> None:
 
 def test_a_pair_is_found_in_either_order() -> None:
     pairs = np.array([[4, 7], [9, 2], [3, 1]])
-    positions = [place_of(pairs, pair) for pair in ((2, 9), (9, 2), (1, 3), (4, 9), (), (4,))]
+    positions = [position_of_pair(pairs, pair) for pair in ((2, 9), (9, 2), (1, 3), (4, 9), (), (4,))]
     assert positions == [1, 1, 2, None, None, None]
-    assert first_unasked(pairs, np.array([[7, 4], [2, 9]])) == 2
-    assert first_unasked(pairs, np.zeros((0, 2), dtype=np.int64)) == 0
-    assert first_unasked(pairs[:2], pairs) is None
+    assert first_new_pair(pairs, np.array([[7, 4], [2, 9]])) == 2
+    assert first_new_pair(pairs, np.zeros((0, 2), dtype=np.int64)) == 0
+    assert first_new_pair(pairs[:2], pairs) is None
 
 
 @pytest.mark.parametrize("scale", [1e-4, 0.1, 3.0, 700.0])
@@ -142,5 +142,5 @@ def test_the_default_bias_lies_between_near_and_random_pairs(scale: float) -> No
 
 @pytest.mark.parametrize(("value", "step"), [(0.1, 0.01), (1.0, 0.1), (0.043, 0.001), (250.0, 10.0)])
 def test_a_slider_step_is_the_unit_of_the_second_digit(value: float, step: float) -> None:
-    assert step_of(value) == pytest.approx(step)
+    assert slider_step(value) == pytest.approx(step)
 

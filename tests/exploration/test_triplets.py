@@ -46,7 +46,7 @@ def shape_from_embedding() -> triplets.Shape:
 
 
 def test_recorded_shapes_equal_the_geometry_of_the_embedding() -> None:
-    record, recorded = trained()[0], triplets.shape_of(trained()[0])
+    record, recorded = trained()[0], triplets.recorded_shape(trained()[0])
     for name in ("near", "far", "side", "angle"):
         np.testing.assert_allclose(getattr(recorded, name), getattr(shape_from_embedding(), name), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(recorded.argument(ALPHA), record.argument, rtol=1e-3, atol=1e-5)
@@ -113,8 +113,9 @@ def test_corners_preserve_the_distances_of_any_triplet(numbers: list[float]) -> 
 @pytest.mark.parametrize("by", ["loss", "weight", "angle"])
 def test_triplets_are_sorted_in_descending_order_and_ties_keep_their_order(by: triplets.Order) -> None:
     record = trained()[0]
-    values = triplets.shape_of(record).angle if by == "angle" else getattr(record, by)
-    assert triplets.order(record, by).tolist() == sorted(range(len(values)), key=lambda number: -values[number])
+    values = triplets.recorded_shape(record).angle if by == "angle" else getattr(record, by)
+    expected = sorted(range(len(values)), key=lambda number: -values[number])
+    assert triplets.sorted_positions(record, by).tolist() == expected
 
 
 def test_a_triplet_is_true_if_only_its_positive_has_the_anchors_class() -> None:
@@ -128,7 +129,7 @@ def test_a_triplet_is_true_if_only_its_positive_has_the_anchors_class() -> None:
 
 def test_each_anchor_is_listed_once_with_its_first_triplet() -> None:
     record = trained()[0]
-    positions = triplets.order(record, "angle")[:500]
+    positions = triplets.sorted_positions(record, "angle")[:500]
     expected = list({int(record.anchor[position]): int(position) for position in reversed(positions)}.values())[::-1]
     firsts = triplets.first_of_each_anchor(record, positions)
     assert sorted(firsts.tolist()) == sorted(expected)

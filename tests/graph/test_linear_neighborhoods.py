@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from tests.graph.naive import naive_neighborhoods
-from udml_core.explanations import LinearNeighborhoods, name_of, thinned, to_arrays
+from udml_core.explanations import LinearNeighborhoods, stored_name, thin, to_arrays
 from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
 from udml_core.neighbors import nearest
 
@@ -251,8 +251,8 @@ def test_the_record_has_the_input_dtype_and_no_gradients(dtype: torch.dtype) -> 
 
 def test_the_record_is_stored_without_thinning() -> None:
     record = linear_neighborhoods(digits()[:30], 6, 2)
-    assert name_of(record) == "neighborhoods"
-    assert thinned(record, 5) is record
+    assert stored_name(record) == "neighborhoods"
+    assert thin(record, 5) is record
     arrays = to_arrays(record)
     assert {name: values.shape for name, values in arrays.items()} == {
         "neighbors": (30, 6), "members": (30, 6), "basis": (30, 64, 2), "quality": (30, 6), "worst": (30, 6)}

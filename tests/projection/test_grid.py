@@ -9,7 +9,7 @@ import pytest
 
 from udml_core.arrays import Array
 from udml_core.projection import grid
-from udml_core.projection.grid import seams, snapped
+from udml_core.projection.grid import seams, snap_to_grid
 
 
 def cost(layout: Array, cells: Array, rows: int, columns: int) -> float:
@@ -30,7 +30,7 @@ def clustered(count: int, seed: int = 0) -> Array:
 @pytest.mark.parametrize("seed", range(4))
 def test_few_points_get_the_best_of_all_permutations(seed: int) -> None:
     layout = np.random.default_rng(seed).normal(size=(6, 2))
-    cells, rows, columns = snapped(layout)
+    cells, rows, columns = snap_to_grid(layout)
     best = min(cost(layout, np.array(order), rows, columns) for order in permutations(range(rows * columns), 6))
     assert cost(layout, cells, rows, columns) == pytest.approx(best)
 
@@ -39,10 +39,10 @@ def test_few_points_get_the_best_of_all_permutations(seed: int) -> None:
                          ids=["clusters", "heavy tails"])
 def test_windows_are_within_two_percent_of_the_optimum(layout: Array, monkeypatch: pytest.MonkeyPatch) -> None:
     """On the clusters, windows without shifts are 11 % above the optimum, and no windows at all 26 %."""
-    optimum = cost(layout, *snapped(layout))
+    optimum = cost(layout, *snap_to_grid(layout))
     monkeypatch.setattr(grid, "MAX_EXACT", 0)
     shares: list[float] = []
-    cells, rows, columns = snapped(layout, shares.append)
+    cells, rows, columns = snap_to_grid(layout, shares.append)
     assert cost(layout, cells, rows, columns) < 1.02 * optimum
     assert len(np.unique(cells)) == len(layout)
     assert shares == sorted(shares)
@@ -53,7 +53,7 @@ def test_windows_are_within_two_percent_of_the_optimum(layout: Array, monkeypatc
 def test_every_image_has_its_own_cell_and_few_cells_are_empty(
         count: int, exact: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grid, "MAX_EXACT", exact)
-    cells, rows, columns = snapped(clustered(count))
+    cells, rows, columns = snap_to_grid(clustered(count))
     assert len(np.unique(cells)) == count
     assert cells.min() >= 0
     assert cells.max() < rows * columns < count + columns
@@ -61,11 +61,11 @@ def test_every_image_has_its_own_cell_and_few_cells_are_empty(
 
 def test_the_grid_has_the_aspect_of_the_layout_up_to_four() -> None:
     layout = np.random.default_rng(0).uniform(size=(400, 2))
-    _, rows, columns = snapped(layout * (4.0, 1.0))
+    _, rows, columns = snap_to_grid(layout * (4.0, 1.0))
     assert columns / rows == pytest.approx(4, rel=0.1)
-    _, rows, columns = snapped(layout * (1e9, 1.0))
+    _, rows, columns = snap_to_grid(layout * (1e9, 1.0))
     assert columns / rows == pytest.approx(4, rel=0.1)
-    assert snapped(np.zeros((9, 2)))[1:] == (3, 3)
+    assert snap_to_grid(np.zeros((9, 2)))[1:] == (3, 3)
 
 
 def test_seams_are_the_distances_of_grid_neighbors_and_nan_at_empty_cells() -> None:

@@ -17,7 +17,7 @@ LISTED = 30
 """Largest selection whose name lists its images; larger selections are stored in a file named by digest."""
 
 
-def keep(ids: Integers) -> str:
+def store_selection(ids: Integers) -> str:
     """Return a name of a selection and store the selection if it is large.
 
     Args:
@@ -45,7 +45,7 @@ def keep(ids: Integers) -> str:
     return f"~{digest}"
 
 
-def recall(name: str, count: int) -> Array:
+def load_selection(name: str, count: int) -> Array:
     """Return the selection that a name stands for.
 
     Args:

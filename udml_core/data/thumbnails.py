@@ -66,7 +66,7 @@ def make_thumbnail(image: Image.Image, side: int, square: bool = True) -> Image.
     return paper
 
 
-def sheets_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> Sheets:
+def make_sheets(dataset: Dataset, report: Report = lambda _share, _step: None) -> Sheets:
     """Return the sheets of a data set, made on first use.
 
     Raises:
@@ -83,7 +83,7 @@ def sheets_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> 
     return sheets
 
 
-def sheets_ready(dataset: Dataset) -> bool:
+def are_sheets_made(dataset: Dataset) -> bool:
     """Return whether the sheets exist, so that `sheets_of` returns at once."""
     return _exist(_plan(dataset))
 

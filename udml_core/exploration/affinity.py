@@ -34,13 +34,13 @@ class LabelGraph:
         return row if row < len(self.images) and self.images[row] == image else None
 
     @property
-    def telling(self) -> int:
+    def most_informative_row(self) -> int:
         """The row with the most labeled classes in its neighborhood; the number of labels breaks ties."""
         codes = np.sort(np.column_stack([self.codes, self.codes[self.neighbors]]), axis=1)
         classes = ((codes >= 0) & (np.diff(codes, axis=1, prepend=-1) > 0)).sum(axis=1)
         return int(np.lexsort(((codes >= 0).sum(axis=1), classes))[-1])
 
-    def part(self, row: int, limit: int) -> Array:
+    def rows_around(self, row: int, limit: int) -> Array:
         """Return the rows around a row by breadth-first search.
 
         Args:
@@ -57,7 +57,7 @@ class LabelGraph:
         return np.array(visited)
 
 
-def graph_of(record: Affinities, train: Array) -> LabelGraph:
+def training_graph(record: Affinities, train: Array) -> LabelGraph:
     """Return the graph that training used, with images as indices in the data set.
 
     Args:
@@ -70,7 +70,7 @@ def graph_of(record: Affinities, train: Array) -> LabelGraph:
 
 
 @dataclass(frozen=True)
-class Part:
+class Subgraph:
     """A subgraph with its affinities.
 
     Attributes:
@@ -100,7 +100,7 @@ class Part:
         return self.rows[self.neighbors[position, order]], self.after[position, order]
 
 
-def propagated(graph: LabelGraph, rows: Array, gamma: float) -> Part:
+def propagate_subgraph(graph: LabelGraph, rows: Array, gamma: float) -> Subgraph:
     """Propagate the labels on a subgraph.
 
     Args:
@@ -115,7 +115,7 @@ def propagated(graph: LabelGraph, rows: Array, gamma: float) -> Part:
     leaves = inside < 0
     neighbors = np.where(leaves, np.arange(len(rows))[:, None], inside)
     affinities = propagate(neighbors, graph.codes[rows], gamma)
-    return Part(rows, neighbors, affinities.before, affinities.after, np.asarray(~leaves.any(axis=1)))
+    return Subgraph(rows, neighbors, affinities.before, affinities.after, np.asarray(~leaves.any(axis=1)))
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def triplet_truth(neighbors: Array, after: Array, classes: Array) -> Truth:
     return _triplet_truth(neighbors, after, classes, np.arange(len(neighbors)))
 
 
-def part_truth(part: Part, classes: Array) -> Truth:
+def subgraph_truth(part: Subgraph, classes: Array) -> Truth:
     """Judge the triplets of a subgraph's anchors whose neighbors are all in the subgraph.
 
     Args:
@@ -191,7 +191,7 @@ def spectrum(embedding: Array) -> Spectrum:
 
 
 @dataclass(frozen=True)
-class Ego:
+class EgoGraph:
     """The ego graph of a subgraph's first row: its neighbors and their neighbors, as positions in the subgraph.
 
     Attributes:
@@ -211,7 +211,7 @@ class Ego:
     after: Array
 
 
-def ego(part: Part) -> Ego:
+def ego_graph(part: Subgraph) -> EgoGraph:
     """Return the ego graph of the subgraph's first row, two steps deep."""
     inner = part.neighbors[0]
     outer, first = np.unique(part.neighbors[inner], return_index=True)
@@ -222,5 +222,5 @@ def ego(part: Part) -> Ego:
     edges, positions = np.unique(pairs, axis=0, return_index=True)
     is_loop = edges[:, 0] == edges[:, 1]
     edges, positions = edges[~is_loop], positions[~is_loop]
-    return Ego(inner, outer[is_new], first[is_new] // ends.shape[1], edges, part.before[starts].ravel()[positions],
+    return EgoGraph(inner, outer[is_new], first[is_new] // ends.shape[1], edges, part.before[starts].ravel()[positions],
                part.after[starts].ravel()[positions])

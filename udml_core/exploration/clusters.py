@@ -66,7 +66,7 @@ def cluster_purity(clusters: Clusters, labels: Array) -> tuple[Array, Array]:
     return majority, counts / sizes[cluster]
 
 
-def moved(before: Array, after: Array) -> Array:
+def moved_points(before: Array, after: Array) -> Array:
     """Return the points that left their cluster between two clusterings of the same points.
 
     Each old cluster continues as the new cluster that contains most of its points, or the lowest-numbered on a tie.

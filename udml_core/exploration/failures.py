@@ -35,23 +35,23 @@ class Atlas:
         queries: (t,) data set indices.
         nearest: (t,) data set index of each query's nearest image.
         classes: (t,) classes of the queries.
-        taken_for: (t,) classes of the nearest images.
+        nearest_classes: (t,) classes of the nearest images.
     """
 
     queries: Array
     nearest: Array
     classes: Array
-    taken_for: Array
+    nearest_classes: Array
 
     @property
     def misses(self) -> Array:
         """(t,) bool, whether a query's nearest image has another class."""
-        return self.classes != self.taken_for
+        return self.classes != self.nearest_classes
 
     @cached_property
     def pairs(self) -> tuple[Pair, ...]:
         """The confused classes, most frequent first; ties are sorted by class."""
-        missed = np.stack([self.classes, self.taken_for], axis=1)[self.misses]
+        missed = np.stack([self.classes, self.nearest_classes], axis=1)[self.misses]
         confused, counts = np.unique(missed, axis=0, return_counts=True)
         return tuple(Pair(int(confused[row, 0]), int(confused[row, 1]), int(counts[row]))
                      for row in np.argsort(-counts, kind="stable"))
@@ -69,7 +69,7 @@ class Atlas:
 
     def members(self, own: int, other: int) -> Array:
         """Return the rows (m,) of the queries of one class whose nearest image has the other class."""
-        return np.flatnonzero((self.classes == own) & (self.taken_for == other))
+        return np.flatnonzero((self.classes == own) & (self.nearest_classes == other))
 
 
 def nearest_others(embeddings: Array, report: Callable[[float], None] = lambda _: None) -> Array:
@@ -111,13 +111,13 @@ class History:
         indices: (s,) data set indices of the sample, ascending.
         epochs: Epoch numbers; 0 is before training.
         nearest: (e, s) row of the nearest image in the sample.
-        right: (e, s) bool, whether the nearest image has the same class; None without classes.
+        hits: (e, s) bool, whether the nearest image has the same class; None without classes.
     """
 
     indices: Array
     epochs: tuple[int, ...]
     nearest: Array
-    right: Array | None
+    hits: Array | None
 
     def row(self, index: int) -> int | None:
         """Return the sample's row of an image, or None if the sample does not contain it."""
@@ -143,14 +143,14 @@ def history(indices: Array, epochs: tuple[int, ...], samples: Iterable[Array], l
     return History(indices, epochs, nearest, None if labels is None else labels[nearest] == labels)
 
 
-def right_since(right: Array) -> Array:
-    """Return the first row from which each column of `right` (e, s) stays true, (s,).
+def hit_since(hits: Array) -> Array:
+    """Return the first row from which each column of `hits` (e, s) stays true, (s,).
 
     A column whose last value is false gets e.
     """
-    return len(right) - np.logical_and.accumulate(right[::-1], axis=0).sum(axis=0)
+    return len(hits) - np.logical_and.accumulate(hits[::-1], axis=0).sum(axis=0)
 
 
-def last_right(right: Array) -> Array:
-    """Return the last row in which each column of `right` (e, s) is true, (s,); −1 if it never is."""
-    return np.where(right.any(axis=0), len(right) - 1 - right[::-1].argmax(axis=0), -1)
+def last_hit(hits: Array) -> Array:
+    """Return the last row in which each column of `hits` (e, s) is true, (s,); −1 if it never is."""
+    return np.where(hits.any(axis=0), len(hits) - 1 - hits[::-1].argmax(axis=0), -1)

@@ -86,7 +86,7 @@ def same_class(labels: Array) -> Array:
     return np.asarray(labels)[:, None] == labels
 
 
-def nearest_of(embedding: Array, k: int = NEAREST) -> Array:
+def nearest_mask(embedding: Array, k: int = NEAREST) -> Array:
     """Return which images are among the k nearest of each row by cosine, (n, n) bool.
 
     The mask replaces the classes of data sets that have none.
@@ -116,19 +116,19 @@ def unit_rows(embedding: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Others:
+class RankedImages:
     """The images that an image is discriminated from, nearest first.
 
     Attributes:
-        positions: (c,) data set indices.
+        indices: (c,) data set indices.
         cosines: (c,) cosines to the image.
     """
 
-    positions: Array
+    indices: Array
     cosines: Array
 
 
-def others(embedding: Array, index: int, among: Array) -> Others:
+def rank_others(embedding: Array, index: int, among: Array) -> RankedImages:
     """Rank images by their cosine to an image.
 
     Args:
@@ -139,10 +139,10 @@ def others(embedding: Array, index: int, among: Array) -> Others:
     positions = np.setdiff1d(among, index)
     cosines = unit_rows(embedding[positions]) @ unit_rows(embedding[index][None])[0]
     order = np.argsort(-cosines, kind="stable")
-    return Others(positions[order], cosines[order])
+    return RankedImages(positions[order], cosines[order])
 
 
-def a_batch(half: Array, index: int, size: int, seed: int) -> Array:
+def draw_batch(half: Array, index: int, size: int, seed: int) -> Array:
     """Draw a batch as in training: the image and size − 1 others.
 
     Args:

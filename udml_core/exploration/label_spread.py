@@ -36,7 +36,7 @@ def neighbor_rows(embedding: Array, rows: Array, n_neighbors: int) -> Array:
     return nearest(np.asarray(embedding[rows]), min(n_neighbors, len(rows) - 1))[1]
 
 
-def coded(labels: Mapping[int, str], names: Sequence[str], images: Array) -> Array:
+def label_codes(labels: Mapping[int, str], names: Sequence[str], images: Array) -> Array:
     """Convert labels to class codes.
 
     Args:
@@ -52,7 +52,7 @@ def coded(labels: Mapping[int, str], names: Sequence[str], images: Array) -> Arr
 
 
 @dataclass(frozen=True)
-class Ends:
+class WalkEnds:
     """Where random walks end.
 
     Attributes:
@@ -80,7 +80,7 @@ class Ends:
         return np.divide(most, self.total, out=np.full(len(most), np.nan), where=self.best >= 0)
 
 
-def ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Ends:
+def walk_ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> WalkEnds:
     """Compute where walks end.
 
     Args:
@@ -89,10 +89,10 @@ def ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Ends:
         classes: Number of classes.
         gamma: Probability γ that a walk continues.
     """
-    return ends_by_class(codes, classes, lambda labeled: ends_among(neighbors, labeled, gamma))
+    return walk_ends_by_class(codes, classes, lambda labeled: end_probability(neighbors, labeled, gamma))
 
 
-def ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -> Ends:
+def walk_ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -> WalkEnds:
     """Compute where walks end, class by class, so that a caller can cache the classes that did not change.
 
     Args:
@@ -100,10 +100,10 @@ def ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -
         classes: Number of classes.
         among: Maps the labeled images of a class (n,) bool to the probabilities of `ends_among` (n,).
     """
-    return Ends(np.array([among(codes == code) for code in range(classes)]).reshape(classes, len(codes)).T)
+    return WalkEnds(np.array([among(codes == code) for code in range(classes)]).reshape(classes, len(codes)).T)
 
 
-def ends_among(neighbors: Array, labeled: Array, gamma: float) -> Array:
+def end_probability(neighbors: Array, labeled: Array, gamma: float) -> Array:
     """Compute the probability that a walk ends at one of some images.
 
     Args:
@@ -120,7 +120,7 @@ def ends_among(neighbors: Array, labeled: Array, gamma: float) -> Array:
     return (1 - gamma) * _solve(system, labeled).clip(0)
 
 
-def agreement(walks: Ends, codes: Array, names: Sequence[str], labels: Array,
+def agreement(walks: WalkEnds, codes: Array, names: Sequence[str], labels: Array,
               class_names: Sequence[str]) -> float | None:
     """Compute the share of unlabeled images whose most probable class is their true class.
 
@@ -207,7 +207,7 @@ def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
         (n,) share for walks from each image; NaN if they reach no label.
     """
     this_or_other = np.where(np.arange(len(codes)) == row, 1, np.where(codes >= 0, 0, -1))
-    walks = ends(neighbors, this_or_other, 2, gamma)
+    walks = walk_ends(neighbors, this_or_other, 2, gamma)
     return np.divide(walks.reach[:, 1], walks.total, out=np.full(len(codes), np.nan), where=walks.best >= 0)
 
 
@@ -217,14 +217,14 @@ def hops(neighbors: Array, row: int) -> Array:
     return np.where(np.isfinite(steps), steps, -1).astype(int)
 
 
-def labels_from(neighbors: Array, codes: Array, row: int) -> Array:
+def labels_by_distance(neighbors: Array, codes: Array, row: int) -> Array:
     """Return the labeled rows by the length of the shortest path from a row; unreachable rows come last."""
     steps = dijkstra(_edges(neighbors), unweighted=True, indices=row)
     labeled = np.flatnonzero(codes >= 0)
     return labeled[np.argsort(steps[labeled], kind="stable")]
 
 
-def by_hops(steps: Array, share: Array) -> list[HopShare]:
+def mean_share_by_hops(steps: Array, share: Array) -> list[HopShare]:
     """Average the shares at each distance, nearest first.
 
     Args:

@@ -33,7 +33,7 @@ class Change:
     indices: Array
     kept: Array
 
-    def most(self, count: int) -> Array:
+    def most_changed(self, count: int) -> Array:
         """Return the positions in `indices` of the images that kept the fewest neighbors, at most `count`."""
         return np.argsort(self.kept, kind="stable")[:count]
 

@@ -225,12 +225,12 @@ class Along:
     """Images along one direction of a flat, from its negative to its positive end.
 
     Attributes:
-        places: (a,) positions of the images in the given points.
+        positions: (a,) positions of the images in the given points.
         coordinates: (a,) coordinates along the direction.
         shares: (a,) share of each image's squared distance along the direction.
     """
 
-    places: Array
+    positions: Array
     coordinates: Array
     shares: Array
 
@@ -316,7 +316,7 @@ def heat(around: Surroundings, geometry: Geometry, labels: Array) -> Heat:
                 similarity_correlation(values, ordered) if np.isfinite(within + between) else np.nan)
 
 
-def proxies_near(proxies: Proxies, embedding: Array, count: int) -> Array:
+def nearest_to_proxies(proxies: Proxies, embedding: Array, count: int) -> Array:
     """Return the rows (c, k) of an embedding (n, d) nearest to each proxy, at most `count`, nearest first."""
     return nearest(embedding, min(count, len(embedding)), proxies.places)[1]
 
@@ -326,7 +326,7 @@ def spread(proxies: Proxies) -> float:
     return float(pdist(proxies.places).mean()) if len(proxies.places) > 1 else 0.0
 
 
-def amid(positions: Array, rows: Array) -> Array:
+def mean_positions(positions: Array, rows: Array) -> Array:
     """Return the mean map position of sets of images, to draw a proxy or query that is not on the map.
 
     Args:
@@ -347,7 +347,7 @@ def floored(shares: Array) -> Array:
     return np.floor(1000 * np.asarray(shares) + 1e-6) / 10
 
 
-def toy(n_alpha: float, n_beta: float, reach: float = 2.0, steps: int = 81) -> tuple[Array, Array]:
+def similarity_in_plane(n_alpha: float, n_beta: float, reach: float = 2.0, steps: int = 81) -> tuple[Array, Array]:
     """Compute the similarity around a point in the plane whose flat is the first axis.
 
     The other point's flat is taken as parallel, so that s = s′.

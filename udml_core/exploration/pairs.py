@@ -84,7 +84,7 @@ def against_classes(pairs: Array, same: Array, labels: Array) -> Array:
     return (labels[pairs[:, 0]] == labels[pairs[:, 1]]) != same
 
 
-def contradicting(pairs: Array, same: Array) -> Array:
+def contradicting_pairs(pairs: Array, same: Array) -> Array:
     """Return the positions of pairs (p, 2) that contradict other pairs.
 
     A pair labeled as different is a contradiction if a chain of pairs labeled as the same connects its images: a = b
@@ -123,7 +123,7 @@ def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
     return images, ends, csr_array((np.ones(len(links)), (links[:, 0], links[:, 1])), shape=(len(images), len(images)))
 
 
-def place_of(pairs: Array, pair: tuple[int, ...]) -> int | None:
+def position_of_pair(pairs: Array, pair: tuple[int, ...]) -> int | None:
     """Return the position of a pair, in either order, among pairs (p, 2); None if it is not among them."""
     if len(pair) != 2:
         return None
@@ -131,7 +131,7 @@ def place_of(pairs: Array, pair: tuple[int, ...]) -> int | None:
     return int(positions[0]) if len(positions) else None
 
 
-def first_unasked(pairs: Array, known: Array) -> int | None:
+def first_new_pair(pairs: Array, known: Array) -> int | None:
     """Return the position of the first pair (p, 2) that is new; the known pairs (k, 2) may be in either order."""
     positions = np.flatnonzero(~np.isin(pair_keys(pairs), pair_keys(known)))
     return int(positions[0]) if len(positions) else None
@@ -152,11 +152,11 @@ def default_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
     near = nearest(embedding, 2, embedding[np.unique(first)])[0].max(axis=1)
     far = ((np.asarray(embedding[first], dtype=np.float64) - embedding[second]) ** 2).sum(axis=1)
     bias = max(1e-12, float(np.median(near) + np.median(far)) / 2)
-    unit = step_of(bias)
+    unit = slider_step(bias)
     return round(bias / unit) * unit, unit * max(1, round(bias / unit / 10))
 
 
-def step_of(value: float) -> float:
+def slider_step(value: float) -> float:
     """Return a slider step for a positive value: the unit of its second digit."""
     return float(10.0 ** (math.floor(math.log10(value)) - 1))
 

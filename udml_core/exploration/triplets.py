@@ -41,7 +41,7 @@ class Shape:
         return self.near - 4 * math.tan(math.radians(alpha)) ** 2 * self.far
 
 
-def shape_of(triplets: Triplets) -> Shape:
+def recorded_shape(triplets: Triplets) -> Shape:
     """Return the shapes as the loss computed them in training."""
     return Shape(*(np.asarray(part, dtype=np.float64) for part in (triplets.near, triplets.far, triplets.side)))
 
@@ -59,15 +59,15 @@ def shape_in(embedding: Array, anchor: Array, positive: Array, negative: Array) 
     return Shape(*(((start - end) ** 2).sum(axis=1) for start, end in ((a, p), (n, (a + p) / 2), (a, n))))
 
 
-def spread(shape: Shape) -> tuple[Array, Array]:
+def angle_histogram(shape: Shape) -> tuple[Array, Array]:
     """Return a histogram of the angles: bin edges (46,) from 0 to 90 degrees, and counts (45,)."""
     counts, edges = np.histogram(shape.angle, bins=45, range=(0, 90))
     return edges, counts
 
 
-def order(triplets: Triplets, by: Order) -> Array:
+def sorted_positions(triplets: Triplets, by: Order) -> Array:
     """Return the positions of the triplets in descending order of a value; ties keep their order."""
-    values = shape_of(triplets).angle if by == "angle" else np.asarray(getattr(triplets, by))
+    values = recorded_shape(triplets).angle if by == "angle" else np.asarray(getattr(triplets, by))
     return np.argsort(-values, kind="stable")
 
 

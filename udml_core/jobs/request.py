@@ -9,7 +9,7 @@ import numpy as np
 
 from udml_core.backbones import check_backbone, choose_spec, feature_width
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import given
+from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
 from udml_core.data.splits import VALIDATION_SHARE, Split, default_split, make_split
@@ -55,7 +55,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
         "fields": method.model_dump(), "encoder": encoder, "size": encoder.size, "split": split, "select": select,
         "device": resolve_device(request.device), "labels_per_class": per_class,
-        "given_labels": given(dataset) if request.labels == "given" else {},
+        "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
         "pairs": "labels" if pairs is None else "given"})
     if few:
         labels = spec.few_labels(dataset, halves.train)

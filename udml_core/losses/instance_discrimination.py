@@ -98,10 +98,10 @@ def latent(instance: Tensor, weight: Tensor, graph: Tensor | None = None) -> Ten
         weight: W (d, l).
         graph: D^-½ A D^-½ (b, b); None for A = I.
     """
-    return normalize((mixed(instance, graph) @ weight).relu(), dim=1, eps=MIN_NORM)
+    return normalize((graph_layer_input(instance, graph) @ weight).relu(), dim=1, eps=MIN_NORM)
 
 
-def mixed(rows: Tensor, graph: Tensor | None) -> Tensor:
+def graph_layer_input(rows: Tensor, graph: Tensor | None) -> Tensor:
     """Return the input of a graph layer: D^-½ A D^-½ X, or X itself for A = I."""
     return rows if graph is None else graph @ rows
 

@@ -19,7 +19,7 @@ CHUNK = 16_384
 """Number of pairs whose differences are in memory at once."""
 
 
-def untold(share: float) -> None:
+def ignore_progress(share: float) -> None:
     """Ignore the progress."""
 
 
@@ -137,7 +137,7 @@ def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor,
 
 
 def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, slack: float = 1.0,
-                                cycles: int = 10, report: Report = untold) -> Tensor:
+                                cycles: int = 10, report: Report = ignore_progress) -> Tensor:
     """Compute ITML's metric: the closest to I in Burg's divergence whose pairs keep their bounds, up to slack.
 
     The algorithm projects cyclically onto the constraint of one pair after another (J. Davis et al., ICML 2007,
@@ -215,7 +215,7 @@ def squared_distances(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tenso
 
 def entropy_metric(metric: Tensor, points: Tensor, labeled: Tensor, signs: Tensor, unlabeled: Tensor,
                    threshold: float = 1.0, weight: float = 1.0, trace: float = 0.0, steps: int = 50,
-                   report: Report = untold) -> Tensor:
+                   report: Report = ignore_progress) -> Tensor:
     """Compute SERAPH's metric by projected gradient: minimize `pair_entropy` + λ·tr M over M ⪰ 0.
 
     The objective is not convex; the result depends on the start.

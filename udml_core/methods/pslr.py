@@ -29,9 +29,9 @@ from udml_core.explanations import LatentLayer, Uncertainty
 from udml_core.losses.instance_discrimination import (
     Form,
     divergence,
+    graph_layer_input,
     instance_loss,
     latent,
-    mixed,
     normalized_graph,
     reconstruction_loss,
     structure_loss,
@@ -195,7 +195,7 @@ class _Latent(Objective):
         if method.latent:
             curves |= measure_alignment(rows, "latent ")
         if method.is_noisy:
-            log_sigma = self.log_sigma(mixed(instance, graph))
+            log_sigma = self.log_sigma(graph_layer_input(instance, graph))
             noise = torch.randn(rows.shape, generator=random).to(rows.device)
             # Reparameterization (eq. 6): with the noise as a constant, gradients reach both z and σ.
             terms |= self._variational(instance, rows, log_sigma, rows + log_sigma.exp() * noise, adjacency)

@@ -20,7 +20,7 @@ MIN_GAIN = 0.002
 """The refinement ends after a round over all windows that lowers the cost by less than this share."""
 
 
-def snapped(layout: Array, report: Callable[[float], None] = lambda _: None) -> tuple[Array, int, int]:
+def snap_to_grid(layout: Array, report: Callable[[float], None] = lambda _: None) -> tuple[Array, int, int]:
     """Assign each point of a layout to its own grid cell such that Σ ‖point − cell‖² is minimal.
 
     The grid has the aspect of the layout and about as many cells as points. Up to 2,000 points are assigned exactly.

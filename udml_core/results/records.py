@@ -21,7 +21,7 @@ FOLDER = ASSETS / "results"
 FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
 """Measures of a list of printed figures."""
-BESIDE = {"frozen": "Frozen features", "pca": "PCA, same width", "initial": "Start"}
+REFERENCES = {"frozen": "Frozen features", "pca": "PCA, same width", "initial": "Start"}
 """Row titles of the candidates that every run's evaluation contains in addition to the final embedding."""
 
 Spread = tuple[float, float]
@@ -36,13 +36,13 @@ class Finding:
         name: File name without `.json`.
         title: Title.
         source: The table or figure of a paper that the experiment follows, and how it differs.
-        says: The result, in Markdown.
+        text: The result, in Markdown.
     """
 
     name: str
     title: str
     source: str
-    says: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Table:
     Attributes:
         title: Title.
         rows: Trained embeddings.
-        beside: Reference embeddings: frozen features, PCA, and the embeddings before training.
+        references: Reference embeddings: frozen features, PCA, and the embeddings before training.
         printed: A paper's figures, by row.
         comparable: Whether the printed figures are of the same images and training budget.
         curves: By row, the mean of the seeds' curves, one dictionary per epoch.
@@ -60,7 +60,7 @@ class Table:
 
     title: str
     rows: Mapping[str, Row]
-    beside: Mapping[str, Row] = field(default_factory=dict)
+    references: Mapping[str, Row] = field(default_factory=dict)
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     comparable: bool = True
     curves: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
@@ -76,12 +76,12 @@ class Experiment:
 
     Attributes:
         finding: What the record shows.
-        made: Command, protocol, device, date and versions, as far as the record contains them.
+        provenance: Command, protocol, device, date and versions, as far as the record contains them.
         tables: Results.
     """
 
     finding: Finding
-    made: Mapping[str, str]
+    provenance: Mapping[str, str]
     tables: tuple[Table, ...]
 
 
@@ -110,8 +110,8 @@ def read(finding: Finding, folder: Path = FOLDER) -> Experiment:
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         versions = ", ".join(f"{name} {version}" for name, version in record["versions"].items())
-        made = {name: str(record[name]) for name in ("command", "protocol", "device", "date") if name in record}
-        return Experiment(finding, made | {"versions": versions}, tuple(_tables(record)))
+        provenance = {name: str(record[name]) for name in ("command", "protocol", "device", "date") if name in record}
+        return Experiment(finding, provenance | {"versions": versions}, tuple(_tables(record)))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"The record {path} could not be read: {error!r}. Restore it from the project, or run its "
                         "command again.") from error
@@ -142,13 +142,13 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
         rows[name] = _evaluated(result, "final") | {"seconds": _spread([run["seconds"] for run in result["runs"]])}
         if "latent" in result["summary"]:
             rows[f"{name}, z"] = _evaluated(result, "latent")
-    beside: dict[str, Row] = {}
-    for candidate, title in BESIDE.items():
-        beside |= _reference_rows(record["rows"], candidate, title, beside)
+    references: dict[str, Row] = {}
+    for candidate, title in REFERENCES.items():
+        references |= _reference_rows(record["rows"], candidate, title, references)
     printed = record.get("printed", {}) | {name: result["printed"] for name, result in record["rows"].items()
                                            if result.get("printed")}
     curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
-    return Table(record["dataset"], rows, beside, {name: _printed(row) for name, row in printed.items()},
+    return Table(record["dataset"], rows, references, {name: _printed(row) for name, row in printed.items()},
                  record.get("comparable", True), curves)
 
 

@@ -24,7 +24,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.errors import UserError
-from udml_core.explanations import KINDS, Explanation, name_of, to_arrays
+from udml_core.explanations import KINDS, Explanation, stored_name, to_arrays
 from udml_core.files import (
     jsonable,
     read_array,
@@ -154,7 +154,7 @@ class Run(Task):
         if trained is not None:
             np.save(aside / "trained.npy", trained.astype(np.float32))
         for record in records:
-            np.savez(aside / f"{name_of(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
+            np.savez(aside / f"{stored_name(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
         aside.rename(final)
 
     def kept_epoch(self) -> int:

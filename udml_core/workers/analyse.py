@@ -21,7 +21,7 @@ from udml_core.graph import AuthorityGraph
 from udml_core.methods import Embedder
 from udml_core.neighbors import nearest
 from udml_core.projection import pca
-from udml_core.projection.grid import seams, snapped
+from udml_core.projection.grid import seams, snap_to_grid
 from udml_core.runs import Run
 from udml_core.tasks import Status
 from udml_core.workers.execute import Reporter, execute
@@ -195,7 +195,7 @@ def _graph(material: Material, spec: AnalysisSpec) -> Arrays:
 def _grid(material: Material, spec: AnalysisSpec) -> Arrays:
     """Assign each image of a map to a cell, and measure the distances between neighboring cells in the embedding."""
     _, indices, layout, vectors = material.source(spec)
-    cells, rows, columns = snapped(layout, lambda share: material.report(share, "grid"))
+    cells, rows, columns = snap_to_grid(layout, lambda share: material.report(share, "grid"))
     right, down = seams(vectors, cells, rows, columns)
     return {"indices": indices, "cells": cells, "right": right, "down": down}
 

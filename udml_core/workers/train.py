@@ -16,11 +16,11 @@ import torch
 
 from udml_core.analyses import plan_analysis
 from udml_core.data.splits import fixed_sample
-from udml_core.data.thumbnails import sheets_of
+from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
-from udml_core.explanations import thinned
+from udml_core.explanations import thin
 from udml_core.jobs import device_lock, queue_position, resolve_device
 from udml_core.methods import Embedder, Epoch, Method, Setting, State
 from udml_core.neighbors import build_index, write_index
@@ -104,7 +104,7 @@ class _Work:
 
     def all(self, analyse: bool) -> None:
         loaded = load(self.run, self.reporter.share, self.spec.device)
-        sheets_of(loaded.dataset, self.reporter.share)
+        make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0)
@@ -179,7 +179,7 @@ class _Work:
         if loaded.split.name != "all":
             trained = embed(embedder, loaded, fixed_sample(loaded.split.train, JUDGED))
         explanations = (*epoch.explanations, *self.method.embedder_explanations(embedder))
-        records = [thinned(record, TRIPLETS_KEPT) for record in explanations]
+        records = [thin(record, TRIPLETS_KEPT) for record in explanations]
         self.run.write_epoch(epoch.number, records, sample, trained)
         judged = sample[loaded.judged]
         row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(judged)}

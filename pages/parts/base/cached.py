@@ -10,7 +10,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Select, Split, SplitName, make_split
 from udml_core.errors import UserError
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run, find_run, runs_folder
+from udml_core.runs import Run
 
 
 def load_dataset(name: str) -> Dataset:
@@ -56,17 +56,12 @@ def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (another sig
         bar.empty()
 
 
-def load_retrieval(run: Run | str) -> Retrieval:
+def load_retrieval(run: Run) -> Retrieval:
     """Return the search of a finished run, opened once.
-
-    Args:
-        run: The run, or its id.
 
     Raises:
         UserError: The run is not finished, or its data set is not available.
     """
-    if isinstance(run, str):
-        run = find_run(run, runs_folder())
     return _retrieval(run, load_dataset(run.spec().dataset).fingerprint)
 
 

@@ -44,7 +44,7 @@ def selection(dataset: Dataset) -> Selection:
         try:
             if prefix != dataset.fingerprint[:PREFIX]:
                 raise UserError("The selection in this link is of another data set. Select images again.")
-            ids = selections.recall(token, len(dataset))
+            ids = selections.load_selection(token, len(dataset))
         except UserError as error:
             st.warning(str(error), icon=":material/link_off:")
     revision = current.revision if isinstance(current, Selection) else 0
@@ -69,7 +69,7 @@ def select(fingerprint: str, ids: Array, revision: int | None = None) -> None:
 
 
 def _write_to_address(current: Selection) -> None:
-    name = selections.keep(current.ids)
+    name = selections.store_selection(current.ids)
     token = f"{current.fingerprint[:PREFIX]}:{name}" if name else ""
     if st.query_params.get(PARAMETER, "") == token:
         return

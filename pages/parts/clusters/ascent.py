@@ -49,7 +49,7 @@ def show_moved(clustering: Clustering) -> int | None:
     before = _clustering_before(clustering)
     if before is None:
         return None
-    moved = views.moved(before.clusters.labels, clustering.clusters.labels)
+    moved = views.moved_points(before.clusters.labels, clustering.clusters.labels)
     st.markdown(f"**{len(moved):,} images moved** to another cluster since ε = {before.epsilon:g}, "
                 f"γ = {before.gamma:g}.")
     if not len(moved):

@@ -13,7 +13,7 @@ from pages.parts.base.cached import load_dataset
 from pages.parts.components.transport import Message
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.thumbnails import make_thumbnail, sheets_of, sheets_ready
+from udml_core.data.thumbnails import are_sheets_made, make_sheets, make_thumbnail
 
 COLUMNS = 12
 """Columns of a sheet; even, so that both images of a pair lie in the same row."""
@@ -30,8 +30,8 @@ def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
         message: The message that refers to the sheets.
         dataset: The data set.
     """
-    if sheets_ready(dataset):
-        sheets = sheets_of(dataset)
+    if are_sheets_made(dataset):
+        sheets = make_sheets(dataset)
     else:
         bar = st.progress(0.0, "Creating thumbnails …")
 
@@ -39,7 +39,7 @@ def all_sheets(message: Message, dataset: Dataset) -> dict[str, Any]:
             bar.progress(min(1.0, share), "Creating thumbnails …")
 
         try:
-            sheets = sheets_of(dataset, report)
+            sheets = make_sheets(dataset, report)
         finally:
             bar.empty()
     files = [(str(path), path.stat().st_mtime_ns) for path in sheets.paths]

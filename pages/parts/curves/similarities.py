@@ -43,7 +43,7 @@ def _similarities(run: Run, epoch: int, half: Half, latent: bool) -> Similaritie
     images, embedding = _sample(run, epoch, half)
     labels = dataset_of(run).labels
     positives = views.same_class(labels[images]) if labels is not None else (
-        views.nearest_of(_sample(run, run.epoch_numbers()[0], half)[1]))
+        views.nearest_mask(_sample(run, run.epoch_numbers()[0], half)[1]))
     if latent:
         layer = load_record(run, epoch, LatentLayer)
         if layer is None:

@@ -51,14 +51,14 @@ def random_views(run: Run, index: int, draw: int) -> tuple[Array, dict[Which, Ar
     Returns:
         The views as the network reads them, (2, c, s, s), and their embeddings before and after training, (2, l).
     """
-    retrieval = load_retrieval(run.id)
+    retrieval = load_retrieval(run)
     augmentation = retrieval.spec.build_method().augmentation
     pixels = views.two_views(retrieval.prepared(retrieval.dataset.images[index]), augmentation, draw)
     return pixels, {which: retrieval.embed_prepared(pixels, which) for which in EMBEDDINGS}
 
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing with other images …", hash_funcs=RUN_HASH)
-def other_images(run: Run, index: int, which: Which, latent: bool, batch: int, draw: int) -> views.Others:
+def other_images(run: Run, index: int, which: Which, latent: bool, batch: int, draw: int) -> views.RankedImages:
     """Return the other images of an image's half, or of a random batch of it, by cosine.
 
     Args:
@@ -70,8 +70,8 @@ def other_images(run: Run, index: int, which: Which, latent: bool, batch: int, d
         draw: Seed of the batch.
     """
     half = ChosenImage(run, dataset_of(run), load_split(run), index, draw).half
-    among = views.a_batch(half, index, batch, draw) if batch else half
-    return views.others(as_compared(run, run.embeddings(which), which, latent), index, among)
+    among = views.draw_batch(half, index, batch, draw) if batch else half
+    return views.rank_others(as_compared(run, run.embeddings(which), which, latent), index, among)
 
 
 def as_compared(run: Run, rows: Array, which: Which, latent: bool) -> Array:

@@ -79,7 +79,7 @@ def _competitions(chosen: ChosenImage, cosines: dict[Which, float], latent: bool
     competitions: dict[Which, Competition] = {}
     for which, words in EMBEDDINGS.items():
         others = other_images(chosen.run, chosen.index, which, latent, batch, chosen.draw if batch else 0)
-        same = None if labels is None else labels[others.positions] == labels[chosen.index]
+        same = None if labels is None else labels[others.indices] == labels[chosen.index]
         softmax = views.softmax(others.cosines, cosines[which], temperature, eta)
         competitions[which] = Competition(words, others, softmax, same)
     return competitions
@@ -106,7 +106,7 @@ def strongest_competitors(chosen: ChosenImage, competition: Competition, which: 
     """
     title = f"Strongest competitors {EMBEDDINGS[which]}"
     st.markdown(f"**{title}**")
-    images = competition.others.positions[:MOST_TILES].tolist()
+    images = competition.others.indices[:MOST_TILES].tolist()
     tiles = [tile_of(chosen.dataset, index, mark_of(chosen.dataset, index, chosen.index), f"{share:.2g} %")
              for index, share in zip(images, 100 * competition.softmax.shares, strict=False)]
     return gallery(chosen.dataset, tiles, title, f"instance-{which}", 84, height=300)

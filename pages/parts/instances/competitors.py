@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from pages.parts.kit.figures import COLORS, DASHES, GRAY, draw, table_behind
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.instances import Others, Softmax
+from udml_core.exploration.instances import RankedImages, Softmax
 
 MOST_RANKS, MOST_ROWS = 40, 200
 OWN_COLOR, SAME_COLOR, OTHER_COLOR = COLORS[2], COLORS[0], COLORS[1]
@@ -30,7 +30,7 @@ class Competition:
     """
 
     when: str
-    others: Others
+    others: RankedImages
     softmax: Softmax
     same: Array | None
 
@@ -106,9 +106,9 @@ def competition_table(dataset: Dataset, competitions: list[Competition]) -> None
     """Show the nearest images with their cosines and shares."""
     parts = [pd.DataFrame({
         f"{competition.when.capitalize()}: image": [
-            dataset.caption(int(index)) for index in competition.others.positions[:MOST_ROWS]],
+            dataset.caption(int(index)) for index in competition.others.indices[:MOST_ROWS]],
         f"Cosine {competition.when}": competition.others.cosines[:MOST_ROWS].round(4),
         f"Share {competition.when}, %": (100 * competition.softmax.shares[:MOST_ROWS]).round(4)})
         for competition in competitions]
-    count = min(MOST_ROWS, len(competitions[0].others.positions))
+    count = min(MOST_ROWS, len(competitions[0].others.indices))
     table_behind(f"The {count} nearest images as a table", pd.concat(parts, axis=1))

@@ -25,7 +25,7 @@ def two_views(chosen: ChosenImage, cosines: dict[Which, float], compared: str) -
         compared: Name of the representation that the cosines compare.
     """
     st.header("Two random views")
-    plain = load_retrieval(chosen.run.id).prepared(chosen.dataset.images[chosen.index])
+    plain = load_retrieval(chosen.run).prepared(chosen.dataset.images[chosen.index])
     pixels, _ = random_views(chosen.run, chosen.index, chosen.draw)
     with st.container(horizontal=True, gap="small"):
         for word, view in (("without augmentation", plain), ("first view", pixels[0]), ("second view", pixels[1])):

@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.parts.base.selection import select, selection
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import give, undo
+from udml_core.data.given.labels import assign, undo
 from udml_core.errors import UserError
 
 HISTORY, PROBLEM, MESSAGE = "labels-trails", "labels-problem", "labels-said"
@@ -51,7 +51,7 @@ def assign_class(target: Target, name: str) -> None:
     if not target.is_current:
         return
     try:
-        assigned = give(target.dataset, target.images, name)
+        assigned = assign(target.dataset, target.images, name)
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
         return

@@ -13,9 +13,9 @@ from pages.parts.labels.graph_view import GraphView
 from udml_core.exploration import affinity as views
 
 
-def ego_graphs(view: GraphView, part: views.Part) -> None:
+def ego_graphs(view: GraphView, part: views.Subgraph) -> None:
     """Show the graph around the image with the affinities before and after propagation."""
-    dataset, ego = view.dataset, views.ego(part)
+    dataset, ego = view.dataset, views.ego_graph(part)
     rows = part.rows[np.append(0, ego.inner)]
     pictures = [dataset.images[int(image)] for image in view.graph.images[rows]]
     names = [view.label_name(row) for row in rows.tolist()]
@@ -36,7 +36,7 @@ def ego_graphs(view: GraphView, part: views.Part) -> None:
     table_behind("Affinities as a table", table)
 
 
-def sorted_halves(view: GraphView, part: views.Part) -> int | None:
+def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     """Show the neighbors sorted by affinity, half of them positives and half negatives.
 
     Returns:
@@ -67,9 +67,9 @@ def _meaning_of_marks(view: GraphView) -> str:
     return meaning if view.dataset.labels is not None else f"By the {view.label_words}, {meaning}"
 
 
-def _correct_triplets(view: GraphView, part: views.Part) -> None:
+def _correct_triplets(view: GraphView, part: views.Subgraph) -> None:
     """Show how many triplets agree with the classes, or with the labels if there are no classes."""
-    truths = {f"Slider's γ, {len(part.rows):,} images around this image": views.part_truth(part, view.classes)}
+    truths = {f"Slider's γ, {len(part.rows):,} images around this image": views.subgraph_truth(part, view.classes)}
     if view.trained is not None:
         truths["In training, whole graph"] = views.triplet_truth(view.graph.neighbors, view.trained, view.classes)
     table = pd.DataFrame([(source, truth.triplets, truth.judged, *(round(100 * share, 1) for share in (

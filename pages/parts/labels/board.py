@@ -13,7 +13,7 @@ from pages.parts.labels.actions import skipped_images
 from pages.parts.labels.few_labels import assigned_now, ends_of, graph_of_run
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import classes
+from udml_core.data.given.labels import assigned_classes
 from udml_core.exploration import label_spread as views
 from udml_core.runs import Run
 
@@ -60,7 +60,7 @@ class Board:
         return {name: number for name, number in self.classes.items() if name in shown}
 
     @cached_property
-    def ends(self) -> views.Ends:
+    def ends(self) -> views.WalkEnds:
         """The classes that random walks from each training image end at."""
         return ends_of(self.run, self.codes, len(self.names), self.gamma)
 
@@ -78,8 +78,8 @@ class Board:
 def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
     """Return the board of a run with the labels that are assigned now."""
     images, neighbors = graph_of_run(run)
-    labels, names = assigned_now(dataset), classes(dataset)
-    return Board(run, dataset, images, neighbors, labels, names, views.coded(labels, names, images), gamma)
+    labels, names = assigned_now(dataset), assigned_classes(dataset)
+    return Board(run, dataset, images, neighbors, labels, names, views.label_codes(labels, names, images), gamma)
 
 
 def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:

@@ -12,13 +12,13 @@ from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
 from pages.parts.kit.figures import GRAY
 from pages.parts.kit.pictures import inline
 from udml_core.arrays import Array
-from udml_core.exploration.affinity import Ego
+from udml_core.exploration.affinity import EgoGraph
 
 SIZE, INNER_RADIUS, OUTER_RADIUS, SIDE, CENTER_SIDE, MOST_WIDTH = 400, 112, 178, 40, 56, 7.0
 LONGEST_NAME = 14
 
 
-def ego_drawing(ego: Ego, values: Array, images: Sequence[Image.Image], names: Sequence[str], labeled: Array,
+def ego_drawing(ego: EgoGraph, values: Array, images: Sequence[Image.Image], names: Sequence[str], labeled: Array,
                 colors: Colors = LIGHT) -> str:
     """Return the SVG of an image, its neighbors and their neighbors.
 
@@ -43,7 +43,7 @@ def ego_drawing(ego: Ego, values: Array, images: Sequence[Image.Image], names: S
     return svg(SIZE, SIZE, ink, parts)
 
 
-def show_ego(ego: Ego, values: Array, images: Sequence[Image.Image], names: Sequence[str], labeled: Array,
+def show_ego(ego: EgoGraph, values: Array, images: Sequence[Image.Image], names: Sequence[str], labeled: Array,
              title: str, key: str) -> None:
     """Show the drawing of `ego_drawing`, under a title, with a download button."""
     inner = values[(ego.edges == 0).any(axis=1)]
@@ -52,7 +52,7 @@ def show_ego(ego: Ego, values: Array, images: Sequence[Image.Image], names: Sequ
                  f"are negative and {(inner == 0).sum()} are 0.", key)
 
 
-def _edges(ego: Ego, values: Array, positions: dict[int, tuple[float, float]], colors: Colors) -> list[str]:
+def _edges(ego: EgoGraph, values: Array, positions: dict[int, tuple[float, float]], colors: Colors) -> list[str]:
     _, positive, negative, _ = colors
     most = max(float(abs(values).max(initial=0)), 1e-12)
     parts = []
@@ -67,7 +67,7 @@ def _edges(ego: Ego, values: Array, positions: dict[int, tuple[float, float]], c
     return parts
 
 
-def _positions(ego: Ego) -> dict[int, tuple[float, float]]:
+def _positions(ego: EgoGraph) -> dict[int, tuple[float, float]]:
     """Return where each node is drawn: the image in the center, its neighbors around it, theirs near their parents."""
     count = len(ego.inner)
     positions = {0: (SIZE / 2, SIZE / 2)}

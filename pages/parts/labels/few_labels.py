@@ -12,7 +12,7 @@ from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.kit.field_slider import field_slider
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import given, labels_by_index
+from udml_core.data.given.labels import assigned_labels, labels_by_index
 from udml_core.declaration import describe_field
 from udml_core.exploration import label_spread as views
 from udml_core.methods import SSDML
@@ -42,10 +42,10 @@ def _graph(run: Run) -> tuple[Array, Array]:
 
 def assigned_now(dataset: Dataset) -> dict[int, str]:
     """Return the class that users assigned to each image, by index, in the order of assignment."""
-    return labels_by_index(dataset, given(dataset))
+    return labels_by_index(dataset, assigned_labels(dataset))
 
 
-def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.Ends:
+def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.WalkEnds:
     """Return the classes that random walks on a run's graph end at.
 
     Args:
@@ -54,14 +54,14 @@ def ends_of(run: Run, codes: Array, classes: int, gamma: float) -> views.Ends:
         classes: The number of classes.
         gamma: Probability γ that a walk continues at each step.
     """
-    return views.ends_by_class(codes, classes, lambda labeled: _ends_among(
+    return views.walk_ends_by_class(codes, classes, lambda labeled: _ends_among(
         run, tuple(np.flatnonzero(labeled).tolist()), gamma))
 
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
 def _ends_among(run: Run, labeled: tuple[int, ...], gamma: float) -> Array:
     neighbors = graph_of_run(run)[1]
-    return views.ends_among(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
+    return views.end_probability(neighbors, np.isin(np.arange(len(neighbors)), labeled), gamma)
 
 
 def gamma_slider(key: str, run_gamma: float | None = None) -> float:

@@ -15,7 +15,7 @@ from pages.parts.components.gallery import Mark
 from pages.parts.labels.few_labels import assigned_now, graph_of_run
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.labels import classes
+from udml_core.data.given.labels import assigned_classes
 from udml_core.explanations import Affinities
 from udml_core.exploration import affinity as views
 from udml_core.exploration import label_spread as spreading
@@ -120,18 +120,18 @@ def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
         record = load_record(run, epoch, Affinities)
         assert record is not None
         assert received is not None
-        graph, names, trained = views.graph_of(record, load_split(run).train), received[1], record.after
+        graph, names, trained = views.training_graph(record, load_split(run).train), received[1], record.after
     else:
         images, neighbors = graph_of_run(run)
         if source == "told":
             assert received is not None
             codes, names = received[0][images], received[1]
         else:
-            labels, names = assigned_now(dataset), classes(dataset)
-            codes = spreading.coded(labels, names, images)
+            labels, names = assigned_now(dataset), assigned_classes(dataset)
+            codes = spreading.label_codes(labels, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
     row = graph.row_of(image_in_address(dataset))
-    return GraphView(run, dataset, source, graph, names, trained, graph.telling if row is None else row)
+    return GraphView(run, dataset, source, graph, names, trained, graph.most_informative_row if row is None else row)
 
 
 def image_in_address(dataset: Dataset) -> int:

@@ -28,7 +28,7 @@ def label_reach(view: GraphView, gamma: float) -> int | None:
         The index of the image that was just clicked on the map, or None.
     """
     st.subheader("How far does a label reach?")
-    labeled = spreading.labels_from(view.graph.neighbors, view.graph.codes, view.row)
+    labeled = spreading.labels_by_distance(view.graph.neighbors, view.graph.codes, view.row)
     if not len(labeled):
         st.caption("No image of this graph has a label.")
         return None
@@ -68,7 +68,7 @@ def _pick_label(view: GraphView, labeled: Array) -> int:
 
 
 def _shares_by_steps(view: GraphView, row: int, shares: Array) -> None:
-    groups = spreading.by_hops(spreading.hops(view.graph.neighbors, row), shares)
+    groups = spreading.mean_share_by_hops(spreading.hops(view.graph.neighbors, row), shares)
     lines([group.hops for group in groups], [100 * group.share for group in groups],
           "walks that end at this label, %", "steps to the label", "affinity-hops")
     table_behind("Share by steps as a table", pd.DataFrame({

@@ -26,5 +26,5 @@ def changed_neighborhoods(first: MapFrame, second: MapFrame) -> int | None:
                f"neighbors in the embedding are the same in both maps, over {len(change.indices):,} shared images. The "
                "badge is that share for each image.")
     tiles = [tile_of(first.dataset, int(change.indices[position]), badge=f"{100 * change.kept[position]:.0f} % kept")
-             for position in change.most(CHANGED)]
+             for position in change.most_changed(CHANGED)]
     return gallery(first.dataset, tiles, "Images whose neighborhoods changed most", "map-changed", 72, height=240)

@@ -14,7 +14,7 @@ from pages.parts.kit.figures import draw
 from pages.parts.kit.tables import table_behind
 from pages.parts.neighborhoods.center import Center, surroundings_of
 from udml_core.exploration import neighborhoods as views
-from udml_core.exploration.neighborhoods import Heat, toy
+from udml_core.exploration.neighborhoods import Heat, similarity_in_plane
 
 SET_SIZE, LARGEST_SET = 60, 150
 """Number of nearest images in the set without a selection, and the largest selection that is drawn."""
@@ -75,7 +75,7 @@ def show_contours(n_alpha: float, n_beta: float) -> None:
     st.caption("A point in the middle with the horizontal axis as its flat, at the Nα and Nβ above. If Nα is at least "
                "2Nβ, similarity decays faster across the flat than along it at every distance; below 2Nβ, not close "
                "to the point.")
-    ticks, values = toy(n_alpha, n_beta)
+    ticks, values = similarity_in_plane(n_alpha, n_beta)
     figure = go.Figure(go.Contour(x=ticks, y=ticks, z=values, colorscale="Viridis", colorbar=COLOR_BAR,
                                   contours={"start": 0.1, "end": 0.9, "size": 0.1, "showlabels": True,
                                             "labelfont": {"color": "white"}}))

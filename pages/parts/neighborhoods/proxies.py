@@ -38,7 +38,7 @@ def _nearest_images(run: Run) -> Array:
     """Return the indices of each proxy's nearest images, (c, n), nearest first."""
     proxies = proxies_of(run)
     assert proxies is not None
-    return views.proxies_near(proxies, run.embeddings("final"), NEAREST)
+    return views.nearest_to_proxies(proxies, run.embeddings("final"), NEAREST)
 
 
 @st.fragment
@@ -65,7 +65,7 @@ def _show_map(run: Run, dataset: Dataset, nearest: Array, chosen: int) -> None:
     shown = covering_map(run, np.arange(len(dataset)))
     if shown is None:
         return
-    positions = views.amid(shown.layout.positions, nearest[:, :AVERAGED])
+    positions = views.mean_positions(shown.layout.positions, nearest[:, :AVERAGED])
     placed = [{"at": position, "word": _name(number) if number == chosen else ""}
               for number, position in enumerate(positions.tolist())]
     scatter(dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(dataset),
@@ -98,7 +98,7 @@ def _show_nearest_images(run: Run, dataset: Dataset, proxies: Proxies, nearest: 
                       "Images nearest to the proxy", "proxies-near", 72)]
     directions = views.along_directions(run.embeddings("final")[nearest], proxies.places[chosen],
                                         proxies.directions[chosen], SIDES)
-    clicks += [direction_images(dataset, nearest[along.places], along, number, "proxy")
+    clicks += [direction_images(dataset, nearest[along.positions], along, number, "proxy")
                for number, along in enumerate(directions, 1)]
     clicked = clicked_tile(clicks)
     if clicked is not None:

@@ -27,7 +27,7 @@ def show_directions(center: Center, hoods: LinearNeighborhoods, second: int) -> 
                "left out.")
     directions = views.along_directions(center.around.centers[1:], center.around.centers[0], hoods.basis[0], SIDES)
     return clicked_tile([
-        direction_images(center.dataset, center.nearest[along.places], along, number, "neighborhood", center.index,
+        direction_images(center.dataset, center.nearest[along.positions], along, number, "neighborhood", center.index,
                          second) for number, along in enumerate(directions, 1)])
 
 

@@ -68,8 +68,8 @@ def hinge_sliders(run: Run, key: str) -> Hinge:
     bias, margin = describe_field(NML, "bias"), describe_field(NML, "margin")
     # Squared distances differ by orders of magnitude between embeddings, so range and step follow the default instead
     # of the fields: b above 0, m from 0, both to a multiple of the default in steps of its second digit.
-    step = views.step_of(default.bias)
-    fine = views.step_of(default.margin) if default.margin else step / 10
+    step = views.slider_step(default.bias)
+    fine = views.slider_step(default.margin) if default.margin else step / 10
     bias = replace(bias, shown=replace(bias.shown, low=step, high=RANGE * default.bias, step=step))
     margin = replace(margin, shown=replace(margin.shown, low=0.0, high=RANGE * (default.margin or default.bias),
                                            step=fine))

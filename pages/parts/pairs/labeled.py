@@ -22,7 +22,7 @@ LISTS = {"all": "All", "classes": "Contradict the classes", "others": "Contradic
 def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
     """Show the labeled pairs, newest first, or the contradictory pairs; a click asks about a pair again."""
     st.subheader(f"{len(labeled):,} labeled pairs")
-    contradicting = views.contradicting(labeled.pairs, labeled.same)
+    contradicting = views.contradicting_pairs(labeled.pairs, labeled.same)
     against_classes = np.zeros(0, dtype=np.int64)
     if dataset.labels is not None:
         against_classes = np.flatnonzero(views.against_classes(labeled.pairs, labeled.same, dataset.labels))
@@ -46,7 +46,7 @@ def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
 def _chain(dataset: Dataset, labeled: PairSet, place: int) -> None:
     """Show a different pair with the chain of same pairs between its images, of which a label must be wrong."""
     chain = views.chain(labeled.pairs, labeled.same, place)
-    links = [views.place_of(labeled.pairs, link) for link in pairwise(chain)]
+    links = [views.position_of_pair(labeled.pairs, link) for link in pairwise(chain)]
     st.markdown(f"**At least one of these {len(links) + 1} labels is wrong**: images {' = '.join(map(str, chain))}, "
                 f"but {chain[0]} ≠ {chain[-1]}. Click a pair to label it again.")
     _clickable_pairs(dataset, labeled, np.array([*links, place]), f"giving-chain-{place}")

@@ -19,7 +19,7 @@ from pages.parts.pairs.session import Pair, answer, answer_word, labeling_sessio
 from pages.parts.pairs.training import link_to_continuing, link_to_training
 from pages.parts.pairs.two_images import two_images
 from udml_core.data.dataset import Dataset
-from udml_core.data.given.pairs import PairLog, PairSet, pairs_file
+from udml_core.data.given.pairs import PairLog, PairSet, write_pairs
 from udml_core.exploration import pairs as views
 from udml_core.methods import find_method
 from udml_core.runs import Run
@@ -51,7 +51,7 @@ def explore_labeling(run: Run) -> None:
         link_to_continuing(run, dataset, pairs)
     if len(pairs):
         labeled_pairs(dataset, pairs)
-    share([Download("Labeled pairs (CSV)", "given-pairs.csv", "text/csv", lambda: pairs_file(pairs, dataset))]
+    share([Download("Labeled pairs (CSV)", "given-pairs.csv", "text/csv", lambda: write_pairs(pairs, dataset))]
           if len(pairs) else [], "giving")
 
 
@@ -63,11 +63,11 @@ def next_pair(run: Run, dataset: Dataset, labeled: PairSet, hinge: Hinge) -> Pai
     key = (run.id, hinge)
     if session.queue_key not in (None, key):
         session.current = None
-    place = views.first_unasked(session.queue, known) if session.queue_key == key else None
+    place = views.first_new_pair(session.queue, known) if session.queue_key == key else None
     if session.current is None and place is None:
         session.queue = views.informative_pairs(_candidates(run), hinge.bias, hinge.margin, QUEUE_LENGTH, known)[0]
         session.queue_key = key
-        place = views.first_unasked(session.queue, known)
+        place = views.first_new_pair(session.queue, known)
     if session.current is None and place is not None:
         first, second = session.queue[place].tolist()
         session.current = (first, second)
@@ -92,7 +92,7 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **N** to "
                     "skip, **U** to undo.")
         two_images(dataset, pair, with_classes=False)
-        place = views.place_of(labeled.pairs, pair)
+        place = views.position_of_pair(labeled.pairs, pair)
         if place is not None:
             known = f" This pair is currently labeled {answer_word(bool(labeled.same[place]))}."
     with st.container(horizontal=True):

@@ -60,7 +60,7 @@ def answer(dataset: Dataset, pair: Pair, same: bool) -> None:
     session = labeling_session(dataset)
     with show_user_errors():
         if session.current == pair:
-            PairLog(dataset).give(*pair, same)
+            PairLog(dataset).add(*pair, same)
             session.current = None
             session.message = f"Saved: images {pair[0]} and {pair[1]} are labeled {answer_word(same)}."
             session.history.append(None)

@@ -47,7 +47,7 @@ class StoredPairs:
     @cached_property
     def contradictory(self) -> Array:
         """Rows of the pairs that contradict the classes or other pairs, (c,)."""
-        rows = views.contradicting(self.pairs, self.record.same)
+        rows = views.contradicting_pairs(self.pairs, self.record.same)
         if self.dataset.labels is None:
             return rows
         against = views.against_classes(self.pairs, self.record.same, self.dataset.labels)

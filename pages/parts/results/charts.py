@@ -23,9 +23,9 @@ def has_widths(table: Table) -> bool:
 
 def chart_by_row(table: Table, measure: str, key: str) -> None:
     """Show each row's mean and standard deviation, and the values that papers report as hollow diamonds."""
-    names = list({**table.beside, **table.rows, **table.printed})
+    names = list({**table.references, **table.rows, **table.printed})
     figure = go.Figure()
-    for title, rows, color in (("untrained", table.beside, GRAY), ("trained", table.rows, COLORS[0])):
+    for title, rows, color in (("untrained", table.references, GRAY), ("trained", table.rows, COLORS[0])):
         values = {name: row[measure] for name, row in rows.items() if measure in row}
         if values:
             figure.add_scatter(x=[mean for mean, _ in values.values()], y=list(values), name=title, mode="markers",

@@ -19,7 +19,7 @@ def measure_words(measure: str) -> str:
 def table_frame(table: Table) -> pd.DataFrame:
     """Return all values as text: untrained rows first, and below each row the values that its paper reports."""
     measures = table.measures()
-    measured = {**table.beside, **table.rows}
+    measured = {**table.references, **table.rows}
     rows: dict[str, list[str]] = {}
     for name in {**measured, **table.printed}:
         if name in measured:

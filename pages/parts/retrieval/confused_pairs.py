@@ -27,7 +27,7 @@ def choose_pair(dataset: Dataset, atlas: Atlas, which: Which) -> Pair:
     names = dataset.class_names
     wanted = st.query_params.get("pair", "")
     pair = next((pair for pair in atlas.pairs if _token(pair) == wanted), atlas.pairs[0])
-    classes = np.union1d(atlas.classes, atlas.taken_for)
+    classes = np.union1d(atlas.classes, atlas.nearest_classes)
     few = len(classes) <= MOST_CLASSES
     left, right = st.columns([3, 2]) if few else (st.container(), st.container())
     if few:

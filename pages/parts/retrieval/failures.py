@@ -13,7 +13,7 @@ from pages.parts.kit.tables import table_behind
 from pages.parts.retrieval.confused_pairs import choose_pair
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.failures import Atlas, History, Pair, last_right, right_since
+from udml_core.exploration.failures import Atlas, History, Pair, hit_since, last_hit
 from udml_core.retrieval import Retrieval, Which
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
@@ -101,9 +101,9 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History) 
 
 def became_right(history: History, images: Array) -> list[str]:
     """Return for each image the epoch from which its nearest image in the fixed sample has its class."""
-    if history.right is None:
+    if history.hits is None:
         return ["no classes"] * len(images)
-    since, last = right_since(history.right), last_right(history.right)
+    since, last = hit_since(history.hits), last_hit(history.hits)
     return [_fate(history.epochs, since, last, history.row(int(image))) for image in images]
 
 
@@ -131,6 +131,6 @@ def _show_classes(dataset: Dataset, atlases: dict[Which, Atlas]) -> None:
 def _misses_file(dataset: Dataset, atlas: Atlas, history: History) -> bytes:
     misses = np.flatnonzero(atlas.misses)
     return table_file(dataset, atlas.queries[misses], {
-        "mistaken for": np.array(dataset.class_names)[atlas.taken_for[misses]],
+        "mistaken for": np.array(dataset.class_names)[atlas.nearest_classes[misses]],
         "nearest": atlas.nearest[misses],
         "became right": np.array(became_right(history, atlas.queries[misses]))})

@@ -47,7 +47,7 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
         # Links say only=1, which a toggle bound to the address does not accept.
         only = st.toggle("Show violating triplets only", st.query_params.get("only") == "1", key="triplets-only")
     write_address("only", "1" if only else "")
-    ordered = views.order(stored.record, by)
+    ordered = views.sorted_positions(stored.record, by)
     ordered = ordered[violating[ordered]] if only else ordered
     if not len(ordered):
         st.info(f"No stored triplet violates α = {alpha:g}°. Lower α, or show all triplets.",

@@ -38,7 +38,7 @@ class StoredTriplets:
     @cached_property
     def shape(self) -> views.Shape:
         """The triangles in the space of the loss."""
-        return views.shape_of(self.record)
+        return views.recorded_shape(self.record)
 
     @cached_property
     def images(self) -> Array:

@@ -18,7 +18,7 @@ LONGEST_CLASS = 100
 """Longest name of a class, in letters."""
 
 
-def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
+def assign(dataset: Dataset, images: Iterable[int], name: str) -> str:
     """Assign images to a class in one action.
 
     Args:
@@ -37,7 +37,7 @@ def give(dataset: Dataset, images: Iterable[int], name: str) -> str:
     if not 1 <= len(cleaned) <= LONGEST_CLASS:
         raise UserError(f"A class needs a name of 1 to {LONGEST_CLASS} letters, got {len(cleaned)} letters. "
                         "Type a name.")
-    spellings = {known.casefold(): known for known in (*dataset.class_names, *given(dataset).values())}
+    spellings = {known.casefold(): known for known in (*dataset.class_names, *assigned_labels(dataset).values())}
     stored_name = spellings.get(cleaned.casefold(), cleaned)
     image_names = [dataset.names[index] for index in images]
     if image_names:
@@ -58,14 +58,14 @@ def undo(dataset: Dataset) -> list[int]:
     return list(labels_by_index(dataset, dict.fromkeys(actions[-1]["images"], "")))
 
 
-def given(dataset: Dataset) -> dict[str, str]:
+def assigned_labels(dataset: Dataset) -> dict[str, str]:
     """Return the assigned class by image name; the last assignment of an image counts."""
     known = set(dataset.names)
     return {image: action["class"] for action in _effective_actions(dataset) for image in action["images"]
             if image in known}
 
 
-def classes(dataset: Dataset) -> tuple[str, ...]:
+def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
     """Return every class that was ever assigned, in the order of the first assignments.
 
     Reverted classes stay in the list, so that the other classes keep their numbers, keyboard keys and colors.

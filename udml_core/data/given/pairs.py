@@ -83,7 +83,7 @@ class PairLog:
 
     dataset: Dataset
 
-    def give(self, first: int, second: int, same: bool) -> None:
+    def add(self, first: int, second: int, same: bool) -> None:
         """Store whether two images are similar; the last answer about a pair counts.
 
         Raises:
@@ -166,7 +166,7 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
     return _pair_set(answers)
 
 
-def pairs_file(pair_set: PairSet, dataset: Dataset) -> bytes:
+def write_pairs(pair_set: PairSet, dataset: Dataset) -> bytes:
     """Write pairs as the CSV file that `read_pairs` reads, with images by name."""
     table = io.StringIO()
     writer = csv.writer(table)

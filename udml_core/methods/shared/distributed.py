@@ -25,7 +25,7 @@ PATIENCE = timedelta(hours=2)
 
 
 @contextmanager
-def together(device: str) -> Iterator[str | None]:
+def join_process_group(device: str) -> Iterator[str | None]:
     """Join the process group if `torchrun` started several processes.
 
     Args:

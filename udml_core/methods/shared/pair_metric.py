@@ -17,7 +17,7 @@ from torch import Tensor
 
 from udml_core.arrays import Array
 from udml_core.data.training import TrainingData
-from udml_core.losses.mahalanobis import Pairs, Report, labeled_pairs, matrix_root, scatter, untold
+from udml_core.losses.mahalanobis import Pairs, Report, ignore_progress, labeled_pairs, matrix_root, scatter
 from udml_core.methods.base import Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head
 from udml_core.methods.shared.few_labels import Partitions
@@ -119,7 +119,7 @@ def alternate(method: PairMetric, network: EncoderInTraining, partitions: Partit
         if partitions.begin_with(epoch):
             points = partitions.draw(data.labels, setting.seed, epoch)
             graph = method.build_graph(network.embed(points).cpu().double(), data.labels[points], random)
-            metric = method.learn_metric(graph, random, untold if network.trains else setting.report)
+            metric = method.learn_metric(graph, random, ignore_progress if network.trains else setting.report)
             metric_curves = metric.curves
             learned = {"points": points, "neighbors": points[graph.neighbors], "weights": graph.weights.float(),
                     "root": matrix_root(metric.matrix).float(), "dissimilar": torch.tensor(metric.weight_dissimilar)}
