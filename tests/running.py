@@ -62,7 +62,7 @@ def _executed(planned: Spec, pairs: PairSet | None) -> Path:
     return folder
 
 
-def until(run: Task, *states: str, seconds: float = 240) -> float:
+def wait_for(run: Task, *states: str, seconds: float = 240) -> float:
     """Wait until a task has one of the states, and return the elapsed seconds."""
     began = time.monotonic()
     while run.status().state not in states:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from tests.projection.laws import median_move
-from tests.running import spec, until, worked, write_digits
+from tests.running import spec, wait_for, worked, write_digits
 from udml_core import jobs
 from udml_core.analyses import (
     Analysis,
@@ -117,7 +117,7 @@ def test_an_analysis_is_computed_once_in_the_background(run: Run) -> None:
     request = AnalysisSpec(kind="tsne", scope="test", perplexity=10, frames=("frozen", "final"))
     analysis = jobs.analyse(run, request)
     assert jobs.analyse(run, request) == analysis
-    until(analysis, "done")
+    wait_for(analysis, "done")
     result = analysis.projection()
     assert result.positions.shape == (2, 359, 2)
     np.testing.assert_array_equal(result.indices, make_split(run.dataset(), "seen").test)
@@ -147,9 +147,9 @@ def test_a_stopped_or_killed_analysis_can_be_computed_again(run: Run) -> None:
     with pytest.raises(UserError, match="already"):
         jobs.resume(analysis)
     os.killpg(analysis.status().pid or 0, signal.SIGKILL)
-    until(analysis, "interrupted")
+    wait_for(analysis, "interrupted")
     assert jobs.analyse(run, request) == analysis
-    until(analysis, "done")
+    wait_for(analysis, "done")
     assert analysis.projection().positions.shape == (1, 1797, 2)
     assert run.status().state == "done"
 

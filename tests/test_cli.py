@@ -19,7 +19,7 @@ import typer
 from pydantic import Field
 from typer.testing import CliRunner
 
-from tests.running import until, worked, write_digits
+from tests.running import wait_for, worked, write_digits
 from udml_core import cli, jobs
 from udml_core.analyses import Analysis
 from udml_core.cli_options import takes_options
@@ -386,7 +386,7 @@ def test_a_run_is_started_stopped_and_resumed(
     started = answer(capsys, monkeypatch, "train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml",
                      "--set", "epochs=25", "--set", "dimension=8", "--split", "seen", "--no-wait")
     assert started["state"] in ("waiting", "running")
-    until(Run(Path(started["folder"])), "running")
+    wait_for(Run(Path(started["folder"])), "running")
     with pytest.raises(UserError, match="already"):
         jobs.resume(Run(Path(started["folder"])))
     stopped = answer(capsys, monkeypatch, "stop", started["run"])

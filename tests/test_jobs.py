@@ -14,7 +14,7 @@ from threading import Thread
 import psutil
 import pytest
 
-from tests.running import spec, until, worked, write_digits
+from tests.running import spec, wait_for, worked, write_digits
 from udml_core import jobs
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
@@ -156,7 +156,7 @@ def test_workers_start_with_raised_memory_thresholds_unless_set_by_the_user(
 def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path) -> None:
     root = tmp_path / "runs"
     first = jobs.submit(spec(fields=LONG), root)
-    until(first, "running")
+    wait_for(first, "running")
     second = jobs.submit(spec(fields={"dimension": 16, "epochs": 1}), root)
     third = jobs.submit(spec(method="pca", fields={"dimension": 16}), root)
     deadline = time.monotonic() + 120
@@ -169,8 +169,8 @@ def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path
     jobs.stop(first)
     assert time.monotonic() - began < 5
     assert first.status().state == "stopped"
-    until(third, "done")
-    until(second, "done")
+    wait_for(third, "done")
+    wait_for(second, "done")
     assert (second.status().finished or 0) <= (third.status().started or 0)
     with pytest.raises(UserError, match="is done"):
         jobs.resume(second)
@@ -190,7 +190,7 @@ def test_a_run_that_waits_for_another_program_can_be_stopped_and_resumed(tmp_pat
         assert run.status().state == "stopped"
         assert not run.is_alive()
         jobs.resume(run)
-    until(run, "done")
+    wait_for(run, "done")
 
 
 STAND_IN = """
@@ -213,7 +213,7 @@ time.sleep(60)
 def test_stop_ends_a_worker_and_its_children_within_five_seconds(suspended: bool, tmp_path: Path) -> None:
     run = create_run(spec(fields=LONG), tmp_path / "runs")
     worker = subprocess.Popen([sys.executable, "-c", STAND_IN, str(run.folder)], start_new_session=True)
-    until(run, "running")
+    wait_for(run, "running")
     child = psutil.Process(int((run.folder / "child").read_text()))
     if suspended:
         os.kill(worker.pid, signal.SIGSTOP)  # a suspended process reacts to SIGKILL only
@@ -231,7 +231,7 @@ def test_stop_ends_a_worker_that_was_started_with_a_relative_path(tmp_path: Path
     run = create_run(spec(fields=LONG), tmp_path / "runs")
     worker = subprocess.Popen([sys.executable, "-m", "udml_core", "work", "."], cwd=run.folder,
                               env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL)
-    until(run, "running")
+    wait_for(run, "running")
     began = time.monotonic()
     assert jobs.stop(run).state == "stopped"
     assert time.monotonic() - began < 5
@@ -241,7 +241,7 @@ def test_stop_ends_a_worker_that_was_started_with_a_relative_path(tmp_path: Path
 
 def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
-    until(run, "running")
+    wait_for(run, "running")
     monkeypatch.setattr("udml_core.jobs.launch._signal_group", lambda *_: None)
     assert jobs.stop(run).state == "stopped"
     assert "stopped" in run.log_tail()
@@ -270,7 +270,7 @@ def test_stop_does_not_change_a_finished_run(tmp_path: Path) -> None:
 
 def test_a_worker_whose_run_is_removed_ends_and_writes_nothing(tmp_path: Path) -> None:
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
-    until(run, "running")
+    wait_for(run, "running")
     process = psutil.Process(run.status().pid)
     while run.folder.exists():
         shutil.rmtree(run.folder, ignore_errors=True)
@@ -292,13 +292,13 @@ def test_a_removed_run_leaves_the_queue(tmp_path: Path) -> None:
 
 def test_a_killed_run_is_interrupted_and_can_be_resumed(tmp_path: Path) -> None:
     run: Run = jobs.submit(spec(fields={"dimension": 16, "epochs": 60}), tmp_path / "runs")
-    until(run, "running")
+    wait_for(run, "running")
     with pytest.raises(UserError, match="already"):
         jobs.resume(run)
     os.killpg(run.status().pid or 0, signal.SIGKILL)
-    until(run, "interrupted")
+    wait_for(run, "interrupted")
     jobs.resume(run)
-    until(run, "done")
+    wait_for(run, "done")
     assert [row["epoch"] for row in run.metrics()[0]] == list(range(61))
 
 

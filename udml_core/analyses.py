@@ -55,7 +55,7 @@ class AnalysisSpec(BaseModel):
         n_neighbors: Number of neighbors of UMAP and of the graph.
         min_dist: Smallest distance of UMAP.
         seed: Seed of t-SNE and UMAP.
-        source: Id of the map that a grid is snapped from or that images are placed on.
+        source: Id of the map whose images a grid arranges or on which images are placed.
         frame: The frame of that map.
         names: Names of the placed images.
         content: Digest of the placed images.

@@ -133,7 +133,7 @@ def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFi
 
 
 def _pairs_of(dataset: Dataset, pairs_file: Path | None, given_pairs: bool) -> PairSet | None:
-    """Read the pairs of a file or those given in the app; None if neither is requested."""
+    """Read the pairs of a file or the pairs given in the app; None if neither is requested."""
     from udml_core.data.given.pairs import PairLog, read_pairs
 
     if pairs_file and given_pairs:
@@ -276,7 +276,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 
 @app.command()
 def analyse(name: RunName,
-            kind: Annotated[Kind, typer.Option(help="pca, tsne and umap are maps; a grid is snapped from a map.")],
+            kind: Annotated[Kind, typer.Option(help="pca, tsne and umap are maps; a grid arranges a map's images.")],
             scope: Annotated[Scope, typer.Option(help="Images; sample is the test images stored for every epoch.")
                              ] = "all",
             frames: Annotated[str | None, typer.Option(help="frozen, initial, final or epoch numbers, separated by "
@@ -285,7 +285,7 @@ def analyse(name: RunName,
             neighbors: Annotated[int | None, typer.Option(help="Number of neighbors of UMAP and the graph.")] = None,
             min_dist: Annotated[float | None, typer.Option(help="Smallest distance of UMAP.")] = None,
             seed: Annotated[int | None, typer.Option(help="Seed of t-SNE and UMAP.")] = None,
-            source: Annotated[str | None, typer.Option(help="The map that a grid is snapped from.")] = None,
+            source: Annotated[str | None, typer.Option(help="The map whose images a grid arranges.")] = None,
             frame: Annotated[str | None, typer.Option(help="Frame of that map. Default: the last.")] = None,
             wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
             root: Root = None, as_json: Json = False) -> None:

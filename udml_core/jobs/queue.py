@@ -1,4 +1,4 @@
-"""The order of runs at a device."""
+"""The queue of runs at a device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs: what was asked (`request`, `spec`), the folder, the kept epoch (`selection`), and finding runs (`search`)."""
+"""Runs: options (`request`), stored `spec`, `folder`, `selection` of the kept epoch, and `search`."""
 
 from udml_core.paths import runs_folder
 from udml_core.runs.folder import Run, create_run

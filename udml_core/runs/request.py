@@ -29,7 +29,7 @@ def backbone_titles() -> dict[str, str]:
 
 
 class RunRequest(Options):
-    """What a user asks a run to do."""
+    """The options of a run, as a user requests them."""
 
     message_prefix: ClassVar[str | None] = ""
 
@@ -66,7 +66,7 @@ class RunRequest(Options):
     leave-one-out recall@1 and hold out no image. Default: validation with assigned labels, else last."""
 
     labels: Annotated[LabelSource, Shown(supervision=("few",))] = "drawn"
-    """Labels of methods that learn from few: drawn from the data set, or assigned in the app (given)."""
+    """Labels for methods that learn from few labels: drawn from the data set, or assigned in the app (given)."""
 
     labels_per_class: Annotated[int | None, Field(ge=1), Shown(
         supervision=("few",), step=1, high=1000, placeholder="10, or 5 for classes of fewer than 100 images")] = None

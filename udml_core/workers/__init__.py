@@ -1,1 +1,1 @@
-"""The process side of a task: execute, train, analyse."""
+"""The worker processes: execute a task, train and evaluate a run, compute an analysis."""

@@ -55,10 +55,10 @@ class Reporter:
             UserError: The task's folder was removed.
         """
         if phase != self.status.phase or time.monotonic() - self._last > HEARTBEAT:
-            self.heed()
+            self.stop_if_requested()
             self.change(share=share, phase=phase)
 
-    def heed(self) -> None:
+    def stop_if_requested(self) -> None:
         """End the work if a user has requested a stop or removed the task, because signals do not reach every worker.
 
         Raises:

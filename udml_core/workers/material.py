@@ -30,7 +30,7 @@ log = logging.getLogger("udml")
 
 @dataclass(frozen=True)
 class Loaded:
-    """What training and evaluation start from.
+    """The common input of training and evaluation.
 
     Attributes:
         dataset: The data set.
@@ -39,7 +39,7 @@ class Loaded:
         split: Training and test half.
         sample: Indices of the fixed sample (s,).
         judged: Rows of the sample that curves are computed from.
-        few: Labels of a method that learns from few (n,), −1 where unknown; None for other methods.
+        few: Labels (n,) for a method that learns from few labels, −1 where unknown; None for other methods.
     """
 
     dataset: Dataset

@@ -77,7 +77,7 @@ def _in_turn(run: Run, reporter: Reporter, analyse: bool) -> None:
     """Wait for the device, in the order of submission, then work."""
     device = device_lock(run.spec().device)
     while True:
-        reporter.heed()
+        reporter.stop_if_requested()
         if queue_position(run, run.folder.parent) == 0:
             try:
                 device.acquire(timeout=0)
@@ -141,7 +141,7 @@ class _Work:
             done, embedder = epoch.number, epoch.embedder
             self.reporter.change(epoch=done, epoch_seconds=time.monotonic() - began, share=0.0)
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
-            self.reporter.heed()
+            self.reporter.stop_if_requested()
             began = time.monotonic()
         if self.spec.select == "validation" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
