@@ -167,7 +167,7 @@ def test_a_confused_pair_opens_and_a_click_searches_with_its_query(page: Page, f
     own, other = re.findall(r"pair=(\d+)\.(\d+)", page.url)[0]
     queries = page.get_by_role("group", name=f"{own} mistaken for {other}: queries").get_by_role("button")
     expect(queries.first).to_have_attribute("aria-label", re.compile(
-        rf"^digit {own}|^{own} .*(always right|never right|right from epoch \d|lost in epoch \d)"))
+        rf"^digit {own}|^{own} .*(always a hit|never a hit|hit from epoch \d|lost in epoch \d)"))
     query = queries.first.get_attribute("data-id")
     queries.first.click()
     page.wait_for_url(re.compile(rf"add={query}(&|$)"))

@@ -35,6 +35,14 @@ def run(places: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
+def ablation(places: Path) -> Run:
+    """A finished run of PLM without admission, with binary similarities and values of its own."""
+    return worked(places / "runs", method="plm", fields={
+        "dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "admission": False, "similarity": "binary",
+        "candidates": 12, "n_beta": 1.5})
+
+
+@pytest.fixture(scope="module")
 def rpml_run(places: Path) -> Run:
     """A finished run of RPML, which has no proxies and none of PLM's fields."""
     return worked(places / "runs")
@@ -74,10 +82,9 @@ def test_without_admission_all_candidates_are_members(run: Run) -> None:
     assert "Members: 10" in texts(opened("neighborhoods", run=run.id, admission="no"))
 
 
-def test_a_run_of_an_ablation_opens_with_its_own_geometry(places: Path) -> None:
-    fields = {"dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "admission": False, "similarity": "binary"}
-    text = texts(opened("neighborhoods", run=worked(places / "runs", method="plm", fields=fields).id))
-    assert "Members: 10" in text
+def test_a_run_of_an_ablation_opens_with_its_own_geometry(ablation: Run) -> None:
+    text = texts(opened("neighborhoods", run=ablation.id))
+    assert "Members: 12" in text
     assert "similarities of 0 and 1" in text
 
 
@@ -95,10 +102,8 @@ def slider_data(test: AppTest) -> dict[str, dict[str, Any]]:
     return {slider["label"].split(":")[0]: slider for slider in data}
 
 
-def test_the_sliders_have_the_declared_ranges_and_the_run_s_values(places: Path) -> None:
-    fields = {"dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "candidates": 12, "n_beta": 1.5}
-    own = worked(places / "runs", method="plm", fields=fields)
-    sliders = slider_data(opened("neighborhoods", run=own.id))
+def test_the_sliders_have_the_declared_ranges_and_the_run_s_values(ablation: Run) -> None:
+    sliders = slider_data(opened("neighborhoods", run=ablation.id))
     for name, value in (("candidates", 12), ("flat", 3), ("threshold", 0.9), ("n_alpha", 4.0), ("n_beta", 1.5)):
         field = describe_field(PLM, name)
         slider = sliders[field.label]

@@ -1,1 +1,1 @@
-"""Curves over epochs, widths and ranks for several runs."""
+"""Curves over epochs and runs."""

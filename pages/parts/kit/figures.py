@@ -29,6 +29,7 @@ CURVE_WORDS = {
     "latent positive similarity": "Mean cosine of two views of an image, z",
     "latent mean similarity": "Mean cosine of all pairs of views, z",
     "log sigma": "Mean log σ", "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
+    "admitted": "Share of candidates admitted",
 }
 HIDDEN = ("epoch", "seconds")
 

@@ -78,7 +78,7 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History) 
     own, other = dataset.class_names[pair.own], dataset.class_names[pair.other]
     rows = atlas.members(pair.own, pair.other)
     shown = rows[:MOST_QUERIES]
-    fates = became_right(history, atlas.queries[shown])
+    fates = describe_history(history, atlas.queries[shown])
     st.subheader(f"{own} mistaken for {other}")
     cut = f" Only the first {MOST_QUERIES} are drawn." if len(rows) > len(shown) else ""
     st.caption(f"Left: {len(rows):,} queries (★), each with the first epoch from which its nearest image in the fixed "
@@ -99,8 +99,8 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History) 
     return clicked_query if clicked_query is not None else clicked_nearest
 
 
-def became_right(history: History, images: Array) -> list[str]:
-    """Return for each image the epoch from which its nearest image in the fixed sample has its class."""
+def describe_history(history: History, images: Array) -> list[str]:
+    """Describe for each image since which epoch its nearest image in the fixed sample has its class."""
     if history.hits is None:
         return ["no classes"] * len(images)
     since, last = hit_since(history.hits), last_hit(history.hits)
@@ -111,10 +111,10 @@ def _fate(epochs: tuple[int, ...], since: Array, last: Array, row: int | None) -
     if row is None:
         return "not in the sample"
     if since[row] == 0:
-        return "always right"
+        return "always a hit"
     if since[row] < len(epochs):
-        return f"right from epoch {epochs[since[row]]}"
-    return "never right" if last[row] < 0 else f"lost in epoch {epochs[last[row] + 1]}"
+        return f"hit from epoch {epochs[since[row]]}"
+    return "never a hit" if last[row] < 0 else f"lost in epoch {epochs[last[row] + 1]}"
 
 
 def _show_classes(dataset: Dataset, atlases: dict[Which, Atlas]) -> None:
@@ -133,4 +133,4 @@ def _misses_file(dataset: Dataset, atlas: Atlas, history: History) -> bytes:
     return table_file(dataset, atlas.queries[misses], {
         "mistaken for": np.array(dataset.class_names)[atlas.nearest_classes[misses]],
         "nearest": atlas.nearest[misses],
-        "became right": np.array(became_right(history, atlas.queries[misses]))})
+        "became a hit": np.array(describe_history(history, atlas.queries[misses]))})
