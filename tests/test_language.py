@@ -56,7 +56,10 @@ def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.value
 
 
-NOT_A_VERB = set(["a", "all", "an", "as", "by", "each", "every", "few", "for", "from", "half", "how", "in", "is", "it", "its", "no", "none", "of", "on", "one", "some", "that", "the", "their", "these", "they", "this", "those", "to", "two", "what", "when", "where", "whether", "which", "who", "why", "with"])
+NOT_A_VERB = {
+    "a", "all", "an", "as", "by", "each", "every", "few", "for", "from", "half", "how", "in", "is", "it",
+    "its", "no", "none", "of", "on", "one", "some", "that", "the", "their", "these", "they", "this", "those",
+    "to", "two", "what", "when", "where", "whether", "which", "who", "why", "with"}
 """First words of a docstring that is not an imperative sentence."""
 
 

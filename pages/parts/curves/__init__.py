@@ -1,1 +1,1 @@
-"""Curves over epochs and runs."""
+"""Curves over epochs, widths and ranks for several runs."""
