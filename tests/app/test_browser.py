@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from PIL import Image
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, TimeoutError, expect
 from sklearn.datasets import load_digits
 
 from tests.app.conftest import App
@@ -108,11 +108,14 @@ def test_keys_move_through_the_gallery_and_it_keeps_its_focus(page: Page, finish
 
 
 def choose(page: Page, label: str, option: str) -> None:
-    """Choose an option in a select box."""
-    box = page.get_by_role("combobox", name=re.compile(label))
-    box.click()
-    box.press_sequentially(option)  # Typing opens the list again if a rerun has closed it.
-    page.get_by_role("option", name=option, exact=True).click()
+    """Choose an option in a select box; its list closes again if its expander is still opening."""
+    for _ in range(5):
+        page.get_by_role("combobox", name=re.compile(label)).click()
+        try:
+            page.get_by_role("option", name=option, exact=True).click(timeout=5_000)
+            break
+        except TimeoutError:
+            continue
     settle(page)
 
 
