@@ -9,8 +9,8 @@ from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, Layout, scatter
 from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.figures import table_behind
 from pages.parts.kit.lesson import Question, ask_prediction, multiples, points_picture, show_takeaway
+from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.declaration import describe_field

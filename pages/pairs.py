@@ -92,4 +92,4 @@ with show_user_errors():
         elif view == PROTOTYPES:
             explore_prototypes(run)
         else:
-            explore(run, pick_epoch(run, Pairs, "pairs-epoch"))
+            explore(run, pick_epoch(run, Pairs))

@@ -15,7 +15,8 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.scatter import scatter
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.figures import histogram, table_behind
+from pages.parts.kit.figures import histogram
+from pages.parts.kit.tables import table_behind
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
@@ -109,5 +110,5 @@ with show_user_errors():
         st.info(f"The run {wanted[:60]} has no triplets to show. Choose another run.", icon=":material/link_off:")
     chosen = pick_run(fits=has_triplets, missing="No finished run has triplets: RPML, sRPML and SSDML store them.")
     if chosen is not None:
-        epoch = pick_epoch(chosen, Triplets, "triplets-epoch", lambda: write_address("triplet", ""))
+        epoch = pick_epoch(chosen, Triplets, lambda: write_address("triplet", ""))
         explore(chosen, epoch)

@@ -39,7 +39,7 @@ def _epochs_with(run: Run, kind: str, most: int) -> list[int]:
             if any(type(record).__name__ == kind for record in run.explanations(number))]
 
 
-def pick_epoch(run: Run, kind: type[Explanation], _key: str = "", on_change: Callable[[], None] | None = None) -> int:
+def pick_epoch(run: Run, kind: type[Explanation], on_change: Callable[[], None] | None = None) -> int:
     """Choose an epoch that has a record of a kind, at first the last; the address parameter `epoch` holds it."""
     epochs = epochs_with(run, kind)
     return st.selectbox("Epoch", epochs, len(epochs) - 1, key="epoch", on_change=on_change, bind="query-params")

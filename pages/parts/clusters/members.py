@@ -10,7 +10,8 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import rows_of
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.kit.figures import ranked, table_behind
+from pages.parts.kit.figures import ranked
+from pages.parts.kit.tables import table_behind
 from udml_core.exploration import clusters as views
 
 LARGEST, RANKED, MEMBERS = 36, 200, 300

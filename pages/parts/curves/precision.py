@@ -10,7 +10,8 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from pages.parts.base.run_status import title_of
-from pages.parts.kit.figures import GRAY, draw, line_style, table_behind, width_axis
+from pages.parts.kit.figures import GRAY, draw, line_style, width_axis
+from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.exploration import precision as views
 from udml_core.runs import Run, Spec

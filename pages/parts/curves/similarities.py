@@ -15,7 +15,8 @@ from pages.parts.base.epochs import epoch_at, load_record, pick_epoch_cursor
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import title_of
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
+from pages.parts.kit.figures import COLORS, GRAY, draw
+from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.data.splits import fixed_sample
 from udml_core.explanations import LatentLayer

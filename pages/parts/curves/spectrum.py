@@ -13,7 +13,8 @@ from pages.parts.base.epochs import epoch_at, pick_epoch_cursor
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.kit.figures import GRAY, curve, draw, line_style, table_behind
+from pages.parts.kit.figures import GRAY, curve, draw, line_style
+from pages.parts.kit.tables import table_behind
 from udml_core.exploration.affinity import Spectrum, spectrum
 from udml_core.runs import Run
 from udml_core.tasks import LIVE_STATES

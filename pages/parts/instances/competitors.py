@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from pages.parts.kit.figures import COLORS, DASHES, GRAY, draw, table_behind
+from pages.parts.kit.figures import COLORS, DASHES, GRAY, draw
+from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import RankedImages, Softmax

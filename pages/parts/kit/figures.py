@@ -10,9 +10,6 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.kit.tables import evaluation_table as evaluation_table
-from pages.parts.kit.tables import table_behind as table_behind
-
 DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")

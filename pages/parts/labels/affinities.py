@@ -7,7 +7,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
-from pages.parts.kit.figures import table_behind
+from pages.parts.kit.tables import table_behind
 from pages.parts.labels.ego_graph import show_ego
 from pages.parts.labels.graph_view import GraphView
 from udml_core.exploration import affinity as views

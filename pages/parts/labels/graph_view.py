@@ -100,7 +100,7 @@ def pick_source(run: Run, dataset: Dataset) -> str | None:
 def pick_graph_epoch(run: Run) -> int:
     """Choose the epoch whose graph to show, if the run built several graphs."""
     epochs = epochs_with(run, Affinities)
-    return pick_epoch(run, Affinities, "affinity-epoch") if len(epochs) > 1 else epochs[0]
+    return pick_epoch(run, Affinities) if len(epochs) > 1 else epochs[0]
 
 
 def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:

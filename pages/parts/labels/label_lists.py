@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import selectable_gallery, tile_of
-from pages.parts.kit.figures import table_behind
+from pages.parts.kit.tables import table_behind
 from pages.parts.labels.board import MOST_TILES, Board
 
 COLUMNS = 3

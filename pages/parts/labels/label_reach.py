@@ -11,7 +11,8 @@ from pages.parts.base.analyses import rows_of
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.scatter import Color, scatter
-from pages.parts.kit.figures import lines, table_behind
+from pages.parts.kit.figures import lines
+from pages.parts.kit.tables import table_behind
 from pages.parts.labels.graph_view import GraphView
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from udml_core.arrays import Array

@@ -14,7 +14,8 @@ from pages.parts.base.cached import load_split
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
+from pages.parts.kit.figures import COLORS, GRAY, draw
+from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.declaration import describe_field
 from udml_core.exploration import pairs as views

@@ -15,8 +15,9 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.slider import live_slider
 from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.figures import COLORS, GRAY, draw, table_behind
+from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.pictures import picture
+from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Prototypes
