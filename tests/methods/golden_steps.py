@@ -94,7 +94,10 @@ def features(network: Network, images: Tensor, follows: bool) -> Tensor:
         maps = (maps - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt()
         maps = maps * network[f"{norm}.weight"][:, None, None] + network[f"{norm}.bias"][:, None, None]
         maps = max_pool2d(maps.relu(), 2) if conv == "network.0" else maps.tanh()
-    rows = maps.mean((2, 3))
+    return unit(maps.mean((2, 3)))
+
+
+def unit(rows: Tensor) -> Tensor:
     return rows / rows.norm(dim=1, keepdim=True)
 
 
@@ -206,3 +209,9 @@ def assert_same_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor
     for name, value in expected.items():
         torch.testing.assert_close(state[name].double(), value.double(), rtol=1e-8, atol=1e-10,
                                    msg=f"{name}: {{}}".format)
+
+
+def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor) -> None:
+    """Require the embedder of a network that uses its running statistics, followed by a projection."""
+    images = data.images(torch.arange(len(data)))
+    torch.testing.assert_close(epoch.embedder(images), unit(features(network, images, False) @ projection))

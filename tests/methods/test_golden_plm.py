@@ -14,6 +14,7 @@ from tests.methods.golden_steps import (
     WIDTH,
     Network,
     adam,
+    assert_same_embedder,
     assert_same_state,
     double_precision,
     features,
@@ -24,6 +25,7 @@ from tests.methods.golden_steps import (
     tiny_data,
     tiny_setting,
     trainable,
+    unit,
 )
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
@@ -38,10 +40,6 @@ CROPS = Augmentation(smallest=0.16, flip=True, gray=0.0, jitter=None)
 
 def embed(network: Network, images: Tensor, follows: bool) -> Tensor:
     return unit(features(network, images, follows) @ network["weight"])
-
-
-def unit(rows: Tensor) -> Tensor:
-    return rows / rows.norm(dim=1, keepdim=True)
 
 
 def top_directions(offsets: Tensor) -> Tensor:
@@ -165,8 +163,5 @@ def test_two_epochs_equal_the_algorithm_written_out(batch_norm: BatchNorm, resum
     epoch = last_epoch(method, data, setting, resumed)
     assert_same_state(with_equal_signs(epoch.state, expected), expected)
     assert epoch.losses["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-8)
-    # The embedder is the student, with its running statistics.
-    student = {name.removeprefix("student.").removeprefix("encoder."): value for name, value in expected.items()
-               if name.startswith("student.")}
-    images = data.images(torch.arange(IMAGES))
-    torch.testing.assert_close(epoch.embedder(images), embed(student, images, False))
+    student = {name.removeprefix("student.encoder."): value for name, value in expected.items()}
+    assert_same_embedder(epoch, data, student, expected["student.weight"])
