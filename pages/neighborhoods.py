@@ -71,10 +71,10 @@ def explore(run: Run, which: Which) -> None:
         clicked_point = show_map(center, hoods, second)
     with right:
         show_candidates_3d(center, hoods)
-        quality_bars(hoods, geometry.threshold)
+        quality_bars(hoods, geometry.threshold, geometry.untested)
     click = st.segmented_control("Click an image below to", list(CLICK_WORDS), default="second", required=True,
                                  key="neighborhood-click", format_func=CLICK_WORDS.__getitem__)
-    clicks = [show_candidates(center, hoods, second)]
+    clicks = [show_candidates(center, hoods, geometry, second)]
     show_pair(center, hoods, geometry, second, similarities)
     clicks += [show_directions(center, hoods, second), show_rankings(center, similarities, second)]
     show_heat(center, geometry)

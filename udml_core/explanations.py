@@ -69,9 +69,11 @@ class LinearNeighborhoods:
         neighbors: Candidates of each point (n, k) int, nearest first.
         members: Whether each candidate was admitted (n, k) bool; the subspace is fitted to the members.
         basis: Orthonormal basis P of each subspace (n, d, m), direction of largest variance first.
-        quality: Share ‖Pᵀv‖²/‖v‖² of each candidate's squared distance within the final subspace (n, k), in [0, 1].
+        quality: Share ‖Pᵀv‖²/‖v‖² of each candidate's squared distance within the final subspace (n, k), in [0, 1]. The
+            distance is from the point, or from the origin if the subspaces pass through it.
         worst: Smallest quality in the set that each candidate was tested with (n, k). A candidate is admitted if the
-            value reaches T. It is 1 for untested candidates: the first m − 1, and all without admission.
+            value reaches T. It is 1 for untested candidates: the first m, or m − 1 if the subspaces pass
+            through the origin, and all without admission.
     """
 
     neighbors: Any

@@ -43,6 +43,13 @@ def ablation(places: Path) -> Run:
 
 
 @pytest.fixture(scope="module")
+def origin_run(places: Path) -> Run:
+    """A finished run of PLM with linear neighborhoods through the origin."""
+    return worked(places / "runs", method="plm", fields={
+        "dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "through": "origin"})
+
+
+@pytest.fixture(scope="module")
 def rpml_run(places: Path) -> Run:
     """A finished run of RPML, which has no proxies and none of PLM's fields."""
     return worked(places / "runs")
@@ -80,6 +87,22 @@ def test_a_flat_has_at_most_as_many_dimensions_as_candidates(run: Run) -> None:
 def test_without_admission_all_candidates_are_members(run: Run) -> None:
     assert "Members: 10" not in texts(opened("neighborhoods", run=run.id))
     assert "Members: 10" in texts(opened("neighborhoods", run=run.id, admission="no"))
+
+
+def test_neighborhoods_pass_through_what_the_run_used_until_the_other_reading_is_chosen(origin_run: Run) -> None:
+    query = {"run": origin_run.id, "picked": "3", "second": "40"}
+    around = views.surroundings(origin_run.embeddings("final"), np.array([3, 40]), 20)
+    for geometry, words, chosen in (
+            (views.Geometry(through="origin"), "the image and its 2 nearest images need no test", {}),
+            (views.Geometry(), "the 3 nearest images are members without a test", {"through": "point"})):
+        test = opened("neighborhoods", **query | chosen)
+        assert not test.exception
+        hoods = around.neighborhoods(geometry)
+        assert words in texts(test)
+        assert f"Members: {hoods.members[0].sum()}" in texts(test)
+        assert similarity_shown(texts(test)) == pytest.approx(
+            views.pair(around.centers, hoods.basis, geometry).similarity, abs=6e-4)
+    assert test.segmented_control(key="geometry-through").value == "point"
 
 
 def test_a_run_of_an_ablation_opens_with_its_own_geometry(ablation: Run) -> None:
@@ -126,7 +149,8 @@ def test_every_candidate_of_the_slider_s_end_is_searched(run: Run) -> None:
 
 @pytest.mark.parametrize("query", [
     {"picked": "nan", "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
-     "n_alpha": "inf", "n_beta": "-1", "admission": "perhaps", "proxy": "900", "selected": "nonsense"},
+     "n_alpha": "inf", "n_beta": "-1", "admission": "perhaps", "through": "mean", "proxy": "900",
+     "selected": "nonsense"},
     {"picked": "5", "second": "5"}, {"second": "-1"}])
 def test_a_nonsense_link_still_explains_a_pair(query: dict[str, str], run: Run) -> None:
     test = opened("neighborhoods", run=run.id, **query)

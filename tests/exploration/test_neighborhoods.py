@@ -24,18 +24,26 @@ def embedding() -> np.ndarray:
 
 
 @pytest.mark.parametrize("geometry", [Geometry(), Geometry(25, 4, 0.7), Geometry(6, 1, 0.99, 1.0, 2.0),
-                                      Geometry(8, 2, admission=False)])
+                                      Geometry(8, 2, admission=False), Geometry(12, 3, 0.8, through="origin"),
+                                      Geometry(12, 1, admission=False, through="origin")])
 def test_neighborhoods_equal_those_of_the_library(embedding: np.ndarray, geometry: Geometry) -> None:
     around = neighborhoods.surroundings(embedding, np.arange(120), 40)
     hoods = around.neighborhoods(geometry)
     expected = linear_neighborhoods(torch.from_numpy(embedding), geometry.candidates, geometry.flat, geometry.threshold,
-                                  geometry.admission)
+                                  geometry.admission, geometry.through)
     assert (hoods.neighbors == expected.neighbors.numpy()).all()
     assert (hoods.members == expected.members.numpy()).all()
     projectors = (torch.from_numpy(hoods.basis) @ torch.from_numpy(hoods.basis).mT, expected.basis @ expected.basis.mT)
     torch.testing.assert_close(*projectors, atol=1e-4, rtol=0)
     similar = similarity(torch.from_numpy(embedding), expected.basis, geometry.n_alpha, geometry.n_beta)[:, 0]
     np.testing.assert_allclose(neighborhoods.similarities(around, hoods, geometry), similar, atol=1e-5)
+
+
+@pytest.mark.parametrize("geometry", [Geometry(threshold=0.9999), Geometry(threshold=0.9999, through="origin")])
+def test_the_candidates_called_untested_are_the_members_that_no_test_refuses(embedding: np.ndarray,
+                                                                             geometry: Geometry) -> None:
+    hoods = neighborhoods.surroundings(embedding, np.arange(120), 10).neighborhoods(geometry)
+    assert (hoods.members == (np.arange(10) < geometry.untested)).all()
 
 
 def test_nearest_rows_exclude_a_row_but_not_a_copy_from_outside(embedding: np.ndarray) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from udml_core.arrays import Array
+from udml_core.graph import Through
 
 
 @dataclass
@@ -26,7 +27,8 @@ class Naive:
     basis: Array
 
 
-def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: bool = False) -> list[Naive]:
+def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: bool = False,
+                        through: Through = "point") -> list[Naive]:
     """Fit every neighborhood in the precision of the points, with one singular value decomposition per test.
 
     Args:
@@ -35,27 +37,31 @@ def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: b
         m: Dimension of the subspace.
         threshold: T.
         full: Let NumPy complete every decomposition to (d, d), which is NumPy's default.
+        through: What a subspace passes through. The steps are the paper's in both readings: begin with the point and
+            its m − 1 nearest neighbors, and test the m-th.
     """
     neighborhoods = []
     for i in range(len(points)):
         distances = np.linalg.norm(points - points[i], axis=1)
         distances[i] = np.inf
         neighbors = np.argsort(distances, kind="stable")[:k]
-        offsets = points[neighbors] - points[i]
-        chosen = list(range(m - 1))
+        vectors = points[[i, *neighbors]]  # row 0 is the point, row j its j-th neighbor
+        if through == "point":
+            vectors = vectors - points[i]
+        chosen = list(range(m))
         worst = np.ones(k)
-        for j in range(m - 1, k):
+        for j in range(m, k + 1):
             tested = [*chosen, j]
-            basis = np.linalg.svd(offsets[tested], full_matrices=full)[2][:m].T
+            basis = np.linalg.svd(vectors[tested], full_matrices=full)[2][:m].T
             qualities = []
             for s in tested:
-                squared = (offsets[s] ** 2).sum()
-                qualities.append(((basis.T @ offsets[s]) ** 2).sum() / squared if squared > 0 else 1.0)
-            worst[j] = min(qualities)
-            if worst[j] >= threshold:
+                squared = (vectors[s] ** 2).sum()
+                qualities.append(((basis.T @ vectors[s]) ** 2).sum() / squared if squared > 0 else 1.0)
+            worst[j - 1] = min(qualities)
+            if worst[j - 1] >= threshold:
                 chosen = tested
-        basis = np.linalg.svd(offsets[chosen], full_matrices=full)[2][:m].T
-        neighborhoods.append(Naive(neighbors, np.isin(np.arange(k), chosen), worst, basis))
+        basis = np.linalg.svd(vectors[chosen], full_matrices=full)[2][:m].T
+        neighborhoods.append(Naive(neighbors, np.isin(np.arange(1, k + 1), chosen), worst, basis))
     return neighborhoods
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -18,9 +18,10 @@ from torch.nn.functional import normalize
 
 from tests.graph.naive import naive_neighborhoods
 from udml_core.explanations import LinearNeighborhoods, stored_name, thin, to_arrays
-from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
+from udml_core.graph import Through, linear_neighborhoods, linear_neighborhoods_at
 from udml_core.neighbors import nearest
 
+THROUGH: tuple[Through, ...] = get_args(Through)
 FASHION = Path(__file__).parents[2] / "assets" / "fashion-mini.npz"
 
 
@@ -61,36 +62,80 @@ def largest_distance(basis: Tensor, other: Tensor) -> float:
     return float(2**0.5 * (basis - other @ (other.mT @ basis)).flatten(1).norm(dim=1).amax())
 
 
-def assert_naive(points: Tensor, k: int, m: int, threshold: float) -> None:
+def assert_naive(points: Tensor, k: int, m: int, threshold: float, through: Through) -> LinearNeighborhoods:
     """Check for equal candidates and members, and projectors and qualities within 1e-4 of the naive loop."""
-    record = linear_neighborhoods(points, k, m, threshold)
-    expected = naive_neighborhoods(points.double().numpy(), k, m, threshold)
+    record = linear_neighborhoods(points, k, m, threshold, through=through)
+    expected = naive_neighborhoods(points.double().numpy(), k, m, threshold, through=through)
     np.testing.assert_array_equal(record.neighbors.numpy(), [point.neighbors for point in expected])
     np.testing.assert_array_equal(record.members.numpy(), [point.members for point in expected])
     basis = torch.from_numpy(np.stack([point.basis for point in expected]))
     assert record.basis.dtype == points.dtype
     assert largest_distance(record.basis.double(), basis) < 1e-4
     np.testing.assert_allclose(record.worst.numpy(), [point.worst for point in expected], atol=1e-4)
-    offsets = points.double()[record.neighbors] - points.double()[:, None]
-    quality = (offsets @ basis).square().sum(2) / offsets.square().sum(2)
+    centers = points.double()[:, None] if through == "point" else 0
+    vectors = points.double()[record.neighbors] - centers
+    quality = (vectors @ basis).square().sum(2) / vectors.square().sum(2)
     np.testing.assert_allclose(record.quality.numpy(), quality.numpy(), atol=1e-4)
+    return record
 
 
+@pytest.mark.parametrize("through", THROUGH)
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("noise", [0.03, 0.3, 3.0])
-def test_members_and_bases_equal_the_naive_loop(seed: int, noise: float) -> None:
+def test_members_and_bases_equal_the_naive_loop(seed: int, noise: float, through: Through) -> None:
     k, m, threshold = [(10, 3, 0.9), (12, 2, 0.8), (7, 5, 0.95), (9, 1, 0.5)][seed % 4]
-    assert_naive(normalize(subspaces(4, 8, 3, 20, noise, seed)).float(), k, m, threshold)
+    assert_naive(normalize(subspaces(4, 8, 3, 20, noise, seed)).float(), k, m, threshold, through)
 
 
+@pytest.mark.parametrize("through", THROUGH)
 @pytest.mark.parametrize(("k", "m", "threshold"), [(10, 3, 0.9), (15, 5, 0.7)])
-def test_members_and_bases_equal_the_naive_loop_on_digits(k: int, m: int, threshold: float) -> None:
-    assert_naive(digits()[:250], k, m, threshold)
+def test_members_and_bases_equal_the_naive_loop_on_digits(k: int, m: int, threshold: float, through: Through) -> None:
+    assert_naive(digits()[:250], k, m, threshold, through)
 
 
+@pytest.mark.parametrize("through", THROUGH)
 @pytest.mark.parametrize(("k", "m", "threshold"), [(10, 3, 0.9), (12, 4, 0.75)])
-def test_members_and_bases_equal_the_naive_loop_on_fashion(k: int, m: int, threshold: float) -> None:
-    assert_naive(fashion(), k, m, threshold)
+def test_members_and_bases_equal_the_naive_loop_on_fashion(k: int, m: int, threshold: float, through: Through) -> None:
+    assert_naive(fashion(), k, m, threshold, through)
+
+
+@pytest.mark.parametrize("m", [1, 3, 5])
+@pytest.mark.parametrize(("through", "spent"), [("point", 0), ("origin", 1)])
+def test_automatic_members_are_m_through_the_point_and_one_fewer_through_the_origin(
+        m: int, through: Through, spent: int) -> None:
+    """No candidate of random directions lies in another's subspace, so at T = 0.999 only automatic members remain."""
+    random = torch.Generator().manual_seed(0)
+    points = normalize(torch.randn(60, 40, generator=random, dtype=torch.float64))
+    record = assert_naive(points, 9, m, 0.999, through)
+    assert (record.members == (torch.arange(9) < m - spent)).all()
+    assert (record.worst[:, :m - spent] == 1).all()
+    assert (record.worst[:, m - spent:] < 0.999).all()
+    everyone = linear_neighborhoods(points, 9, m, 0.999, admission=False, through=through)
+    assert everyone.members.all()
+
+
+def test_a_subspace_through_the_origin_is_fitted_to_its_point_as_well() -> None:
+    points = digits()[:60].double()
+    record = linear_neighborhoods(points, 3, 3, 1.0, through="origin")
+    assert record.members.sum(1).tolist() == [2] * 60
+    inside = (points[:, None] @ record.basis).norm(dim=(1, 2))
+    torch.testing.assert_close(inside, torch.ones_like(inside))  # m points without error: the point and 2 neighbors
+    record = linear_neighborhoods(points, 10, 3, admission=False, through="origin")
+    sets = torch.cat([points[:, None], points[record.neighbors]], dim=1)
+    assert largest_distance(record.basis, torch.linalg.svd(sets, full_matrices=False).Vh[:, :3].mT) < 1e-6
+
+
+def test_planted_subspaces_through_the_origin_are_recovered() -> None:
+    """At T = 1 all candidates in the point's own subspace are members, and the basis spans it."""
+    random = torch.Generator().manual_seed(1)
+    frames = torch.linalg.qr(torch.randn(8, 30, 3, generator=random, dtype=torch.float64)).Q
+    points = normalize(torch.randn(8, 25, 3, generator=random, dtype=torch.float64) @ frames.mT, dim=2).flatten(0, 1)
+    record = linear_neighborhoods(points, 6, 3, 1.0, through="origin")
+    same = record.neighbors // 25 == (torch.arange(200) // 25)[:, None]
+    whole = same.all(1)
+    assert int(whole.sum()) > 50
+    assert record.members[whole].all()
+    assert largest_distance(record.basis[whole], frames.repeat_interleave(25, 0)[whole]) < 1e-5
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -268,6 +313,7 @@ def test_the_record_is_stored_without_thinning() -> None:
     ({"threshold": 0.0}, "above 0 and at most 1, got 0.0"),
     ({"threshold": 1.1}, "above 0 and at most 1, got 1.1"),
     ({"threshold": float("nan")}, "above 0 and at most 1, got nan"),
+    ({"through": "mean"}, "through 'point' or 'origin', got 'mean'"),
     ({"points": torch.full((20, 5), torch.nan)}, "20 of 20 rows contain NaN or infinity"),
     ({"points": torch.full((20, 5), -torch.inf)}, "20 of 20 rows"),
     ({"points": torch.ones(20)}, r"matrix \(n, d\) of floats, got torch.float32 of shape \(20,\)"),

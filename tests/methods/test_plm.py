@@ -17,7 +17,7 @@ from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
 from udml_core.explanations import Proxies
-from udml_core.graph import linear_neighborhoods
+from udml_core.graph import Through, linear_neighborhoods
 from udml_core.losses.piecewise import piecewise_loss
 from udml_core.methods import PLM, Epoch, Setting
 from udml_core.methods.embedder import unit
@@ -47,10 +47,11 @@ def default_epoch() -> Epoch:
     return fit_epochs()[-1]
 
 
-def test_the_first_step_equals_the_equations_of_the_paper() -> None:
+@pytest.mark.parametrize("through", ["point", "origin"])
+def test_the_first_step_equals_the_equations_of_the_paper(through: Through) -> None:
     """Compute one batch: both views, the loss of eq. 9, Adam's first step and the moving average."""
     data, setting = training_setup()
-    method = PLM(**TINY | {"epochs": 1, "batch": len(data), "momentum": 0.5})
+    method = PLM(**TINY | {"epochs": 1, "batch": len(data), "momentum": 0.5, "through": through})
     (epoch,) = method.fit(data, setting)
     start = method.initial(data, setting).head.weight
     assert start is not None
@@ -64,7 +65,7 @@ def test_the_first_step_equals_the_equations_of_the_paper() -> None:
     views = unit(torch.cat([cached[rows, first], cached[rows, second]]))
     weight = start.clone().requires_grad_()
     proxies, directions = method._first_proxies(points, setting.seed)
-    neighborhoods = linear_neighborhoods(unit(views @ start), 10, 3, 0.9)
+    neighborhoods = linear_neighborhoods(unit(views @ start), 10, 3, 0.9, through=through)
     loss = piecewise_loss(unit(views @ weight), unit(views @ start), neighborhoods, proxies, directions)
     assert epoch.losses["loss"] == pytest.approx(loss.total.item(), rel=1e-5)
     loss.total.backward()
@@ -93,7 +94,8 @@ def test_straightening_does_not_change_orthonormal_directions() -> None:
 
 @pytest.mark.parametrize("change", [{"admission": False}, {"similarity": "binary"}, {"proxies": 0}, {"flat": 5},
                                     {"n_alpha": 1.0}, {"n_beta": 0.0}, {"scale": 1.0}, {"threshold": 0.5},
-                                    {"similarity_gradient": True}, {"beginning": "random"}, {"proxy_rate": 0.0}],
+                                    {"similarity_gradient": True}, {"beginning": "random"}, {"proxy_rate": 0.0},
+                                    {"through": "origin"}],
                          ids=str)
 def test_every_field_changes_the_result(change: dict[str, Any]) -> None:
     default, other = default_epoch(), fit_epochs(**change)[-1]
@@ -130,3 +132,14 @@ def test_proxies_start_at_distinct_images_while_there_are_enough() -> None:
         places, directions = PLM(proxies=count, dimension=8)._first_proxies(points, 0)
         assert len(places) == len(directions) == count
         assert len(places.unique(dim=0)) == distinct
+
+
+@pytest.mark.parametrize("through", ["point", "origin"])
+def test_proxies_start_with_the_neighborhood_of_their_image(through: Through) -> None:
+    points = unit(torch.randn(30, 8, generator=torch.Generator().manual_seed(0)))
+    places, directions = PLM(proxies=5, dimension=8, through=through)._first_proxies(points, 0)
+    for place, basis in zip(places, directions, strict=True):
+        nearest_ten = points[torch.cdist(place[None], points)[0].argsort()[:10]]
+        rows = nearest_ten - place if through == "point" else torch.cat([place[None], nearest_ten])
+        expected = torch.linalg.svd(rows.double(), full_matrices=False).Vh[:3].mT
+        torch.testing.assert_close((basis @ basis.mT).double(), expected @ expected.mT, rtol=0, atol=1e-5)

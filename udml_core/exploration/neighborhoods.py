@@ -16,7 +16,7 @@ from scipy.spatial.distance import pdist
 from udml_core.arrays import Array
 from udml_core.evaluation import similarity_correlation
 from udml_core.explanations import LinearNeighborhoods, Proxies
-from udml_core.graph import linear_neighborhoods_at
+from udml_core.graph import Through, linear_neighborhoods_at
 from udml_core.losses.piecewise import cross_similarity, decay, similarity, split
 from udml_core.neighbors import nearest
 
@@ -32,6 +32,7 @@ class Geometry:
         n_alpha: Exponent Nα of the decay across the flat.
         n_beta: Exponent Nβ of the decay along the flat.
         admission: Whether candidates below the threshold are refused.
+        through: Whether a flat passes through its image or through the origin of the embedding.
     """
 
     candidates: int = 10
@@ -40,6 +41,15 @@ class Geometry:
     n_alpha: float = 4.0
     n_beta: float = 0.5
     admission: bool = True
+    through: Through = "point"
+
+    @property
+    def untested(self) -> int:
+        """Number of nearest candidates that are members without a test.
+
+        A flat contains any m vectors. Through the origin of the embedding, the image is one of them.
+        """
+        return self.flat - (self.through == "origin")
 
     def within(self, candidates: int, width: int) -> Geometry:
         """Return the geometry limited to the available candidates and dimensions."""
@@ -72,7 +82,7 @@ class Surroundings:
         with _one_thread():
             hoods = linear_neighborhoods_at(torch.from_numpy(self.centers), torch.from_numpy(self.points),
                                             torch.from_numpy(candidates), usable.flat, usable.threshold,
-                                            usable.admission)
+                                            usable.admission, usable.through)
         arrays = {part.name: getattr(hoods, part.name).numpy() for part in fields(hoods)}
         return LinearNeighborhoods(**arrays | {"neighbors": self.ids[candidates]})
 
@@ -214,7 +224,10 @@ def pair(points: Array, basis: Array, geometry: Geometry) -> Pair:
 
 
 def coordinates(around: Surroundings, hoods: LinearNeighborhoods) -> tuple[Array, Array]:
-    """Return the first center's candidates in its flat, (k, m), and their distances from the flat, (k,)."""
+    """Return the first center's candidates in its flat, (k, m), and their distances from the flat, (k,).
+
+    Both are of the differences from the center, which the similarity splits (eq. 2), for every geometry.
+    """
     offsets = around.points[around.candidates[0, :hoods.members.shape[1]]].astype(np.float64) - around.centers[0]
     inside = offsets @ hoods.basis[0]
     return inside, np.sqrt(np.maximum((offsets**2).sum(axis=1) - (inside**2).sum(axis=1), 0))

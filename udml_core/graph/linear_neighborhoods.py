@@ -6,11 +6,15 @@ S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning", s
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
 from udml_core.explanations import LinearNeighborhoods
+
+Through = Literal["point", "origin"]
+"""What a subspace passes through: its own point, or the origin of the embedding."""
 
 ROUNDING = 1e-9
 """Tolerance below T, so that T = 1 admits points that lie in the subspace up to rounding."""
@@ -23,7 +27,7 @@ BATCH = 1024
 
 
 def linear_neighborhoods(points: Tensor, n_neighbors: int = 10, dimension: int = 3, threshold: float = 0.9,
-                         admission: bool = True) -> LinearNeighborhoods:
+                         admission: bool = True, through: Through = "point") -> LinearNeighborhoods:
     """Fit a linear neighborhood at every point, with the other points as candidates.
 
     This function computes all n² distances. For selected points of a large set, or for points outside the set, find
@@ -35,31 +39,42 @@ def linear_neighborhoods(points: Tensor, n_neighbors: int = 10, dimension: int =
         dimension: m, the dimension of the subspace.
         threshold: T, the smallest share of each member's squared distance that the subspace must contain.
         admission: Test the candidates. Without it all candidates are members (ablation 1).
+        through: What the subspace passes through, see `linear_neighborhoods_at`.
 
     Returns:
         The record; its `neighbors` are row numbers of `points`.
 
     Raises:
-        ValueError: k < m, k ≥ n, m > d, T outside (0, 1], or points that are not finite.
+        ValueError: k < m, k ≥ n, m > d, T outside (0, 1], an unknown reading, or points that are not finite.
     """
     _check_points(points)
     if not 1 <= n_neighbors < len(points):
         raise ValueError(f"The number of neighbors must be at least 1 and below the number of points, {len(points)}, "
                          f"got {n_neighbors}.")
-    _check_parameters(dimension, points.shape[1], n_neighbors, threshold)
+    _check_parameters(dimension, points.shape[1], n_neighbors, threshold, through)
     exact = points.detach().double()  # In float32 rounding would decide between neighbors at almost equal distances.
-    neighborhoods = _neighborhoods(exact, exact, _nearest(exact, n_neighbors), dimension, threshold, admission)
+    neighborhoods = _neighborhoods(exact, exact, _nearest(exact, n_neighbors), dimension, threshold, admission,
+                                   through)
     return _as_dtype(neighborhoods, points.dtype)
 
 
 def linear_neighborhoods_at(centers: Tensor, points: Tensor, neighbors: Tensor, dimension: int = 3,
-                            threshold: float = 0.9, admission: bool = True) -> LinearNeighborhoods:
+                            threshold: float = 0.9, admission: bool = True,
+                            through: Through = "point") -> LinearNeighborhoods:
     """Fit a linear neighborhood at each center, with known candidates.
 
-    The subspace passes through the center: v_j = y_j − center. The mean of the neighbors is not subtracted. The first
-    m candidates are members. Each further candidate is tested: the best m-dimensional subspace of the enlarged set
-    must contain at least T of every v in the set, ‖Uᵀv‖² ≥ T‖v‖². The paper's text tests the previous members only,
-    so it would never test the candidate itself.
+    The set of members begins with the center and its first m − 1 candidates. Each further candidate is tested: the
+    best m-dimensional subspace of the enlarged set must contain at least T of every v in the set, ‖Uᵀv‖² ≥ T‖v‖². The
+    paper's text tests the previous members only, so it would never test the candidate itself.
+
+    The paper does not say what the subspace passes through. The mean of the members is subtracted in neither reading:
+
+    - "point": The subspace passes through the center, v_j = y_j − center. The center itself is v = 0 and always lies
+      in it, so the first m candidates are members without a test.
+    - "origin": The subspace passes through the origin of the embedding, v_j = y_j, and the center is a vector like
+      its candidates. This matches the paper's count: m points, the center among them, have no error, and the m-th
+      candidate is the first to be tested. So only m − 1 candidates are members without a test. The center must reach
+      T in every test as well.
 
     Args:
         centers: (c, d).
@@ -68,6 +83,7 @@ def linear_neighborhoods_at(centers: Tensor, points: Tensor, neighbors: Tensor, 
         dimension: m, the dimension of the subspace.
         threshold: T, the smallest share of each member's squared distance that the subspace must contain.
         admission: Test the candidates. Without it all candidates are members (ablation 1).
+        through: What the subspace passes through: the center ("point") or the origin of the embedding ("origin").
 
     Returns:
         The record, without gradients, in the dtype of `centers`. The computation is in float64, because a Gram matrix
@@ -79,15 +95,16 @@ def linear_neighborhoods_at(centers: Tensor, points: Tensor, neighbors: Tensor, 
     _check_points(points)
     _check_points(centers)
     _check_neighbors(centers, points, neighbors)
-    _check_parameters(dimension, points.shape[1], neighbors.shape[1], threshold)
-    neighborhoods = _neighborhoods(centers.detach(), points.detach(), neighbors, dimension, threshold, admission)
+    _check_parameters(dimension, points.shape[1], neighbors.shape[1], threshold, through)
+    neighborhoods = _neighborhoods(centers.detach(), points.detach(), neighbors, dimension, threshold, admission,
+                                   through)
     return _as_dtype(neighborhoods, centers.dtype)
 
 
 def _neighborhoods(centers: Tensor, points: Tensor, neighbors: Tensor, dimension: int, threshold: float,
-                   admission: bool) -> LinearNeighborhoods:
+                   admission: bool, through: Through) -> LinearNeighborhoods:
     batches = zip(centers.split(BATCH), neighbors.split(BATCH), strict=True)
-    parts = [_fit(points, *batch, dimension, threshold, admission) for batch in batches]
+    parts = [_fit(points, *batch, dimension, threshold, admission, through) for batch in batches]
     members, basis, quality, worst = (torch.cat(part) for part in zip(*parts, strict=True))
     return LinearNeighborhoods(neighbors=neighbors, members=members, basis=basis, quality=quality, worst=worst)
 
@@ -97,24 +114,30 @@ def _as_dtype(record: LinearNeighborhoods, dtype: torch.dtype) -> LinearNeighbor
                    worst=record.worst.to(dtype))
 
 
-def _fit(points: Tensor, centers: Tensor, neighbors: Tensor, dimension: int, threshold: float,
-         admission: bool) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _fit(points: Tensor, centers: Tensor, neighbors: Tensor, dimension: int, threshold: float, admission: bool,
+         through: Through) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Return members (c, k), basis (c, d, m), quality (c, k) and worst (c, k) of one batch of centers."""
-    offsets = points[neighbors].double().sub_(centers[:, None])
-    # All tests work on k×k Gram matrices. They are much smaller than the offsets, since k is far below d.
-    gram = offsets @ offsets.mT
+    vectors = points[neighbors].double()
+    if through == "point":
+        vectors.sub_(centers[:, None])
+    else:
+        # The center is the first of the m vectors that need no test. It is no candidate and left out of the record.
+        vectors = torch.cat([centers.double()[:, None], vectors], dim=1)
+    # All tests work on k×k Gram matrices. They are much smaller than the vectors, since k is far below d.
+    gram = vectors @ vectors.mT
     if admission:
         members, worst = _admit(gram, dimension, threshold)
     else:
-        members = torch.ones_like(neighbors, dtype=torch.bool)
+        members = torch.ones_like(gram[:, 0], dtype=torch.bool)
         worst = torch.ones_like(gram[:, 0])
-    basis = _basis(offsets, gram, members, dimension)
-    projected = (offsets @ basis).square().sum(2)
-    return members, basis, _quality(projected, gram), worst
+    basis = _basis(vectors, gram, members, dimension)
+    quality = _quality((vectors @ basis).square().sum(2), gram)
+    candidates = slice(-neighbors.shape[1], None)
+    return members[:, candidates], basis, quality[:, candidates], worst[:, candidates]
 
 
 def _admit(gram: Tensor, dimension: int, threshold: float) -> tuple[Tensor, Tensor]:
-    """Return the members (c, k) and the lowest quality in each candidate's test (c, k).
+    """Return the members (c, k) and the lowest quality in each vector's test (c, k).
 
     With G = WΛWᵀ, the Gram matrix of a tested set, the projection of v_s on the top m right singular vectors has the
     squared length Σ_{r≤m} λ_r W_sr², and ‖v_s‖² = G_ss. So no singular vectors in d dimensions are needed.
@@ -122,7 +145,7 @@ def _admit(gram: Tensor, dimension: int, threshold: float) -> tuple[Tensor, Tens
     count, k = gram.shape[:2]
     worst = torch.ones_like(gram[:, 0])
     members = torch.zeros_like(worst, dtype=torch.bool)
-    # Any m vectors lie in a subspace of dimension m, so the first m candidates need no test.
+    # Any m vectors lie in a subspace of dimension m, so the first m need no test.
     members[:, :dimension] = True
     slots = torch.arange(k, device=gram.device)
     order = slots.repeat(count, 1)
@@ -147,22 +170,22 @@ def _admit(gram: Tensor, dimension: int, threshold: float) -> tuple[Tensor, Tens
     return members, worst
 
 
-def _basis(offsets: Tensor, gram: Tensor, members: Tensor, dimension: int) -> Tensor:
-    """Return the top m right singular vectors of the members' offsets, (c, d, m).
+def _basis(vectors: Tensor, gram: Tensor, members: Tensor, dimension: int) -> Tensor:
+    """Return the top m right singular vectors of the members' v, (c, d, m).
 
-    If the offsets have a rank below m, the basis is completed to m orthonormal columns.
+    If the members have a rank below m, the basis is completed to m orthonormal columns.
     """
     # The right singular vectors are VᵀWΛ^-½. Columns of zero variance become zero instead of infinite.
-    values, vectors = torch.linalg.eigh(gram * (members[:, :, None] & members[:, None]))
+    values, rotations = torch.linalg.eigh(gram * (members[:, :, None] & members[:, None]))
     largest = values[:, -dimension:].flip(1)
     scale = torch.where(largest > RANK_TOLERANCE * largest[:, :1], largest, torch.inf).rsqrt()
-    weights = vectors[:, :, -dimension:].flip(2) * members[:, :, None] * scale[:, None]
+    weights = rotations[:, :, -dimension:].flip(2) * members[:, :, None] * scale[:, None]
     # Householder QR removes the rounding from the orthonormal columns, and replaces zero columns by orthonormal ones.
-    return torch.linalg.qr(offsets.mT @ weights).Q
+    return torch.linalg.qr(vectors.mT @ weights).Q
 
 
 def _quality(projected: Tensor, gram: Tensor) -> Tensor:
-    """Return ‖Uᵀv‖²/‖v‖², at most 1, and 1 for a candidate at the center itself (v = 0)."""
+    """Return ‖Uᵀv‖²/‖v‖², at most 1, and 1 for v = 0, such as a candidate at the center itself."""
     squared = gram.diagonal(dim1=1, dim2=2)
     return torch.where(squared > 0, projected / squared, 1).clamp_max(1)
 
@@ -200,7 +223,8 @@ def _check_neighbors(centers: Tensor, points: Tensor, neighbors: Tensor) -> None
                          f"{neighbors.dtype} from {neighbors.min()} to {neighbors.max()}.")
 
 
-def _check_parameters(dimension: int, width: int, n_neighbors: int, threshold: float) -> None:
+def _check_parameters(dimension: int, width: int, n_neighbors: int, threshold: float,
+                      through: Through) -> None:
     if not 1 <= dimension <= width:
         raise ValueError(f"The dimension of a neighborhood must be between 1 and that of the points, {width}, "
                          f"got {dimension}.")
@@ -209,3 +233,5 @@ def _check_parameters(dimension: int, width: int, n_neighbors: int, threshold: f
                          f"{n_neighbors}. Raise the number of neighbors or lower the dimension.")
     if not 0 < threshold <= 1:
         raise ValueError(f"The threshold must be above 0 and at most 1, got {threshold}.")
+    if through not in get_args(Through):
+        raise ValueError(f"A neighborhood must pass through 'point' or 'origin', got {through!r}.")

@@ -18,7 +18,7 @@ from udml_core.data.training import TrainingData
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.explanations import Proxies
-from udml_core.graph import linear_neighborhoods, linear_neighborhoods_at
+from udml_core.graph import Through, linear_neighborhoods, linear_neighborhoods_at
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
@@ -45,8 +45,8 @@ class PLM(Method):
     α·β with α = (1+o/2)^−Nα and β = (1+p)^−Nβ (eq. 2–5), where o and p are the distances across and along a linear
     neighborhood. L_point and L_proxy fit distances to δ(1−s) (eq. 6–7), L_neigh fits the proxies' directions (eq. 8).
 
-    Departures from the paper: a linear head by default, the rate of the proxies, and neighborhoods centered at the
-    image rather than through the origin of the embedding.
+    Departures from the paper by default: a linear head, the rate of the proxies, and neighborhoods through the image
+    rather than through the origin of the embedding.
     """
 
     card: ClassVar[Card] = Card(
@@ -89,6 +89,11 @@ class PLM(Method):
 
     admission: bool = True
     """Reject candidates that do not fit the linear neighborhood; if off, all candidates are members (ablation 1)."""
+
+    through: Through = "point"
+    """Linear neighborhoods pass through their image, with v_j = y_j − y_i, or through the origin of the embedding, with
+    v_j = y_j. The paper's count, m points without error and the next one tested, fits the origin: m − 1 neighbors are
+    members without a test. Through the image, m are."""
 
     similarity: Kind = "linear"
     """Similarity from distances along and across neighborhoods (eq. 2–5), or 1 for members and 0 for others
@@ -183,7 +188,8 @@ class PLM(Method):
         array = points.cpu().numpy()
         indices = nearest(array, min(self.candidates, len(points)), array[sample.numpy()])[1]
         neighbors = torch.from_numpy(indices).to(points.device)
-        return places, linear_neighborhoods_at(places, points, neighbors, self.flat, admission=False).basis
+        return places, linear_neighborhoods_at(places, points, neighbors, self.flat, admission=False,
+                                               through=self.through).basis
 
 
 class _Training:
@@ -243,7 +249,7 @@ class _Training:
         with torch.no_grad():
             targets = self.teacher(views)
         neighborhoods = linear_neighborhoods(targets, method.candidates, method.flat, method.threshold,
-                                             method.admission)
+                                             method.admission, method.through)
         # Routes of the gradients: the student learns from the point and the proxy loss only, through distances. The
         # proxies learn from the proxy loss, and their directions from the neighborhood loss. The similarities are
         # constants, unless `similarity_gradient` opens the route through them to proxies and directions.

@@ -79,9 +79,15 @@ def _add_ground(figure: go.Figure, points: Array) -> None:
                          line={"color": GRAY, "width": 2})
 
 
-def quality_bars(hoods: LinearNeighborhoods, threshold: float) -> None:
-    """Show the lowest quality at each candidate's test against T; the first m candidates are not tested."""
-    members, worst, untested = hoods.members[0], hoods.worst[0], hoods.basis.shape[2]
+def quality_bars(hoods: LinearNeighborhoods, threshold: float, untested: int) -> None:
+    """Show the lowest quality at each candidate's test against T.
+
+    Args:
+        hoods: Linear neighborhoods; the first is shown.
+        threshold: T.
+        untested: Number of nearest candidates that are members without a test.
+    """
+    members, worst = hoods.members[0], hoods.worst[0]
     ranks = np.arange(1, len(worst) + 1)
     figure = go.Figure()
     for selected, word, color, pattern in ((ranks <= untested, "not tested", GRAY, "."),

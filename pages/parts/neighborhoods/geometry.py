@@ -1,6 +1,8 @@
-"""Sliders of the geometry: k, m and T of linear neighborhoods, Nα and Nβ of the similarity."""
+"""Controls of the geometry: k, m, T and the reading of linear neighborhoods, Nα and Nβ of the similarity."""
 
 from __future__ import annotations
+
+from typing import Literal
 
 import streamlit as st
 
@@ -16,6 +18,8 @@ NOTES = {"candidates": "nearest images that may enter", "flat": "dimensions of a
          "n_beta": "decay of s along it"}
 ROWS = (("candidates", "flat", "threshold"), ("n_alpha", "n_beta"))
 YES, NO = "yes", "no"
+Through = Literal["point", "origin"]
+THROUGH_WORDS: dict[Through, str] = {"point": "the image", "origin": "the origin"}
 
 
 def choose_geometry(run: Run) -> views.Geometry:
@@ -35,8 +39,20 @@ def choose_geometry(run: Run) -> views.Geometry:
                        choice_from_address("admission", (YES, NO), default) == YES, key="geometry-admission",
                        help="Without refusal all k candidates are members, as in the paper's first ablation.")
     write_address("admission", YES if refuse else NO, default)
+    through = _choose_through(own.get("through", describe_field(PLM, "through").default))
     if own.get("similarity") == "binary":
         st.caption("This run was trained with similarities of 0 and 1 by membership. The similarity s on this page is "
                    "eq. 5, which the training did not use.")
     return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
-                          values["n_beta"], refuse)
+                          values["n_beta"], refuse, through)
+
+
+def _choose_through(default: Through) -> Through:
+    """Choose what a linear neighborhood passes through, at first as in the run; the address holds it."""
+    through = st.segmented_control(
+        "Linear neighborhood through", list(THROUGH_WORDS), required=True, key="geometry-through",
+        default=choice_from_address("through", THROUGH_WORDS, default), format_func=THROUGH_WORDS.__getitem__,
+        help="Quality is the share of the squared distance from the image, or from the origin of the embedding, that "
+             "lies in the neighborhood; through the origin, one image fewer is a member without a test.") or default
+    write_address("through", through, default)
+    return through

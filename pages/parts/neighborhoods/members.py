@@ -43,12 +43,15 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
     return clicked
 
 
-def show_candidates(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
+def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.Geometry,
+                    second: int) -> int | None:
     """Show members and refused candidates as images with their quality; return the index of the clicked image."""
-    members, images, untested = hoods.members[0], hoods.neighbors[0], hoods.basis.shape[2]
+    members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
     quality, worst = views.floored(hoods.quality[0]), views.floored(hoods.worst[0])
-    st.caption(f"A flat of m dimensions contains any m points, so the {untested} nearest images are members without a "
-               "test. A further candidate is admitted if every member still has a quality of at least T with it.")
+    st.caption(f"{_explain_untested(geometry)} A further candidate is admitted if every member still has a quality of "
+               "at least T with it."
+               + (" Heights and distances from the flat measure the difference from the image, as s does."
+                  if geometry.through == "origin" else ""))
     clicks = []
     for column, selected, word, values, meaning in zip(
             st.columns(2), (members, ~members), ("Members", "Refused"), (quality, worst),
@@ -65,3 +68,12 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, second: int) -> 
         "Member": members, "Lowest quality at its test, %": worst, "Quality in the final flat, %": quality,
         "Distance from the flat": views.coordinates(center.around, hoods)[1].round(4)}))
     return clicked_tile(clicks)
+
+
+def _explain_untested(geometry: views.Geometry) -> str:
+    """Say why the nearest candidates are members without a test."""
+    if geometry.through == "point":
+        return (f"A flat of m dimensions through the image contains any m other points, so the {geometry.untested} "
+                "nearest images are members without a test.")
+    return ("A flat of m dimensions through the origin contains any m points, so the image and its "
+            f"{geometry.untested} nearest images need no test.")
