@@ -58,6 +58,34 @@ def test_the_median_squared_distance_of_pairs_starts_at_the_bias(method: type[Pa
     assert float(median) == pytest.approx(built.bias, rel=0.1)
 
 
+@pytest.mark.parametrize(("kernel", "dimension", "bias", "reached"), [
+    ("chi2", 32, 0.1, True), ("chi2", 32, 0.15, True), ("chi2", 16, 0.073, True), ("chi2", 4, 0.1, False),
+    ("chi2", 4, 10.0, False),
+    ("intersection", 32, 0.05, True), ("intersection", 32, 0.1, False), ("hellinger", 4, 0.1, True),
+    ("hellinger", 1, 1.0, True)])
+def test_random_rows_start_at_the_bias_on_the_rising_side_or_at_the_peak(
+        kernel: str, dimension: int, bias: float, reached: bool) -> None:
+    """Compare the median d² of 400 pairs with a dense scan of factors."""
+    whole = halves()[0]
+    assert whole.given_pairs is not None
+    few = PairSet(whole.given_pairs.pairs[::50], whole.given_pairs.same[::50])
+    data = TrainingData(whole.features, given_pairs=few)
+    method = NML(kernel=kernel, dimension=dimension, bias=bias, beginning="random")
+    problem = method._problem(data, setting())
+    rows = method._first_rows(problem, data, 0)
+
+    def median(factor: float) -> float:
+        return float(problem.hinge.squared(problem.points, factor * rows, data.pairs[0]).median())
+
+    peak = max(median(factor) for factor in np.geomspace(0.01, 100, 150))
+    assert (peak >= bias) == reached
+    if reached:
+        assert median(1) == pytest.approx(bias, rel=0.01)
+        assert median(0.9) < median(1) < median(1.05)
+    else:
+        assert median(1) == pytest.approx(peak, rel=0.01)
+
+
 def test_a_batch_of_one_pair_follows_the_algorithm_of_the_paper() -> None:
     """Compute the first hundred steps in a literal loop."""
     data = halves()[0]

@@ -86,7 +86,7 @@ class NCA(NeighborhoodMethod):
     card: ClassVar[Card] = Card(
         name="nca",
         title="NCA",
-        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov, NIPS 2004.",
+        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis.",
         idea=("Each image picks a neighbor at random, and near neighbors are more likely. The learned map makes it "
               "likely that the neighbor has the same class. NCA needs all labels and compares every two images in "
               "every step."),

@@ -5,6 +5,7 @@ G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-base
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -24,6 +25,12 @@ from udml_core.sampling import generator
 
 SCALED_ON = 500
 """Largest number of pairs whose median distance scales the initial rows."""
+
+LOWEST, HIGHEST = -8.0, 16.0
+"""Smallest and largest exponent of the factor that scales random rows."""
+
+PRECISION = 0.003
+"""Largest error of the exponent. The squared distance grows at most with the factor's square, so by 0.6 %."""
 
 
 class NML(PairMethod):
@@ -65,7 +72,8 @@ class NML(PairMethod):
 
     beginning: Literal["images", "random"] = "images"
     """Initial prototypes: random training images, or uniform random numbers. Both are scaled until the median squared
-    distance of pairs is close to the bias, except for the Gaussian kernel, which is largest at the images."""
+    distance of pairs is close to the bias, except for the Gaussian kernel, which is largest at the images. Random
+    numbers that cannot reach the bias are scaled to the largest median."""
 
     negative: Literal["refuse", "split"] = "refuse"
     """Treatment of negative features: refuse them, or replace x by its positive and negative parts [x⁺, x⁻]."""
@@ -107,11 +115,16 @@ class NML(PairMethod):
         """
         pairs = data.pairs[0]
         sample = pairs[:: -(-len(pairs) // SCALED_ON)].to(rows.device)
-        low, high = -8.0, 3.0
-        for _ in range(12):
+
+        def median(exponent: float) -> Tensor:
+            return problem.hinge.squared(problem.points, rows * 2.718**exponent, sample).median()
+
+        # Images keep the fixed range that all stored runs began with: past its peak their median stays near it, so
+        # bisection does not lose the bias. For random rows it falls far below.
+        low, high = (LOWEST, 3.0) if self.beginning == "images" else _rising_side(median, self.bias)
+        while high - low > PRECISION:
             middle = (low + high) / 2
-            below = problem.hinge.squared(problem.points, rows * 2.718**middle, sample).median() < self.bias
-            low, high = (middle, high) if below else (low, middle)
+            low, high = (middle, high) if median(middle) < self.bias else (low, middle)
         return rows * 2.718**low
 
     def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
@@ -122,3 +135,35 @@ class NML(PairMethod):
 
     def _prototypes(self, rows: Tensor) -> tuple[Prototypes, ...]:
         return (Prototypes(rows),)
+
+
+def _rising_side(median: Callable[[float], Tensor], bias: float) -> tuple[float, float]:
+    """Bracket the first exponent at which the median d² reaches the bias.
+
+    The median rises with the factor up to a peak. Then it falls for kernels that saturate: with l far above x, the χ²
+    kernel is 2Σx and the intersection Σx, both equal for all ℓ1-normalized x.
+
+    Returns:
+        Exponents (low, high) with the median below the bias at low and not below it at high. If the median never
+        reaches the bias, both are the exponent of its peak.
+    """
+    peak, largest = LOWEST, median(LOWEST)
+    exponent = LOWEST
+    while exponent < HIGHEST:
+        exponent += 1
+        value = median(exponent)
+        if value >= bias:
+            return exponent - 1, exponent
+        if value < largest / 2:
+            break
+        if value > largest:
+            peak, largest = exponent, value
+    # The peak lies within one step of the largest value. Halve the step around the best exponent.
+    lower, step = peak - 1, 0.5
+    while step > PRECISION:
+        for exponent in (peak - step, peak + step):
+            value = median(exponent)
+            if value > largest:
+                peak, largest = exponent, value
+        step /= 2
+    return (lower, peak) if largest >= bias else (peak, peak)
