@@ -46,7 +46,7 @@ from udml_core.methods.shared.few_labels import pretrain_encoder
 from udml_core.methods.shared.pair_metric import heat_kernel
 from udml_core.methods.shared.training import SGDRates
 from udml_core.neighbors import nearest
-from udml_core.sampling import affinity_triplets
+from udml_core.sampling import affinity_triplets, generator
 
 FEW = [method for method in METHODS if method.card.supervision == "few"]
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2, "batch": 500}
@@ -153,7 +153,10 @@ def test_a_partition_holds_all_labeled_images_and_lasts_for_its_epochs() -> None
         assert {*part.neighbors.flatten().tolist()} <= {*part.points.tolist()}
         assert part.reach.shape == (len(part.points), 5)
         torch.testing.assert_close(part.labels, data.labels[part.points])
-    assert not torch.equal(shown[0].points, shown[2].points)
+    unlabeled = torch.nonzero(data.labels < 0).flatten()
+    for epoch, part in zip((1, 3, 5), shown[::2], strict=True):
+        sample = unlabeled[torch.randperm(len(unlabeled), generator=generator(0, -epoch))[:200]]
+        assert {*part.points.tolist()} == labeled | {*sample.tolist()}
     for epoch in epochs[:2]:
         assert {*find_explanation(epoch, Triplets).anchor.tolist()} == {*shown[0].points.tolist()}
 
