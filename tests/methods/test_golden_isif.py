@@ -1,0 +1,54 @@
+"""ISIF's training of the encoder equals its formula, step by step."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.methods.golden_instance import (
+    FIELDS,
+    Model,
+    adaptable_softmax,
+    all_images,
+    assert_same_training,
+    double_precision,
+    literal_epochs,
+    small_images,
+)
+from udml_core.methods import ISIF
+
+TAU, ETA = 0.3, 4.0
+
+
+def printed(rows: Tensor, compared: Tensor, tau: float, eta: float) -> Tensor:
+    """Compute the mean over second views x̂_i of −log P(i|x̂_i) − η Σ_{j≠i} log(1 − P(j|x̂_i)) (PSLR eq. 3–5)."""
+    half = len(rows) // 2
+    total = torch.zeros(())
+    for i in range(half):
+        similar = [torch.exp(compared[k] @ rows[half + i] / tau) for k in range(half)]
+        rest = [similar[k] for k in range(half) if k != i]
+        denominator = similar[i] + eta * sum(rest)
+        total = total + torch.log(similar[i] / denominator)
+        total = total + eta * sum(torch.log(1 - value / denominator) for value in rest)
+    return -total / half
+
+
+@pytest.mark.parametrize("change", [
+    {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "batch", "parts": 3},
+    {"batch_norm": "batch", "one_sided": True}, {"batch_norm": "batch", "form": "printed"}], ids=str)
+@double_precision()
+def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
+    data, setting = small_images()
+    method = ISIF(**FIELDS | {"temperature": TAU, "eta": ETA} | change)
+    model = Model.begin(method, data, setting)
+    formula = printed if method.form == "printed" else adaptable_softmax
+
+    def loss(rows: Tensor, batch: Tensor, random: torch.Generator) -> Tensor:
+        return formula(rows, rows.detach() if method.one_sided else rows, TAU, ETA)
+
+    literal = literal_epochs(model, all_images(data), loss, views=2, by_batch=method.batch_norm == "batch",
+                             parts=method.parts)
+    assert_same_training(method, data, setting, model, literal)

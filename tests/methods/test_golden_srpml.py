@@ -1,0 +1,134 @@
+"""sRPML: two epochs with the encoder, repeated literally with plain torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.methods.golden_steps import (
+    SEED,
+    WIDTH,
+    Network,
+    Point,
+    angular_excess,
+    assert_same_embedder,
+    assert_same_state,
+    descend,
+    double_precision,
+    features,
+    last_epoch,
+    network_of,
+    random_frame,
+    sgd,
+    softplus,
+    state_of,
+    tiny_data,
+    tiny_setting,
+    trainable,
+)
+from udml_core.data.training import TrainingData
+from udml_core.graph import AuthorityShift
+from udml_core.losses.angular import Weight
+from udml_core.methods import SRPML, Setting
+from udml_core.methods.fields import BatchNorm
+from udml_core.sampling import generator
+
+DIMENSION, BATCH, ALPHA, MARGIN = 5, 16, 30.0, 0.01
+RATE, MOMENTUM, DECAY = 0.02, 0.8, 0.01
+EPOCHS, STEPS = 2, 3
+
+
+def pairs(labels: list[int], random: torch.Generator) -> Iterator[list[int]]:
+    """Yield batches of anchors, each followed by another image of its cluster."""
+    anchors = [image for image, label in enumerate(labels) if labels.count(label) > 1]
+    order = [anchors[position] for position in torch.randperm(len(anchors), generator=random).tolist()]
+    half = BATCH // 2
+    for start in range(0, len(order) - half + 1, half):
+        batch = []
+        draws = torch.rand(half, generator=random, dtype=torch.float64).tolist()
+        for anchor, draw in zip(order[start:start + half], draws, strict=True):
+            cluster = [image for image, label in enumerate(labels) if label == labels[anchor]]
+            ahead = 1 + int(draw * (len(cluster) - 1))
+            batch += [anchor, cluster[(cluster.index(anchor) + ahead) % len(cluster)]]
+        yield batch
+
+
+def mine(points: Tensor, labels: list[int], random: torch.Generator) -> Tensor:
+    """Return a triplet for each row: its partner, and a random semi-hard negative or else any negative."""
+    squared = (points[:, None] - points).square().sum(2)
+    scores = torch.rand(squared.shape, generator=random)
+    triplets = []
+    for anchor, label in enumerate(labels):
+        positive = anchor + 1 if anchor % 2 == 0 else anchor - 1
+        nearest = squared[anchor, positive]
+        others = [row for row, other in enumerate(labels) if other != label]
+        semi_hard = [row for row in others if nearest < squared[anchor, row] < nearest + MARGIN]
+        if others:
+            triplets.append([anchor, positive, max(semi_hard or others, key=lambda row: scores[anchor, row])])
+    return torch.tensor(triplets)
+
+
+def objective(rows: Tensor, triplets: Tensor, weight: Weight, parameter: Tensor, projection: Tensor) -> Tensor:
+    """Return J = Σ softplus(w·softplus(z)) with w of eq. 25 (bilinear) or eq. 10 (concatenated)."""
+    anchor, positive, negative = (rows[part] for part in triplets.T)
+    middle = (anchor + positive) / 2
+    if weight == "bilinear":
+        similar = ((anchor @ parameter) * (positive @ parameter)).sum(1).sigmoid()
+        dissimilar = 1 - ((middle @ parameter) * (negative @ parameter)).sum(1).sigmoid()
+        w = (similar + dissimilar) / 2
+    else:
+        w = (torch.cat([middle, negative], dim=1) @ parameter).sigmoid()
+    return softplus(w * softplus(angular_excess(rows, triplets, projection, ALPHA))).sum()
+
+
+def literal_training(data: TrainingData, setting: Setting, labels: list[int], weight: Weight,
+                     follows: bool) -> tuple[dict[str, Tensor], list[float]]:
+    """Return the state after two epochs, and the mean loss of each batch of the last epoch."""
+    network = network_of(setting)
+    velocity: Network = {}
+    random = torch.Generator().manual_seed(SEED + 1)
+    parameter = torch.zeros(2 * WIDTH)
+    if weight == "bilinear":
+        parameter = torch.randn(WIDTH, DIMENSION, generator=random) / WIDTH**0.5
+    point: Point = (parameter, random_frame(WIDTH, DIMENSION, SEED))
+    step = 0.0
+    for epoch in range(1, EPOCHS + 1):
+        random, losses = generator(SEED, epoch), []
+        for batch in pairs(labels, random):
+            trainable(network)
+            rows = features(network, data.images(torch.tensor(batch)), follows)
+            triplets = mine(rows.detach() @ point[1], [labels[image] for image in batch], random)
+            # First conjugate gradient on the weight's parameter and L, with constant features.
+            fixed = rows.detach()
+            point, step = descend(lambda *at, fixed=fixed, triplets=triplets: objective(fixed, triplets, weight, *at),
+                                  point, step, STEPS)
+            # Then a step of SGD on the network, with the new parameter and the new L as constants.
+            loss = objective(rows, triplets, weight, *point) / len(triplets)
+            sgd(network, velocity, loss, RATE, MOMENTUM, DECAY)
+            losses.append(loss.item())
+    state = {"epoch": torch.tensor(EPOCHS), "parameter": point[0], "projection": point[1], "step": torch.tensor(step),
+             "labels": torch.tensor(labels)}
+    return state | state_of(network, velocity), losses
+
+
+@pytest.mark.parametrize("resumed", [False, True])
+@pytest.mark.parametrize(("weight", "batch_norm"), [("bilinear", "batch"), ("bilinear", "frozen"),
+                                                    ("concatenated", "batch")])
+@double_precision()
+def test_two_epochs_equal_the_algorithm_written_out(weight: Weight, batch_norm: BatchNorm, resumed: bool) -> None:
+    setting = tiny_setting()
+    data = tiny_data(setting)
+    labels = AuthorityShift(5, epsilon=0.5, gamma=100.0).fit(data.features.numpy()).labels_.tolist()
+    method = SRPML(dimension=DIMENSION, batch=BATCH, alpha=ALPHA, margin=MARGIN, learning_rate=RATE, momentum=MOMENTUM,
+                   weight_decay=DECAY, epochs=EPOCHS, steps=STEPS, n_neighbors=5, epsilon=0.5, weight=weight,
+                   batch_norm=batch_norm)
+    expected, losses = literal_training(data, setting, labels, weight, batch_norm == "batch")
+    assert len(losses) >= 2, "momentum acts from the second batch on"
+    epoch = last_epoch(method, data, setting, resumed)
+    assert_same_state(epoch.state, expected)
+    assert epoch.losses["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-8)
+    encoder = {name.removeprefix("encoder."): value for name, value in expected.items()}
+    assert_same_embedder(epoch, data, encoder, expected["projection"])
