@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from tests.mutants.__main__ import ROOT, load
+from tests.mutants import ROOT, load
 
 LEAST = 60
 FOLDERS = ("methods/", "losses/", "graph/", "geometry/", "sampling.py", "evaluation.py")
