@@ -192,6 +192,29 @@ def test_an_epoch_does_not_keep_the_features_of_its_batches(method: Any) -> None
     assert max(alive) <= 2
 
 
+def test_pretraining_descends_the_cross_entropy_of_a_linear_classifier() -> None:
+    """Compute two epochs: v ← 0.9v + gradient + decay·θ for the encoder, without decay for the classifier."""
+    data, setting = training_setup("cnn")
+    after = pretrain_encoder(data, setting, 2, SGDRates(0.05, 0.9, 0.1), 20, False).encoder
+    labeled = torch.nonzero(data.labels >= 0).flatten()
+    random, encoder = generator(setting.seed, 0), deepcopy(setting.encoder)
+    classifier = (torch.randn(128, 5, generator=random) / 128**0.5).requires_grad_()
+    weights = [*encoder.parameters(), classifier]
+    velocity = [torch.zeros_like(weight) for weight in weights]
+    for _ in range(2):
+        for rows in torch.randperm(len(labeled), generator=random).split(20):
+            scores = (unit(encoder(data.images(labeled[rows]))) @ classifier).exp()
+            truth = scores[torch.arange(len(rows)), data.labels[labeled[rows]]]  # the classes are 0–4
+            gradients = torch.autograd.grad(-(truth / scores.sum(1)).log().mean(), weights)
+            for weight, speed, gradient in zip(weights, velocity, gradients, strict=True):
+                decayed = 0.0 if weight is classifier else 0.1
+                speed.mul_(0.9).add_(gradient + decayed * weight.detach())
+                weight.data -= 0.05 * speed
+    for learned, expected, start in zip(after.parameters(), weights[:-1], setting.encoder.parameters(), strict=True):
+        tolerance = 1e-2 * float((expected - start).abs().max())
+        torch.testing.assert_close(learned, expected, rtol=0, atol=tolerance)
+
+
 def test_pretraining_improves_a_copy_of_the_encoder_only_and_survives_a_resume() -> None:
     data, setting = training_setup("cnn")
     before = [value.clone() for value in setting.encoder.parameters()]
