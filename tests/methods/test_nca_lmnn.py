@@ -34,7 +34,7 @@ def fit_epoch(method: Method) -> Epoch:
 @pytest.mark.parametrize("entries", [4_000_000, 100])
 def test_the_margin_loss_and_its_gradient_equal_a_triple_loop(
         entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.losses.lmnn.ENTRIES_AT_ONCE", entries)
+    monkeypatch.setattr("udml_core.losses.lmnn.MAX_ENTRIES", entries)
     random = torch.Generator().manual_seed(0)
     points, labels = torch.randn(24, 6, generator=random, dtype=torch.float64), torch.arange(24) % 3
     weight = torch.randn(6, 4, generator=random, dtype=torch.float64).mul(0.4).requires_grad_()

@@ -86,23 +86,26 @@ def test_random_rows_start_at_the_bias_on_the_rising_side_or_at_the_peak(
         assert median(1) == pytest.approx(peak, rel=0.01)
 
 
-def test_a_batch_of_one_pair_follows_the_algorithm_of_the_paper() -> None:
-    """Compute the first hundred steps in a literal loop."""
+@pytest.mark.parametrize("batch", [1, 10])
+def test_a_batch_takes_the_sum_of_its_pairs_steps_in_the_algorithm_of_the_paper(batch: int) -> None:
+    """Compute the steps of the first hundred pairs in a literal loop; the paper's batch is one pair."""
     data = halves()[0]
-    method = NML(dimension=4, batch=1, epochs=1)
+    method = NML(dimension=4, batch=batch, epochs=1)
     head = method.initial(data, setting()).head
     assert isinstance(head, KernelHead)
     rows, points = head.rows.double(), histograms(data.features).double()
     pairs, same = data.pairs
     rate = method.learning_rate * float(head.rows.mean())
-    for pair in balanced_draw(same, 10_000, generator(0, 1))[:100].tolist():
+    total = torch.zeros_like(rows)
+    for number, pair in enumerate(balanced_draw(same, 10_000, generator(0, 1))[:100].tolist(), 1):
         x, z = points[pairs[pair, 0]], points[pairs[pair, 1]]
         shares = [torch.where(point > 0, point / (point + rows).clamp_min(1e-30), 0.0) for point in (x, z)]
         difference = 2 * (rows * (shares[0] - shares[1])).sum(1)
         y = 1 if same[pair] else -1
         if method.margin - y * (method.bias - float(difference.square().sum())) > 0:
-            step = 2 * y * difference[:, None] * 2 * (shares[0].square() - shares[1].square())
-            rows = (rows - rate * step).clamp_min(0)
+            total += 2 * y * difference[:, None] * 2 * (shares[0].square() - shares[1].square())
+        if number % batch == 0:
+            rows, total = (rows - rate * total).clamp_min(0), torch.zeros_like(rows)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("udml_core.methods.shared.pairs.balanced_draw",
                       lambda *arguments: balanced_draw(*arguments)[:100])
@@ -155,7 +158,9 @@ def test_further_pairs_continue_from_a_state() -> None:
         *(part.numpy() for part in label_pairs(torch.arange(300) % 7, 1000, generator(1, 0)))))
     epochs = list(method.continue_fit(further, setting(), last.state, 2))
     assert [epoch.number for epoch in epochs] == [3, 4]
-    assert not torch.equal(epochs[1].state["rows"], last.state["rows"])
+    *_, whole = NML(dimension=8, epochs=4).fit(data, setting())
+    *_, continued = method.continue_fit(data, setting(), last.state, 2)
+    assert torch.equal(continued.state["rows"], whole.state["rows"])
     narrow = TrainingData(data.features[:, :50], given_pairs=data.given_pairs)
     with pytest.raises(UserError, match="width 64 that it began with, got 50"):
         next(iter(method.continue_fit(narrow, setting(), last.state, 1)))

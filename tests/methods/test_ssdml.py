@@ -46,7 +46,7 @@ from udml_core.methods.shared.few_labels import pretrain_encoder
 from udml_core.methods.shared.pair_metric import heat_kernel
 from udml_core.methods.shared.training import SGDRates
 from udml_core.neighbors import nearest
-from udml_core.sampling import affinity_triplets
+from udml_core.sampling import affinity_triplets, generator
 
 FEW = [method for method in METHODS if method.card.supervision == "few"]
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2, "batch": 500}
@@ -153,7 +153,10 @@ def test_a_partition_holds_all_labeled_images_and_lasts_for_its_epochs() -> None
         assert {*part.neighbors.flatten().tolist()} <= {*part.points.tolist()}
         assert part.reach.shape == (len(part.points), 5)
         torch.testing.assert_close(part.labels, data.labels[part.points])
-    assert not torch.equal(shown[0].points, shown[2].points)
+    unlabeled = torch.nonzero(data.labels < 0).flatten()
+    for epoch, part in zip((1, 3, 5), shown[::2], strict=True):
+        sample = unlabeled[torch.randperm(len(unlabeled), generator=generator(0, -epoch))[:200]]
+        assert {*part.points.tolist()} == labeled | {*sample.tolist()}
     for epoch in epochs[:2]:
         assert {*find_explanation(epoch, Triplets).anchor.tolist()} == {*shown[0].points.tolist()}
 
@@ -187,6 +190,29 @@ def test_an_epoch_does_not_keep_the_features_of_its_batches(method: Any) -> None
     assert list(method.fit(data, replace(setting, report=count)))
     assert len(alive) > 5
     assert max(alive) <= 2
+
+
+def test_pretraining_descends_the_cross_entropy_of_a_linear_classifier() -> None:
+    """Compute two epochs: v ← 0.9v + gradient + decay·θ for the encoder, without decay for the classifier."""
+    data, setting = training_setup("cnn")
+    after = pretrain_encoder(data, setting, 2, SGDRates(0.05, 0.9, 0.1), 20, False).encoder
+    labeled = torch.nonzero(data.labels >= 0).flatten()
+    random, encoder = generator(setting.seed, 0), deepcopy(setting.encoder)
+    classifier = (torch.randn(128, 5, generator=random) / 128**0.5).requires_grad_()
+    weights = [*encoder.parameters(), classifier]
+    velocity = [torch.zeros_like(weight) for weight in weights]
+    for _ in range(2):
+        for rows in torch.randperm(len(labeled), generator=random).split(20):
+            scores = (unit(encoder(data.images(labeled[rows]))) @ classifier).exp()
+            truth = scores[torch.arange(len(rows)), data.labels[labeled[rows]]]  # the classes are 0–4
+            gradients = torch.autograd.grad(-(truth / scores.sum(1)).log().mean(), weights)
+            for weight, speed, gradient in zip(weights, velocity, gradients, strict=True):
+                decayed = 0.0 if weight is classifier else 0.1
+                speed.mul_(0.9).add_(gradient + decayed * weight.detach())
+                weight.data -= 0.05 * speed
+    for learned, expected, start in zip(after.parameters(), weights[:-1], setting.encoder.parameters(), strict=True):
+        tolerance = 1e-2 * float((expected - start).abs().max())
+        torch.testing.assert_close(learned, expected, rtol=0, atol=tolerance)
 
 
 def test_pretraining_improves_a_copy_of_the_encoder_only_and_survives_a_resume() -> None:
