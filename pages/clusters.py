@@ -1,4 +1,4 @@
-"""Clusters: the pseudo-labels of authority ascent at any ε and γ, and the images in them."""
+"""Clusters: the pseudo-labels of authority ascent at any ε and γ."""
 
 import numpy as np
 import streamlit as st
@@ -37,7 +37,6 @@ def choose_clustering(run: Run, graph_id: str) -> Clustering:
         gamma = field_slider(describe_field(type(settings), "gamma"), "clusters-gamma", settings.gamma,
                              "penalty of steep edges")
     with switch:
-        # Links say rescaled=1, which a toggle bound to the address does not accept.
         rescaled = st.toggle("Rescale ω", st.query_params.get("rescaled") == "1", key="clusters-rescaled",
                              help="Multiply ω by the number of images in the relevancy ψ; without this, neighboring ω "
                                   "differ so little that γ has hardly any effect.")
@@ -101,9 +100,9 @@ def explore(run: Run, graph_id: str) -> None:
         show_distortion(shown)
         st.caption(UNITS)
     clicks.append(show_moved(clustering))
-    picked = int(number_from_address("picked", -1))
-    if 0 <= picked < len(clustering.dataset):
-        clicks.append(show_path(clustering, picked))
+    current = int(number_from_address("picked", -1))
+    if 0 <= current < len(clustering.dataset):
+        clicks.append(show_path(clustering, current))
     show_sweep(clustering, shown.map_id if shown else None)
     clicks.append(largest_clusters(clustering))
     cluster_sizes(clustering)

@@ -1,4 +1,4 @@
-"""Every page through Streamlit's AppTest: without runs, with finished and failed runs, and with a nonsense link."""
+"""Every page through Streamlit's AppTest, with and without runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from udml_core.runs import Run
 TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": "Train", "runs": "Runs", "map": "Map",
           "grid": "Grid", "clusters": "Clusters", "neighborhoods": "Neighborhoods", "instances": "Instances",
           "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval", "results": "Results",
-          "lesson_epsilon": ""}
+          "lesson_epsilon": "ε merges and shatters"}
 """The title of every page, as far as it is one word."""
 ADVICE = {"home": "Train RPML now", "data": "computed once", "train": "Start training", "runs": "Start a run",
           "lesson_epsilon": "ε", "results": "the same protocol"}

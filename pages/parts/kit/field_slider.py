@@ -11,7 +11,9 @@ from udml_core.declaration import Described
 
 def field_slider(field: Described, key: str, default: float | None = None, note: str = "", play: bool = False,
                  marks: Mapping[float, str] | None = None, parameter: str = "") -> float:
-    """Show a live slider with the field's range, step, symbol, unit and scale; the address holds its value.
+    """Show a live slider for a field; the address holds its value.
+
+    Range, step, symbol, unit and scale are the field's.
 
     Args:
         field: The field.
