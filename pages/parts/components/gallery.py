@@ -79,7 +79,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     message = Message()
     header = _header(message, dataset, tiles, label, side, height) | {"multiple": False, "chosen": chosen}
     result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
-                                        on_asked_change=lambda: None)
+                                        on_searched_change=lambda: None)
     return _clicked_image(dataset, result)
 
 
@@ -105,10 +105,10 @@ def pair_gallery(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[s
              for position, (pair, is_same, badge) in enumerate(zip(pairs.tolist(), same, badges, strict=True))]
     message = Message()
     header = {"label": label, "side": side, "height": height, "tiles": {"list": [vars(tile) for tile in tiles]},
-              "sheets": pair_sheet(message, dataset, pairs, side // 2), "byPlace": True, "pairs": True,
+              "sheets": pair_sheet(message, dataset, pairs, side // 2), "byPosition": True, "pairs": True,
               "multiple": False, "chosen": chosen}
     result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
-                                        on_asked_change=lambda: None)
+                                        on_searched_change=lambda: None)
     return None if result.picked is None else int(result.picked)
 
 
@@ -136,15 +136,15 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
     header = _header(message, dataset, tiles, label, side, height) | {
         "multiple": True, "selection": {"mask": message.inside(mask), "revision": selected.revision}}
     result = component("gallery", HTML)(
-        data=message.pack(header), key=key, on_picked_change=lambda: None, on_asked_change=lambda: None,
+        data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, ids))
     return _clicked_image(dataset, result)
 
 
 def _clicked_image(dataset: Dataset, result: Any) -> int | None:
     """Return the clicked image, after opening the page Retrieval if the browser asked for a search."""
-    if result.asked is not None:
-        open_search(dataset, int(result.asked))
+    if result.searched is not None:
+        open_search(dataset, int(result.searched))
     return None if result.picked is None else int(result.picked)
 
 
@@ -168,4 +168,4 @@ def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, s
         tile_list = {"url": message.url(json.dumps(tile_list["list"]).encode(), "application/json")}
     sheets = own_sheet(message, dataset, ids, side) if by_position else all_sheets(message, dataset)
     return {"label": label, "side": side, "height": height, "group": dataset.fingerprint[:8], "tiles": tile_list,
-            "sheets": sheets, "byPlace": by_position}
+            "sheets": sheets, "byPosition": by_position}

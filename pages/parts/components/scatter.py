@@ -114,16 +114,16 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, selected: Selection,
         "cameraKey": f"camera-{key}", "grid": None if grid is None else _seams(message, grid)}
     count = len(layout.indices)
     result = component("scatter", HTML)(
-        data=message.pack(header), key=key, on_picked_change=lambda: None, on_asked_change=lambda: None,
+        data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, layout.indices, count))
-    if result.asked is not None:
-        open_search(dataset, int(layout.indices[int(result.asked)]))
+    if result.searched is not None:
+        open_search(dataset, int(layout.indices[int(result.searched)]))
     return None if result.picked is None else int(layout.indices[int(result.picked)])
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:
     """Export a map as one HTML file whose images, hover, zoom, lasso and legend work offline."""
-    message = Message(alone=True)
+    message = Message(self_contained=True)
     header = _header(message, dataset, layout, color, selected, True) | {
         "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",
         "camera": None, "cameraKey": "", "grid": None}
@@ -136,7 +136,7 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection
 
 
 def grid_layout(grid: ImageGrid, name: str) -> Layout:
-    """Return the layout of an image grid: columns to the right, rows downwards."""
+    """Return the layout of an image grid: columns to the right, rows downward."""
     rows, columns = np.divmod(grid.cells, grid.columns)
     return Layout(grid.indices, np.stack([columns, -rows], axis=1), name)
 

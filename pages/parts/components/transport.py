@@ -26,11 +26,11 @@ class Message:
     """The bytes sent to one component: a header, and the arrays that travel inside (see assets/common.js).
 
     Args:
-        alone: Whether all parts travel inside, for a file that must work without a server.
+        self_contained: Whether all parts travel inside, for a file that must work without a server.
     """
 
-    def __init__(self, alone: bool = False) -> None:
-        self._alone = alone or not runtime.exists()
+    def __init__(self, self_contained: bool = False) -> None:
+        self._self_contained = self_contained or not runtime.exists()
         self._parts: list[bytes] = []
         self._length = 0
 
@@ -48,7 +48,7 @@ class Message:
         """Refer to an array that rarely changes; the browser fetches it once for any number of messages."""
         if array is None:
             return None
-        if self._alone:
+        if self._self_contained:
             return self.inside(array)
         return {"url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
 
@@ -60,7 +60,7 @@ class Message:
             kind: Its media type.
             name: A name that changes with the content; computed from the content if empty, which takes time.
         """
-        if self._alone:
+        if self._self_contained:
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
         base = str(st.get_option("server.baseUrlPath")).strip("/")
         url = _served().url(content, kind, name or hashlib.sha1(content, usedforsecurity=False).hexdigest())

@@ -72,7 +72,7 @@ def similarity_pictures(run: Run, epoch: int, key: str) -> None:
     for latent in (False, True):
         by_half = {half: [_similarities(run, number, half, latent) for number in (epoch, first, last)]
                    for half in shown}
-        known = [found for of_half in by_half.values() for found in of_half if found is not None]
+        known = [epoch_values for of_half in by_half.values() for epoch_values in of_half if epoch_values is not None]
         if not known:
             continue
         edges = views.common_edges(known)  # All epochs share the axis, so that it stays as the cursor moves.

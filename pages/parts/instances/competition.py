@@ -51,7 +51,7 @@ def compete(chosen: ChosenImage, cosines: dict[Which, float], latent: bool) -> N
     with right:
         rank_chart([before, after])
     st.markdown(competition_summary(before, after))
-    st.caption("τ sets how many images compete: with a small τ the nearest few images have all the weight. η sets how "
+    st.caption("τ sets how many images compete: a small τ puts nearly all weight on the few nearest images. η sets how "
                "strongly they compete: each other image counts η times, which lowers the share of the other view but "
                "changes neither the order of the images nor the number of competitors. An image's probability P is its "
                "share divided by η.")

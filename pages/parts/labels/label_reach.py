@@ -58,7 +58,7 @@ def _pick_label(view: GraphView, labeled: Array) -> int:
     row = int(labeled[images.index(chosen)])
     listed = list(dict.fromkeys([*labeled[:MOST_LABELS].tolist(), row]))
     count = f"All {len(labeled):,}" if len(listed) == len(labeled) else f"{len(listed)} of {len(labeled):,}"
-    st.caption("Of the random walks from each image that end at any label, the share that ends at this label. Click a "
+    st.caption("Share of walks ending at this label, among walks from each image that end at any label. Click a "
                f"label to choose it. {count} labels are listed, the fewest steps from the image first.")
     tiles = [tile_of(view.dataset, int(view.graph.images[other]), badge=view.label_name(other)) for other in listed]
     clicked = gallery(view.dataset, tiles, "Images with a label", "affinity-labels", 60, chosen=chosen, height=150)

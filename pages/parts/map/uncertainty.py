@@ -68,8 +68,8 @@ def certain_and_uncertain(run: Run, dataset: Dataset, indices: Array, color: Col
               if fields.get("graph") == "neighbors" else "")
     st.caption(f"σ is the standard deviation of the noise on an image's unit-length {noisy}, averaged over the "
                f"dimensions. {mixing}All σ start at 0.05; here they range from {sigma.min():.4g} to {sigma.max():.4g} "
-               f"with median {np.median(sigma):.4g}. If smallest and largest are close, σ says little about single "
-               "images.")
+               f"with median {np.median(sigma):.4g}. If smallest and largest are close, σ hardly "
+               "distinguishes images.")
     clicks = []
     for column, title, ends in zip(st.columns(2), ("Most certain", "Least certain"), most_certain(sigma, ENDS),
                                    strict=True):

@@ -63,13 +63,13 @@ def next_pair(run: Run, dataset: Dataset, labeled: PairSet, hinge: Hinge) -> Pai
     key = (run.id, hinge)
     if session.queue_key not in (None, key):
         session.current = None
-    place = views.first_new_pair(session.queue, known) if session.queue_key == key else None
-    if session.current is None and place is None:
+    position = views.first_new_pair(session.queue, known) if session.queue_key == key else None
+    if session.current is None and position is None:
         session.queue = views.informative_pairs(_candidates(run), hinge.bias, hinge.margin, QUEUE_LENGTH, known)[0]
         session.queue_key = key
-        place = views.first_new_pair(session.queue, known)
-    if session.current is None and place is not None:
-        first, second = session.queue[place].tolist()
+        position = views.first_new_pair(session.queue, known)
+    if session.current is None and position is not None:
+        first, second = session.queue[position].tolist()
         session.current = (first, second)
     write_address("asked", join_indices(session.current or ()))
     return session.current
@@ -92,9 +92,9 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **N** to "
                     "skip, **U** to undo.")
         two_images(dataset, pair, with_classes=False)
-        place = views.position_of_pair(labeled.pairs, pair)
-        if place is not None:
-            known = f" This pair is currently labeled {answer_word(bool(labeled.same[place]))}."
+        position = views.position_of_pair(labeled.pairs, pair)
+        if position is not None:
+            known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     with st.container(horizontal=True):
         if pair is not None:
             for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
@@ -112,6 +112,7 @@ def progress(run: Run, labeled: PairSet) -> None:
     """Show the number of labeled pairs of each kind and in the run's training half."""
     inside = labeled.within(load_split(run).train)
     with st.container(horizontal=True):
-        for name, count in (("Same pairs", int(labeled.same.sum())), ("Different pairs", int((~labeled.same).sum())),
+        for name, count in (("Similar pairs", int(labeled.same.sum())),
+                            ("Dissimilar pairs", int((~labeled.same).sum())),
                             ("In this run's training half", len(inside))):
             st.metric(name, f"{count:,}", width="content")

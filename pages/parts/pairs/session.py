@@ -50,7 +50,7 @@ def labeling_session(dataset: Dataset) -> LabelingSession:
 
 
 def ask_about(dataset: Dataset, pair: Pair) -> None:
-    """Make a pair the current one, whatever run, b and m are selected afterwards."""
+    """Make a pair the current one, whatever run, b and m are selected afterward."""
     session = labeling_session(dataset)
     session.current, session.message, session.queue_key = pair, "", None
 

@@ -42,7 +42,7 @@ def pick_pairs(dataset: Dataset) -> PairChoice | None:
     if pairs is None:
         return None
     same = int(pairs.same.sum())
-    st.caption(f"{len(pairs):,} pairs: {same:,} same, {len(pairs) - same:,} different.")
+    st.caption(f"{len(pairs):,} pairs: {same:,} similar, {len(pairs) - same:,} dissimilar.")
     return PairChoice(given=pairs)
 
 

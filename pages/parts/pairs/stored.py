@@ -68,14 +68,14 @@ def violations(stored: StoredPairs, hinge: Hinge, arguments: Array, epoch: int) 
     st.markdown(f"**{(arguments > 0).sum():,} of {len(same):,} stored pairs violate the margin at {hinge.words}** "
                 f"after epoch {epoch}, {(before > 0).sum():,} before training.")
     with st.container(horizontal=True):
-        for word, kind, edge in (("Same", same, "above b − m"), ("Different", ~same, "below b + m")):
+        for word, kind, edge in (("Similar", same, "above b − m"), ("Dissimilar", ~same, "below b + m")):
             if kind.any():
                 now, earlier = 100 * (arguments[kind] > 0).mean(), 100 * (before[kind] > 0).mean()
                 st.metric(f"{word} pairs that violate it", f"{now:.1f} %", f"{now - earlier:+.1f} points from start",
                           "inverse", help=f"{word} pairs with d² {edge}.", width="content")
         earlier, now = float(before.clip(0).mean()), float(arguments.clip(0).mean())
         st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from start", "inverse", width="content",
-                  help="max(0, m − y(b − d²)) with y = 1 for same and y = −1 for different pairs.")
+                  help="max(0, m − y(b − d²)) with y = 1 for similar and y = −1 for dissimilar pairs.")
 
 
 def pick_rows(stored: StoredPairs, arguments: Array) -> Array:
@@ -106,7 +106,7 @@ def pair_list(stored: StoredPairs, rows: Array, selected: int | None) -> None:
         return
     shown = rows[:MOST_TILES]
     st.caption(f"The first {len(shown)} of {len(rows):,} pairs, the largest loss first. Click a pair to select it. = "
-               "marks same pairs and ≠ different pairs; the numbers are d² before and after training.")
+               "marks similar pairs and ≠ dissimilar pairs; the numbers are d² before and after training.")
     at = np.flatnonzero(shown == selected)
     record = stored.record
     clicked = pair_gallery(stored.dataset, stored.pairs[shown], record.same[shown],
