@@ -10,7 +10,8 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import rows_of
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.scatter import Color, scatter
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.figures import lines
 from pages.parts.kit.tables import table_behind
 from pages.parts.labels.graph_view import GraphView

@@ -8,7 +8,8 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import request_analysis, rows_of, show_analysis_progress
 from pages.parts.base.selection import select, selection
-from pages.parts.components.scatter import Color, scatter
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
 from pages.parts.labels.board import Board
 from pages.parts.map.frame import UNITS, MapFrame, covering_map, show_distortion
 from udml_core.analyses import plan_analysis

@@ -13,7 +13,7 @@ from pages.parts.base.analyses import rows_of
 from pages.parts.base.cached import load_split
 from pages.parts.base.epochs import has_record, load_record
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.components.scatter import Color
+from pages.parts.components.map_content import Color
 from pages.parts.map.columns import column_color, uploaded_columns
 from pages.parts.map.frame import MapFrame
 from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider

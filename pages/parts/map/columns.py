@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.components.scatter import Color
+from pages.parts.components.map_content import Color
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError

@@ -9,7 +9,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.epochs import epochs_with, load_record
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
-from pages.parts.components.scatter import Color
+from pages.parts.components.map_content import Color
 from pages.parts.components.slider import live_slider
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset

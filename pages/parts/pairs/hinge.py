@@ -102,8 +102,8 @@ def distance_charts(before: Array, after: Array, same: Array, hinge: Hinge, reac
         with column:
             _distance_chart(spread.edges, counts, when, hinge, mark)
     st.caption("Bars above the axis count similar pairs, which belong left of the gray band; bars below count "
-               "dissimilar pairs, which belong right of it. The band is b ± m, the last bars include all larger distances, and ◆ "
-               "marks the selected pair.")
+               "dissimilar pairs, which belong right of it. The band is b ± m, the last bars include all "
+               "larger distances, and ◆ marks the current pair.")
     table_behind("Distances as a table", pd.DataFrame({
         "From d²": spread.edges[:-1], "To d²": spread.edges[1:], "Similar, before": spread.before[0],
         "Dissimilar, before": spread.before[1], "Similar, after": spread.after[0],

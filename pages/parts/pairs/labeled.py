@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.components.gallery import pair_gallery
+from pages.parts.components.pair_gallery import pair_gallery
 from pages.parts.pairs.session import ask_about
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset

@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, join_indices, write_address
 from pages.parts.base.cached import load_split
-from pages.parts.components.gallery import pair_gallery
+from pages.parts.components.pair_gallery import pair_gallery
 from pages.parts.pairs.hinge import Hinge
 from pages.parts.pairs.session import answer_word
 from pages.parts.pairs.two_images import two_images
