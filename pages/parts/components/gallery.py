@@ -41,20 +41,27 @@ class Tile:
 
 
 def mark_of(dataset: Dataset, index: int, query: int) -> Mark:
-    """Return "hit" if an image has the query's class, else "miss"; "" if the data set has no classes."""
+    """Return "hit" if an image has the query's class, else "miss"; "" without classes."""
     if dataset.labels is None:
         return ""
     return "hit" if dataset.labels[index] == dataset.labels[query] else "miss"
 
 
 def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> Tile:
-    """Make the tile of an image; without a badge it shows the class, or the file name if there are no classes."""
+    """Make the tile of an image.
+
+    Args:
+        dataset: The data set.
+        index: Index of the image.
+        mark: The kind of border and symbol.
+        badge: Short text below the image; if empty, the class, or the file name without classes.
+    """
     name = dataset.names[index] if dataset.labels is None else dataset.class_names[dataset.labels[index]]
     return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
 
 
 def clicked_tile(clicks: Iterable[int | None]) -> int | None:
-    """Return the first index that is not None among the answers of several galleries and maps."""
+    """Return the first answer that is not None of several galleries and maps."""
     return next((index for index in clicks if index is not None), None)
 
 
@@ -85,9 +92,9 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
 
 def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, selected: Selection, side: int = 72,
                        height: int = 420) -> int | None:
-    """Show a gallery that adds images to, and removes them from, the data set's selection.
+    """Show a gallery in which images can be selected.
 
-    A click or Space selects an image, Shift-click a range; Esc clears. Enter or a double-click picks an image.
+    A click or Space selects an image, Shift-click a range; Esc clears. Enter or a double-click opens an image.
 
     Args:
         dataset: The data set.
@@ -99,7 +106,7 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
         height: Height in pixels above which the gallery scrolls.
 
     Returns:
-        The data set index of the image that was picked just now, or None.
+        The data set index of the image that was opened just now, or None.
     """
     message = Message()
     ids = np.array([tile.id for tile in tiles], dtype=np.int64)
@@ -113,14 +120,17 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
 
 
 def _clicked_image(dataset: Dataset, result: Any) -> int | None:
-    """Return the clicked image, after opening the page Retrieval if the browser asked for a search."""
+    """Return the clicked image, or open the page Retrieval to search with it."""
     if result.searched is not None:
         open_search(dataset, int(result.searched))
     return None if result.picked is None else int(result.picked)
 
 
 def _update_selection(key: str, fingerprint: str, ids: Array) -> None:
-    """Adopt the selection among the images `ids` of a gallery; other selected images stay selected."""
+    """Adopt the selection in a gallery of the images `ids`.
+
+    Selected images outside the gallery stay selected.
+    """
     answer: dict[str, Any] | None = st.session_state[key].selection
     if not answer or answer["count"] != len(ids):
         return

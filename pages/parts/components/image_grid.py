@@ -18,7 +18,11 @@ def grid_layout(grid: ImageGrid, name: str) -> Layout:
 
 
 def seam_range(grid: ImageGrid) -> tuple[float, float] | None:
-    """Return the 2nd and 98th percentile of the distances between adjacent images, None without adjacent images."""
+    """Return the range of the distances between adjacent images.
+
+    Returns:
+        The 2nd and the 98th percentile; None if no images are adjacent.
+    """
     distances = np.concatenate([grid.right[np.isfinite(grid.right)], grid.down[np.isfinite(grid.down)]])
     if not len(distances):
         return None

@@ -15,7 +15,10 @@ from udml_core.paths import ASSETS
 
 
 def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection, title: str, caption: str) -> bytes:
-    """Export a map as one HTML file whose images, hover, zoom, lasso and legend work offline."""
+    """Export a map as one HTML file that works offline.
+
+    Images, hover, zoom, lasso and legend are part of the file.
+    """
     message = Message(self_contained=True)
     header = map_header(message, dataset, layout, color, selected, True) | {
         "label": title, "height": 760, "segments": None, "marks": [], "placed": [], "linked": False, "group": "",

@@ -20,7 +20,7 @@ from udml_core.data.dataset import Dataset
 HTML = """<div class="scatter" role="group"><div class="layout">
 <div class="stage"><canvas class="points" role="img"></canvas>
 <canvas class="overlay" tabindex="0" role="application" aria-roledescription="map"
-  aria-label="Map. Arrow keys move, plus and minus zoom, 0 shows all points, Enter picks the image in the middle, Q
+  aria-label="Map. Arrow keys move, plus and minus zoom, 0 shows all points, Enter opens the image in the middle, Q
   searches with it.">
 </canvas>
 <div class="tools" role="toolbar" aria-label="Map tools"></div>
@@ -79,7 +79,11 @@ def _update_selection(key: str, fingerprint: str, indices: Array, count: int) ->
 
 
 def _camera(key: str) -> list[float] | None:
-    """Return the center x, y and the zoom in the address, which the browser writes; None without a valid camera."""
+    """Return the camera in the address, which the browser writes.
+
+    Returns:
+        The center x, y and the zoom; None without a valid camera.
+    """
     try:
         camera = [float(part) for part in st.query_params.get(f"camera-{key}", "").split(",")]
     except ValueError:

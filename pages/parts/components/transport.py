@@ -1,4 +1,7 @@
-"""Messages to the browser components: large parts are fetched once, changing parts travel inside the message."""
+"""Messages to the browser components.
+
+Large parts are fetched once; changing parts travel inside the message.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,9 @@ Part = dict[str, Any] | None
 
 
 class Message:
-    """The bytes sent to one component: a header, and the arrays that travel inside (see assets/common.js).
+    """The bytes sent to one component (see assets/common.js).
+
+    A message consists of a header and the arrays that travel inside.
 
     Args:
         self_contained: Whether all parts travel inside, for a file that must work without a server.
@@ -45,7 +50,7 @@ class Message:
         return part
 
     def once(self, array: Array | None) -> Part:
-        """Refer to an array that rarely changes; the browser fetches it once for any number of messages."""
+        """Refer to an array that rarely changes, which the browser fetches only once."""
         if array is None:
             return None
         if self._self_contained:
@@ -122,7 +127,7 @@ PARTS = {"scatter": ("points", "overlay", "legend")}
 
 
 def script_and_style(name: str) -> tuple[str, str]:
-    """Return a component's JavaScript, including the shared scripts that it depends on, and its CSS."""
+    """Return a component's JavaScript, with the scripts that it needs, and its CSS."""
     scripts = (f"{part}.js" for part in ("common", *PARTS.get(name, ()), name))
     return ("".join((ASSETS / script).read_text(encoding="utf-8") for script in scripts),
             (ASSETS / f"{name}.css").read_text(encoding="utf-8"))
@@ -144,7 +149,7 @@ def unpack_mask(mask: str, count: int) -> Array:
 
 
 def pack_mask(positions: Array, count: int) -> Array | None:
-    """Return the bitmask of positions among `count` entries as bytes; None without positions."""
+    """Return positions among `count` entries as a bitmask; None without positions."""
     if not len(positions):
         return None
     flags = np.zeros(count, dtype=np.uint8)

@@ -20,7 +20,10 @@ DEFAULT_COLOR = "class"
 
 
 def spread_map(board: Board) -> None:
-    """Show the map colored by the spread of the labels; a click selects or deselects an image."""
+    """Show the map colored by the spread of the labels.
+
+    A click selects or deselects an image.
+    """
     shown = covering_map(board.run, board.images)
     if shown is None:
         st.info("This run has no map of its training images. Compute one to see the labels spread.",
@@ -44,7 +47,7 @@ def spread_map(board: Board) -> None:
 
 
 def _color(board: Board, shown: MapFrame, by: str) -> Color:
-    """Return the colors of the map's points; images outside the training half have none."""
+    """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
     none = "not reached"
     if by == "class":

@@ -1,4 +1,7 @@
-"""The noise σ that a method learns for each training image: as a color, and the images with least and most noise."""
+"""The noise σ that a method learns for each training image.
+
+σ colors the map, and galleries show the images with the least and the most noise.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +25,21 @@ LABEL = "uncertainty"
 
 
 def noise(run: Run, epoch: int) -> Array | None:
-    """Return σ (n,) of the training images after an epoch; None for epochs without it, such as before training."""
+    """Return σ (n,) of the training images after an epoch.
+
+    Returns:
+        σ; None for epochs without σ, such as before training.
+    """
     record = load_record(run, epoch, Uncertainty)
     return None if record is None else np.asarray(record.sigma)
 
 
 def noise_epoch(run: Run) -> int:
-    """Return the epoch whose σ a map without an epoch shows: the epoch in the address, by default the kept epoch."""
+    """Return the epoch whose σ a map without an epoch shows.
+
+    Returns:
+        The epoch in the address, by default the kept epoch.
+    """
     epochs = epochs_with(run, Uncertainty)
     wanted = int(number_from_address("sigma", run.kept_epoch()))
     return wanted if wanted in epochs else epochs[-1]

@@ -1,4 +1,4 @@
-"""The hinge loss of pairs: sliders for b and m, and squared distances against b ± m."""
+"""The hinge loss of pairs: sliders for b and m, and distances against b ± m."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ class Hinge:
         return f"b = {self.bias:g} and m = {self.margin:g}"
 
     def arguments(self, squared: Array, same: Array) -> Array:
-        """Return m − y(b − d²) of pairs, (p,); a pair violates the margin if it is above 0."""
+        """Return m − y(b − d²) of pairs, (p,), which is above 0 if the margin is violated."""
         return views.arguments(squared, same, self.bias, self.margin)
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
 def default_hinge(run: Run) -> Hinge:
-    """Return the run's own b and m, or values that fit the embedding of a run without them."""
+    """Return the run's b and m, or values that fit the embedding."""
     fields = hyperparameters(run)
     if "bias" in fields:
         return Hinge(fields["bias"], fields["margin"])

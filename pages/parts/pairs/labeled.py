@@ -20,7 +20,10 @@ LISTS = {"all": "All", "classes": "Contradict the classes", "others": "Contradic
 
 
 def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
-    """Show the labeled pairs, newest first, or the contradictory pairs; a click asks about a pair again."""
+    """Show the labeled pairs, newest first, or the contradictory pairs.
+
+    A click asks about a pair again.
+    """
     st.subheader(f"{len(labeled):,} labeled pairs")
     contradicting = views.contradicting_pairs(labeled.pairs, labeled.same)
     against_classes = np.zeros(0, dtype=np.int64)

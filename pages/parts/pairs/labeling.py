@@ -1,4 +1,7 @@
-"""Labeling pairs: the most informative pairs of a run, answered with two keys and saved immediately."""
+"""Labeling the most informative pairs of a run.
+
+Two keys answer, and every answer is saved immediately.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ from udml_core.methods import find_method
 from udml_core.runs import Run
 
 QUEUE_LENGTH = 200
-"""Pairs that are selected at a time."""
+"""Number of informative pairs that are computed at a time."""
 MOST_IMAGES = 5_000
-"""Training images among which pairs are selected."""
+"""Maximum number of training images whose pairs are candidates."""
 
 
 @st.fragment
@@ -38,7 +41,7 @@ def explore_labeling(run: Run) -> None:
     pairs = PairLog(dataset).read()
     question_container = st.container()
     progress(run, pairs)
-    with st.expander("Which pairs are selected?", icon=":material/tune:"):
+    with st.expander("Which pairs are labeled first?", icon=":material/tune:"):
         st.caption("In turn, the pairs below b whose squared distance after training is nearest to b − m, and the "
                    "pairs above b that are nearest to b + m. The model is least certain about them, so their labels "
                    "are the most informative.")
@@ -56,7 +59,11 @@ def explore_labeling(run: Run) -> None:
 
 
 def next_pair(run: Run, dataset: Dataset, labeled: PairSet, hinge: Hinge) -> Pair | None:
-    """Return the pair to label now: a requested pair, else the first in the queue that is not labeled or skipped."""
+    """Return the pair to label now.
+
+    Returns:
+        A requested pair, else the first pair in the queue that is not labeled or skipped; None if no pair is left.
+    """
     session = labeling_session(dataset)
     skipped = np.array([pair for pair in session.history if pair], dtype=np.int64).reshape(-1, 2)
     known = np.concatenate([labeled.pairs, skipped])
@@ -75,15 +82,21 @@ def next_pair(run: Run, dataset: Dataset, labeled: PairSet, hinge: Hinge) -> Pai
     return session.current
 
 
-@st.cache_resource(max_entries=8, show_spinner="Selecting informative pairs …", hash_funcs=RUN_HASH)
+@st.cache_resource(max_entries=8, show_spinner="Finding informative pairs …", hash_funcs=RUN_HASH)
 def _candidates(run: Run) -> views.Candidates:
-    """Return the pairs of a run's training images to choose from; the sliders only change their order."""
+    """Return the candidate pairs of a run's training images.
+
+    The sliders change only the order of the candidates.
+    """
     train = load_split(run).train
     return views.candidates(run.embeddings("final"), train[:: -(-len(train) // MOST_IMAGES)])
 
 
 def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
-    """Show the pair and the buttons, or that all pairs are labeled; the last answer can always be undone."""
+    """Show the pair and the buttons, or that all pairs are labeled.
+
+    The last answer can always be undone.
+    """
     known = ""
     if pair is None:
         st.success("All candidate pairs are labeled or skipped. Move b or m below to get other pairs.",

@@ -1,4 +1,4 @@
-"""The source of a run's pairs on the page Train: drawn from labels, labeled in the app, or a file."""
+"""The source of a run's pairs: drawn from labels, labeled in the app, or a file."""
 
 from __future__ import annotations
 

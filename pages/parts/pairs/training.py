@@ -27,7 +27,10 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
 
 
 def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:
-    """Show a button that continues this run on the pairs it has not seen, as a new run."""
+    """Show a button that continues this run on new pairs.
+
+    The continuation is a new run, which learns from the pairs that this run has not seen.
+    """
     unused = run.unused_pairs(labeled)
     inside = unused.within(load_split(run).train)
     same = int(inside.same.sum())
