@@ -13,7 +13,8 @@ from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
 from pages.parts.clusters.sweep import show_sweep
-from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.map.coloring import ascent_settings

@@ -13,7 +13,9 @@ from pages.parts.base.analyses import frame_words, load_result, request_analysis
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.scatter import Color, grid_layout, scatter, seam_range
+from pages.parts.components.image_grid import grid_layout, seam_range
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.downloads import Download, image_list, share
 from pages.parts.map.choosing import new_map_menu, pick_map
 from pages.parts.map.coloring import pick_color

@@ -7,7 +7,8 @@ from PIL import Image
 
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.lesson import Question, ask_prediction, multiples, points_picture, show_takeaway
 from pages.parts.kit.tables import table_behind

@@ -8,7 +8,9 @@ from pages.parts.base.analyses import frame_words
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import Selection, selection
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.scatter import Color, map_file, scatter
+from pages.parts.components.map_content import Color
+from pages.parts.components.map_file import map_file
+from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
 from pages.parts.kit.downloads import Download, image_list, share
 from pages.parts.map.choosing import new_map_menu, pick_map

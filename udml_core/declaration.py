@@ -84,12 +84,16 @@ class Described:
     choices: tuple[Any, ...]
 
     @property
+    def words(self) -> str:
+        """The name in words."""
+        return self.shown.label or self.name.removeprefix("n_").replace("_", " ").capitalize()
+
+    @property
     def label(self) -> str:
         """The name in words, with symbol and unit."""
-        words = self.shown.label or self.name.removeprefix("n_").replace("_", " ").capitalize()
         symbol = f" · {self.shown.symbol}" if self.shown.symbol else ""
         unit = f" in {self.shown.unit}" if self.shown.unit else ""
-        return f"{words}{symbol}{unit}"
+        return f"{self.words}{symbol}{unit}"
 
     @property
     def allowed(self) -> str:

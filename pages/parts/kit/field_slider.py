@@ -31,7 +31,8 @@ def field_slider(field: Described, key: str, default: float | None = None, note:
     start = float(field.default if default is None else default)
     low, high = min(low, start), max(high, start)
     parameter = parameter or field.name
-    label = f"{field.label}: {note}" if note else field.label
+    symbol = f" · {field.shown.symbol}" if field.shown.symbol else ""  # the unit stands behind the number
+    label = f"{field.words}{symbol}: {note}" if note else f"{field.words}{symbol}"
     value = live_slider(label, low, high, number_from_address(parameter, start, low, high), step, key,
                         unit=field.shown.unit, play=play, marks=marks, logarithmic=field.shown.logarithmic)
     write_address(parameter, f"{value:g}", f"{start:g}")
