@@ -272,7 +272,7 @@ def test_training_data_holds_neither_undeclared_labels_nor_test_labels(method: t
                          pixels if method.card.name in END_TO_END else None,
                          few=drawn_labels(dataset, split.train, 6, 0))
     if method.card.supervision == "none":
-        with pytest.raises(UndeclaredLabelsError, match="declares supervision"):
+        with pytest.raises(UndeclaredLabelsError, match="does not declare labels"):
             data.labels  # noqa: B018
     forbidden = [dataset.labels, dataset.labels[split.test]]
     forbidden += [] if method.card.supervision == "all" else [dataset.labels[split.train]]

@@ -90,7 +90,7 @@ def test_a_batch_is_cut_to_a_multiple_of_the_processes_and_rejected_if_it_is_sma
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "process_count", lambda: 3)
     assert parallel.cut_to_multiple(torch.arange(8)).tolist() == list(range(6))
-    with pytest.raises(UserError, match=r"3 processes share every batch.* got 2\. Raise the field 'batch'"):
+    with pytest.raises(UserError, match=r"each of the 3 processes; got 2\. Raise the field 'batch'"):
         parallel.cut_to_multiple(torch.arange(2))
     with pytest.raises(ValueError, match="must be a multiple"):
         parallel.own_part(torch.arange(8))

@@ -13,7 +13,7 @@ from udml_core.methods.plm import PLM
 from udml_core.methods.pslr import PSLR
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.methods.seraph import SERAPH
-from udml_core.methods.shared.pairs import PairMethod
+from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.triplet_angular import Angular, Triplet

@@ -132,6 +132,11 @@ class Method(Options, ABC):
         return self.continues_with_pairs
 
     @property
+    def clusters_by_ascent(self) -> bool:
+        """Whether the method clusters by authority ascent, at its fields ε and γ."""
+        return False
+
+    @property
     def augmentation(self) -> Augmentation:
         """The random augmentation of the views."""
         return CROPS
@@ -204,7 +209,8 @@ class Method(Options, ABC):
             state: The state after the last epoch.
             epochs: Number of further epochs.
         """
-        raise UserError(f"{self.card.title} cannot continue with further pairs. Choose NML, ML or KML.")
+        raise UserError(f"{self.card.title} cannot continue with further pairs. "
+                        "Choose a method that learns from pairs.")
 
     def state_to_continue(self, state: State) -> State:
         """Return the state from which a new run continues a finished run."""

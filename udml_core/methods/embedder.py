@@ -43,9 +43,9 @@ def histograms(rows: Tensor, split: bool = False) -> Tensor:
     if split:
         rows = torch.cat([rows.clamp_min(0), (-rows).clamp_min(0)], dim=1)
     elif (rows < 0).any():
-        raise UserError(f"This kernel compares histograms, whose entries are at least 0, and got {float(rows.min()):g} "
-                        "among the features. Set the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or "
-                        "choose features that are not negative.")
+        raise UserError(f"This kernel needs features of at least 0; the smallest is {float(rows.min()):g}. Set "
+                        "the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or choose features "
+                        "that are not negative.")
     return normalize(rows, p=1.0, dim=1)
 
 

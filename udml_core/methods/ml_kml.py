@@ -16,12 +16,12 @@ from udml_core.losses.pair_hinge import PairHinge
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import Head, KernelHead, histograms, unit
 from udml_core.methods.fields import Beginning
-from udml_core.methods.shared.pairs import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
+from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
 from udml_core.methods.shared.projection import check_projection, first_projection
 
-Bias = Annotated[float, Field(gt=0, le=100), Shown(symbol="b", step=0.1, high=10.0)]
+Bias = Annotated[float, Field(gt=0, le=100), Shown(symbol="b", step=0.1, high=10.0, label="Distance threshold")]
 Margin = Annotated[float, Field(ge=0, le=100), Shown(symbol="m", step=0.1, high=10.0)]
-RowRate = Annotated[float, Field(gt=0, le=1000), Shown(symbol="η", low=1e-4, high=1.0, logarithmic=True)]
+RowRate = Annotated[float, Field(gt=0, le=1000), Shown(low=1e-4, high=1.0, logarithmic=True)]
 
 
 class ML(PairMethod):
@@ -52,8 +52,8 @@ class ML(PairMethod):
     median squared distance of pairs is the bias."""
 
     def check(self, images: int, width: int | None) -> None:
-        check_margin("ML", self.margin, self.bias)
-        check_projection("ML", self.dimension, self.beginning, images, width)
+        check_margin(type(self).__name__, self.margin, self.bias)
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         return steps_seconds(2e-10, self.dimension, width, self.batch)
@@ -115,11 +115,12 @@ class KML(PairMethod):
         return False  # each entry of the description belongs to one training image
 
     def check(self, images: int, width: int | None) -> None:
-        check_margin("KML", self.margin, self.bias)
+        check_margin(type(self).__name__, self.margin, self.bias)
         if images > self.MOST_IMAGES:
-            raise UserError(f"KML keeps a kernel of every two training images and takes at most {self.MOST_IMAGES:,}, "
-                            f"got {images:,}. Choose NML, whose cost does not depend on them.")
-        check_projection("KML", self.dimension, self.beginning, images, images)
+            raise UserError(f"{type(self).__name__} stores the kernel matrix of all training images and accepts at "
+                            f"most {self.MOST_IMAGES:,} images, got {images:,}. Use fewer images, or choose a method "
+                            "that compares images with learned prototypes.")
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, images)
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         once = 3e-10 * images**2 * width + (2e-9 * images**3 if self.beginning == "pca" else 0.0)

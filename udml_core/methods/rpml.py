@@ -26,7 +26,7 @@ from udml_core.losses.angular import (
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import BatchNorm, LearningRate, Momentum, WeightDecay
-from udml_core.methods.shared.authority import AuthorityMethod
+from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
@@ -50,7 +50,7 @@ class RPML(AuthorityMethod):
         name="rpml",
         title="RPML",
         paper=PAPER,
-        idea=("Each image moves along a neighbor graph towards denser regions, and images that reach the same summit "
+        idea=("Each image moves along a neighbor graph toward denser regions, and images that reach the same mode "
               "share a pseudo-label. Triplets drawn from the pseudo-labels require a small angle at the negative, and "
               "a learned weight down-weights doubtful triplets. Conjugate gradient on the Grassmann manifold optimizes "
               "an orthonormal projection."),
@@ -58,10 +58,10 @@ class RPML(AuthorityMethod):
         promise="gain",
         source="Paper, table 1: above Initial (Random) on every data set.")
 
-    per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50)] = 10
+    per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50, label="Triplets per anchor")] = 10
     """Triplets drawn for each anchor in each epoch. The paper gives no value."""
 
-    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50)] = 10
+    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50, label="Conjugate-gradient steps")] = 10
     """Conjugate-gradient steps in each epoch. The paper gives no value."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
@@ -106,15 +106,16 @@ class SRPML(AuthorityMethod):
         supervision="none",
         promise="gain",
         source=("Paper, table 1 (Ours): above Initial (Random) on every data set, with pretrained features. From an "
-                "encoder with random weights it may fall (digits, small CNN: MAP@R 22.5 to 19.3)."))
+                "encoder with random weights it may fall; see the record 'sRPML on birds, "
+                "encoder trained' on the page Results."))
 
-    batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400)] = 120
+    batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400, label="Batch size")] = 120
     """Even number of images in a batch; half of them are anchors."""
 
-    steps: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=20)] = 5
+    steps: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=20, label="Conjugate-gradient steps")] = 5
     """Conjugate-gradient steps on the projection and the weight in each batch."""
 
-    margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2)] = 0.5
+    margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2, label="Semi-hard margin")] = 0.5
     """A negative is semi-hard if its squared distance exceeds the positive's by less than this."""
 
     learning_rate: LearningRate = 0.01

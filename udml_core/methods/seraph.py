@@ -88,16 +88,19 @@ class SERAPH(Method):
     n_neighbors: GraphNeighbors = 10
     """Number of random images that each image is paired with; these pairs count as unlabeled."""
 
-    threshold: Annotated[float, Field(gt=0, le=100), Shown(symbol="η", step=0.05, high=4)] = 1.0
+    threshold: Annotated[float, Field(gt=0, le=100),
+                         Shown(symbol="η", step=0.05, high=4, label="Distance threshold")] = 1.0
     """Squared distance at which a pair is similar with probability ½."""
 
-    weight_unlabeled: Annotated[float, Field(ge=0, le=100), Shown(symbol="μ", step=0.1, high=10)] = 1.0
+    weight_unlabeled: Annotated[float, Field(ge=0, le=100),
+                                Shown(symbol="μ", step=0.1, high=10, label="Weight of unlabeled pairs")] = 1.0
     """Weight of the mean entropy of unlabeled pairs, relative to the mean log-likelihood of labeled pairs."""
 
-    trace: Annotated[float, Field(ge=0, le=100), Shown(symbol="λ", step=0.01, high=1)] = 0.0
+    trace: Annotated[float, Field(ge=0, le=100),
+                     Shown(symbol="λ", step=0.01, high=1, label="Weight of the trace")] = 0.0
     """Weight of tr M. Larger values give a metric of lower rank."""
 
-    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 50
+    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200, label="Projected-gradient steps")] = 50
     """Projected-gradient steps on M in each partition."""
 
     @property

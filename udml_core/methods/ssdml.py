@@ -112,20 +112,21 @@ class SSDML(Method):
     alpha: Angle = 40.0
     """Upper bound on the angle at the negative (eq. 3)."""
 
-    orthogonal: bool = True
+    orthogonal: Annotated[bool, Shown(label="Orthonormal projection")] = True
     """Keep the projection orthonormal, LᵀL = I. The paper's table 4 compares both cases."""
 
-    scale: Scale = "mean"
+    scale: Annotated[Scale, Shown(label="Loss of a batch")] = "mean"
     """Average the losses of a batch, or sum them as eq. 3 prints. 'relative' first divides squared distances by their
     mean, so that larger distances alone do not lower the loss."""
 
-    steps: Annotated[int, Field(ge=0, le=100), Shown(step=1, high=20)] = 10
+    steps: Annotated[int, Field(ge=0, le=100), Shown(step=1, high=20, label="Conjugate-gradient steps")] = 10
     """Conjugate-gradient steps on the projection in each batch; 0 leaves the initial projection unchanged."""
 
-    pretraining: Annotated[int, Field(ge=0, le=1000), Shown(step=1, high=100)] = 0
+    pretraining: Annotated[int, Field(ge=0, le=1000), Shown(step=1, high=100, label="Pretraining epochs")] = 0
     """Passes over the labeled images that first train the encoder as a classifier. The paper takes 30 on CIFAR-10."""
 
-    pretraining_rate: Annotated[float, Field(gt=0, le=10), Shown(low=1e-4, high=1, logarithmic=True)] = 0.05
+    pretraining_rate: Annotated[float, Field(gt=0, le=10),
+                                Shown(low=1e-4, high=1, logarithmic=True, label="Pretraining learning rate")] = 0.05
     """Learning rate of SGD in the pretraining. The paper gives no value."""
 
     beginning: Beginning = "random"
@@ -144,11 +145,11 @@ class SSDML(Method):
         return 1e-9 * size**2 + batches * (metric + network)
 
     def check(self, images: int, width: int | None) -> None:
-        check_projection("SSDML", self.dimension, self.beginning, images, width)
-        check_neighbors("SSDML", self.n_neighbors, images)
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
+        check_neighbors(type(self).__name__, self.n_neighbors, images)
         if not self.trains_encoder and not self.steps:
-            raise UserError("SSDML with steps=0 on frozen features learns nothing. Raise the field 'steps', or set "
-                            "'trains' to 'encoder'.")
+            raise UserError(f"{type(self).__name__} with steps=0 on frozen features learns nothing. Raise the field "
+                            "'steps', or set 'trains' to 'encoder'.")
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_encoder_training(self, self.batch_norm, encoder)

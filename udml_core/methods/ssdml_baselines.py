@@ -141,8 +141,9 @@ class APIT(GraphMetric):
     gamma: WalkProbability = 0.99
     """Probability that a random walk continues at each step. Larger values spread the labels farther."""
 
-    slack: Annotated[float, Field(gt=0, le=1000), Shown(symbol="γ", low=0.01, high=100, logarithmic=True)] = 1.0
-    """Penalty for violating the bound of a pair (ITML)."""
+    slack: Annotated[float, Field(gt=0, le=1000),
+                     Shown(low=0.01, high=100, logarithmic=True, label="Penalty of violated bounds")] = 1.0
+    """Penalty for violating the bound of a pair, γ in ITML's paper. Larger values enforce the bounds strictly."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         return super().expected_seconds(images, width, image_seconds) + 2e-8 * ITML_PAIRS * width**2

@@ -71,7 +71,7 @@ class LabeledOnly(Method):
     dimension: Dimension = 64
     """Dimension of the embedding."""
 
-    per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 20
+    per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100, label="Triplets per labeled image")] = 20
     """Triplets drawn for each labeled image in each epoch."""
 
     beginning: Beginning = "pca"

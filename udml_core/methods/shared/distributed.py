@@ -65,7 +65,7 @@ def cut_to_multiple(batch: Tensor) -> Tensor:
         UserError: The batch has fewer images than there are processes.
     """
     if len(batch) < process_count():
-        raise UserError(f"{process_count()} processes share every batch, which needs at least as many images, got "
+        raise UserError(f"A batch needs at least one image for each of the {process_count()} processes; got "
                         f"{len(batch)}. Raise the field 'batch', or start fewer processes.")
     return batch[: len(batch) - len(batch) % process_count()]
 

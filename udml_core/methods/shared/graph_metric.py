@@ -77,13 +77,15 @@ class GraphMetric(Method):
     n_neighbors: GraphNeighbors = 10
     """Neighbors of each image in the graph."""
 
-    weight_similar: Annotated[PairWeight, Shown(symbol="γs", step=0.1, high=10)] = 1.0
+    weight_similar: Annotated[PairWeight,
+                              Shown(symbol="γs", step=0.1, high=10, label="Weight of similar pairs")] = 1.0
     """Weight of the mean squared distance of similar labeled pairs, which decreases."""
 
-    weight_dissimilar: Annotated[PairWeight, Shown(symbol="γd", step=0.1, high=10)] = 1.0
+    weight_dissimilar: Annotated[PairWeight,
+                                 Shown(symbol="γd", step=0.1, high=10, label="Weight of dissimilar pairs")] = 1.0
     """Weight of the mean squared distance of dissimilar labeled pairs, which increases."""
 
-    weight_edges: Annotated[PairWeight, Shown(symbol="β", step=0.1, high=10)] = 1.0
+    weight_edges: Annotated[PairWeight, Shown(symbol="β", step=0.1, high=10, label="Weight of edges")] = 1.0
     """Weight of the mean squared distance along the graph's edges, which decreases."""
 
     @property

@@ -113,7 +113,7 @@ class InstanceMethod(Method, ABC):
     learning_rate: Annotated[float, Field(gt=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
     """Learning rate of SGD. The paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
 
-    schedule: Literal["constant", "steps"] = "constant"
+    schedule: Annotated[Literal["constant", "steps"], Shown(label="Learning rate schedule")] = "constant"
     """Keep the learning rate, or divide it by 10 after 60 % and again after 80 % of the epochs, as the paper does from
     scratch (after 120 and 160 of 200)."""
 
@@ -126,14 +126,14 @@ class InstanceMethod(Method, ABC):
     batch: BatchSize = 128
     """Images in a batch. The paper uses 128 from scratch and 64 for pretrained encoders."""
 
-    parts: Annotated[int, Field(ge=1, le=256), Shown(step=1, high=16)] = 1
+    parts: Annotated[int, Field(ge=1, le=256), Shown(step=1, high=16, label="Parts of a batch")] = 1
     """Number of parts in which a batch passes the encoder. More parts need less memory and twice the forward passes;
     the gradient stays that of the whole batch, but batch normalization sees the parts."""
 
     kept_views: KeptViews = 4
     """Random views of each image whose frozen features are cached, if only the head is trained."""
 
-    colors: bool = False
+    colors: Annotated[bool, Shown(label="Color augmentation")] = False
     """Change the colors of the views and turn a fifth of them gray, as the paper does for small images."""
 
     beginning: Beginning = "pca"

@@ -48,7 +48,7 @@ class Network(nn.Module):
         return copy.deepcopy(self).requires_grad_(False).eval()
 
     def follow(self, other: Network, momentum: float) -> None:
-        """Move parameters and buffers towards another network's: own ← momentum·own + (1 − momentum)·target."""
+        """Move parameters and buffers toward another network's: own ← momentum·own + (1 − momentum)·target."""
         with torch.no_grad():
             for own, target in zip([*self.parameters(), *self.buffers()], [*other.parameters(), *other.buffers()],
                                    strict=True):

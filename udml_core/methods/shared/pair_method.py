@@ -62,7 +62,7 @@ class PairMethod(Method):
     dimension: PairDimension = 32
     """Dimension of the embedding, which is the number of learned rows l."""
 
-    batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000)] = 100
+    batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000, label="Batch size")] = 100
     """Pairs in a batch; the paper uses 1."""
 
     epochs: Epochs = 100
@@ -131,8 +131,8 @@ class PairMethod(Method):
             return 0, rows, rows, self._rate_unit(problem, rows)
         rows, first = (start[name].to(setting.device) for name in ("rows", "first rows"))
         if rows.shape[1] != problem.points.shape[1]:
-            raise UserError(f"To continue, {type(self).__name__} needs points of the width {rows.shape[1]} that it "
-                            f"began with, got {problem.points.shape[1]}. Use the same features, or start a new run.")
+            raise UserError(f"To continue, {type(self).__name__} needs features of width {rows.shape[1]}, as at "
+                            f"the start; got {problem.points.shape[1]}. Use the same features, or start a new run.")
         # States of the first version do not hold the unit.
         unit = float(start["unit"]) if "unit" in start else self._rate_unit(problem, first)
         return int(start["epoch"]), rows, first, unit
