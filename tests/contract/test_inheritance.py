@@ -1,4 +1,4 @@
-"""Rules of the methods' classes: shallow inheritance, and fields without duplicates."""
+"""Rules of the methods' classes: shallow inheritance and no duplicate fields."""
 
 from __future__ import annotations
 

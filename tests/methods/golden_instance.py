@@ -1,4 +1,4 @@
-"""Train the small CNN by the formulas alone, as a reference for PSLR, ISIF and NCE.
+"""A small CNN trained by the formulas alone, as a reference for PSLR, ISIF, NCE.
 
 Views, layers, batch normalization, gradient steps and rates are written out here. The package provides only the random
 streams, the starting weights and the method under test.
@@ -36,7 +36,10 @@ Loss = Callable[[Tensor, Tensor, torch.Generator], Tensor]
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """Compute in float64, where rounding cannot hide a mistake; the package asks for float32 by `Tensor.float`."""
+    """Compute in float64, where rounding cannot hide a mistake.
+
+    The package asks for float32 by `Tensor.float`.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Tensor, "float", Tensor.double)
         torch.set_default_dtype(torch.float64)
@@ -85,7 +88,10 @@ class Model:
         return Model(parameters | {"network.weight": embedder.head.weight.clone()}, buffers)  # type: ignore[operator]
 
     def embed(self, images: Tensor, by_batch: bool) -> Tensor:
-        """Return x = unit(unit(f)·W) of images (b, 3, s, s), 0–255, and track the statistics of a batch."""
+        """Return x = unit(unit(f)·W) of images (b, 3, s, s), 0–255.
+
+        The network tracks the statistics of a batch.
+        """
         maps = (images - 128) / 128
         for position, layer in enumerate((0, 4, 8, 11)):
             name = f"network.encoder.network.{layer}.weight"
@@ -95,7 +101,10 @@ class Model:
         return unit(unit(maps.mean((2, 3))) @ self.parameters["network.weight"])
 
     def descend(self, loss: Tensor, rate: float) -> None:
-        """Step by v ← μv + (gradient + decay·w) and w ← w − rate·v, with v = 0 before the first step."""
+        """Take a step of SGD with momentum and weight decay.
+
+        v ← μv + (gradient + decay·w) and w ← w − rate·v, with v = 0 before the first step.
+        """
         gradients = torch.autograd.grad(loss, list(self.parameters.values()))
         with torch.no_grad():
             for (name, value), gradient in zip(self.parameters.items(), gradients, strict=True):
@@ -109,7 +118,10 @@ class Model:
         return {name: value.detach().clone() for name, value in (self.parameters | self.buffers | moments).items()}
 
     def _normalize(self, maps: Tensor, layer: str, by_batch: bool) -> Tensor:
-        """Apply γ(x − mean)/√(variance + 1e-5) + β; track a tenth of the batch's mean and unbiased variance."""
+        """Apply γ(x − mean)/√(variance + 1e-5) + β.
+
+        Track a tenth of the batch's mean and unbiased variance.
+        """
         mean, variance = self.buffers[layer + "running_mean"], self.buffers[layer + "running_var"]
         if by_batch:
             mean, variance = maps.mean((0, 2, 3)), maps.var((0, 2, 3), correction=0)
@@ -144,7 +156,10 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
 
 
 def random_view(images: Tensor, random: torch.Generator) -> Tensor:
-    """Crop each image (m, 3, s, s) to 16–100 % of its area, resize it, and flip half of the images."""
+    """Crop, resize and flip images (m, 3, s, s).
+
+    A crop has 16–100 % of the area; half of the images are flipped.
+    """
     views = []
     for image, draws in zip(images, torch.rand(len(images), 23, generator=random).tolist(), strict=True):
         width = height = 1.0
@@ -158,14 +173,19 @@ def random_view(images: Tensor, random: torch.Generator) -> Tensor:
 
 
 def bilinear(share: float, place: float) -> Tensor:
-    """Return the matrix (s, s) that resizes a `share` of a line of pixels, starting at `place` of what remains."""
+    """Return the matrix (s, s) that resizes a `share` of a line of pixels.
+
+    The share starts at `place` of what remains.
+    """
     centers = (torch.arange(SIDE) + 0.5) * share + place * (1 - share) * SIDE - 0.5
     distances = centers.clamp(0, SIDE - 1)[:, None] - torch.arange(SIDE)
     return (1 - distances.abs()).clamp_min(0)
 
 
 def adaptable_softmax(rows: Tensor, compared: Tensor, tau: float, eta: float) -> Tensor:
-    """Compute −(1/2m) Σ_i [S_ii' − log D_i + η Σ_{k≠i,i'} log(1 − e^{S_ik}/D_i)] with S = ZZᵀ/τ.
+    """Compute the softmax loss over both views, with S = ZZᵀ/τ.
+
+    The loss is −(1/2m) Σ_i [S_ii' − log D_i + η Σ_{k≠i,i'} log(1 − e^{S_ik}/D_i)].
 
     Args:
         rows: z (2m, l), the second views below the first.
@@ -185,7 +205,7 @@ def adaptable_softmax(rows: Tensor, compared: Tensor, tau: float, eta: float) ->
 
 def assert_same_training(method: InstanceMethod, data: TrainingData, setting: Setting, model: Model,
                          literal: Iterator[float], more: Callable[[], dict[str, Tensor]] = dict) -> None:
-    """Compare the loss, all tensors of the state, and the embeddings of the images after each epoch."""
+    """Compare loss, state and embeddings of the images after each epoch."""
     images = all_images(data)
     for epoch, loss in zip(method.fit(data, setting), literal, strict=True):
         assert epoch.losses["loss"] == pytest.approx(loss, rel=TOLERANCE)

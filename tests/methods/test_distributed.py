@@ -1,4 +1,4 @@
-"""Two processes on the CPU give the loss and the gradients of one process for the whole batch."""
+"""Two CPU processes give the whole batch's loss and gradients."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two_processes: Path,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare the states; they hold SGD's moments, which equal the gradients after one step."""
+    """Compare the states, which contain SGD's moments.
+
+    After one step the moments equal the gradients.
+    """
     monkeypatch.setattr(instance, "cut_to_multiple", lambda batch: batch[: len(batch) // 2 * 2])
     single = train(name)
     first, second = (load_file(two_processes / f"{name}-{rank}.safetensors") for rank in (0, 1))

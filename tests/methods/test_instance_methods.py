@@ -1,4 +1,4 @@
-"""PSLR, ISIF and NCE: a step computed by hand, the effect of every field, parts of a batch, and rejected fields."""
+"""PSLR, ISIF and NCE: a step by hand, every field, parts and bad fields."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def two_views(data: TrainingData, batch: torch.Tensor, random: torch.Generator, 
 
 
 def test_the_first_step_of_pslr_equals_the_equations_of_the_paper() -> None:
-    """Compute eq. 2–13 on one batch and SGD's first step, w − rate·(gradient + decay·w)."""
+    """Compute eq. 2–13 on one batch and SGD's first step.
+
+    The step is w − rate·(gradient + decay·w).
+    """
     data, setting = training_setup()
     method = PSLR(**TINY | {"epochs": 1, "batch": len(data), "eta": 10.0})
     (epoch,) = method.fit(data, setting)

@@ -28,7 +28,7 @@ from udml_core.sampling import balanced_draw, generator, label_pairs
 
 @cache
 def halves(seed: int = 0) -> tuple[TrainingData, Array, Array, Encoder]:
-    """Return the training half with pairs, the test half's features and labels, and the encoder."""
+    """Return the training half with pairs, test features and labels, and the encoder."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder)))

@@ -49,7 +49,10 @@ def default_epoch() -> Epoch:
 
 @pytest.mark.parametrize("through", ["point", "origin"])
 def test_the_first_step_equals_the_equations_of_the_paper(through: Through) -> None:
-    """Compute one batch: both views, the loss of eq. 9, Adam's first step and the moving average."""
+    """Compute one batch by hand.
+
+    Both views, the loss of eq. 9, Adam's first step and the moving average are compared.
+    """
     data, setting = training_setup()
     method = PLM(**TINY | {"epochs": 1, "batch": len(data), "momentum": 0.5, "through": through})
     (epoch,) = method.fit(data, setting)

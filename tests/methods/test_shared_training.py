@@ -19,7 +19,10 @@ def test_the_gradient_of_selected_rows_is_deterministic() -> None:
 
 
 class OnGPU(Tensor):
-    """A CPU tensor that claims to be on a GPU, so that the CPU's own mixed precision is enabled."""
+    """A CPU tensor that claims to be on a GPU.
+
+    The CPU's own mixed precision is then enabled.
+    """
 
     is_cuda = True
 

@@ -1,4 +1,7 @@
-"""The methods. To add one, write a file and a golden test, and add the class to `METHODS`."""
+"""The methods.
+
+To add a method, write a file and a golden test, and add the class to `METHODS`.
+"""
 
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Epoch, Method, Setting, State

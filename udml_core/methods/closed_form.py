@@ -78,7 +78,7 @@ class Whiten(Method):
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
         idea=("Two images that are among each other's nearest neighbors probably show the same class. Whitening "
-              "shrinks the directions in which such pairs differ. It needs one covariance matrix and no training loop."),
+              "shrinks the directions in which such pairs differ. It needs a covariance matrix and no training loop."),
         supervision="none",
         promise="gain",
         source=("The result exceeds the frozen features; see the record 'RPML, PCA and whitening on birds' on the page "
@@ -110,7 +110,9 @@ class Whiten(Method):
 
 
 def principal_directions(rows: Tensor, count: int, offset: Tensor | None = None) -> Tensor:
-    """Return the directions of the largest second moment, each with the sign that makes its sum positive.
+    """Return the directions of the largest second moment.
+
+    Each direction has the sign that makes its sum positive.
 
     Args:
         rows: Points (n, d).

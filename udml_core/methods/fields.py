@@ -1,4 +1,6 @@
-"""Types of the hyper-parameters that several methods declare: the allowed range and the display hints.
+"""Types of the hyper-parameters that several methods declare.
+
+A type holds the allowed range and the display hints.
 
 Each method keeps its own default and its own description, because papers differ in both.
 """

@@ -1,4 +1,7 @@
-"""ML and KML: the linear and the kernelized baseline of NML, with the same loss on the same pairs."""
+"""ML and KML: the linear and the kernelized baseline of NML.
+
+They have the same loss on the same pairs.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ RowRate = Annotated[float, Field(gt=0, le=1000), Shown(low=1e-4, high=1.0, logar
 
 
 class ML(PairMethod):
-    """Linear metric learning: min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) on unit features, with m = b = 1."""
+    """Linear metric learning on unit features.
+
+    min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) with m = b = 1.
+    """
 
     card: ClassVar[Card] = Card(
         name="ml",
@@ -74,7 +80,9 @@ class ML(PairMethod):
 
 
 class KML(PairMethod):
-    """The kernelized form of ML: ‖A(K_i − K_j)‖², where K_i is the column of the χ² kernel matrix of image i.
+    """The kernelized form of ML: ‖A(K_i − K_j)‖².
+
+    K_i is the column of the χ² kernel matrix of image i.
 
     A step costs O(dn), and embedding a new image takes n kernels; NML avoids both. K is centered, which changes no
     distance.
@@ -151,7 +159,7 @@ class KML(PairMethod):
 
 def _scaled_projection(problem: PairProblem, data: TrainingData, dimension: int, beginning: Beginning,
                        seed: int) -> Tensor:
-    """Return the initial rows (d, D), scaled so that the median d² of pairs is the bias."""
+    """Return initial rows (d, D), scaled to a median d² of pairs equal to the bias."""
     rows = first_projection(problem.points, dimension, beginning, seed).mT.contiguous().to(problem.points.device)
     pairs = data.pairs[0].to(problem.points.device)
     median = problem.hinge.squared(problem.points, rows, pairs).median()
@@ -159,5 +167,8 @@ def _scaled_projection(problem: PairProblem, data: TrainingData, dimension: int,
 
 
 def _inverse_squared_length(points: Tensor) -> float:
-    """Return 1 / mean ‖x‖², with which a step changes distances equally for points of any length."""
+    """Return 1 / mean ‖x‖².
+
+    With this factor a step changes distances equally for points of any length.
+    """
     return 1 / float(points.square().sum(1).mean().clamp_min(1e-12))

@@ -24,7 +24,10 @@ from udml_core.neighbors import nearest
 
 
 class NeighborhoodMethod(Method):
-    """A linear map of the principal components of unit features, found by L-BFGS in a single epoch."""
+    """A linear map of the principal components of unit features.
+
+    L-BFGS finds it in a single epoch.
+    """
 
     BYTES_A_PAIR: ClassVar[float] = 0.0
     """Memory for every two training images."""
@@ -67,10 +70,13 @@ class NeighborhoodMethod(Method):
 
     @abstractmethod
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
-        """Learn a map (r, d) of points (n, r); return it with the final loss if the optimizer gives one."""
+        """Learn a map (r, d) of points (n, r).
+
+        The final loss is returned as well if the optimizer gives it.
+        """
 
     def _reporter(self, setting: Setting) -> Callable[[Any], None]:
-        """Return a callback for the optimizer that reports the finished share after each iteration."""
+        """Return a callback for the optimizer that reports the finished share."""
         done = iter(range(1, self.iterations + 1))
         return lambda *_: setting.report(next(done, self.iterations) / self.iterations)
 
@@ -163,7 +169,9 @@ class LMNN(NeighborhoodMethod):
 
 
 def target_neighbors(points: Array, labels: Array, count: int) -> tuple[Array, Array]:
-    """Return the images of classes with two images or more, and the nearest images of their class.
+    """Return the images of classes with two or more images, and their targets.
+
+    The targets of an image are the nearest images of its class.
 
     Args:
         points: Points (n, r).

@@ -1,4 +1,4 @@
-"""NCE and NPSoftmax: every image is its own class, and a memory bank holds the classes.
+"""NCE and NPSoftmax: every image is its own class in a memory bank.
 
 Z. Wu, Y. Xiong, S. X. Yu, D. Lin, "Unsupervised Feature Learning via Non-Parametric Instance Discrimination", CVPR
 2018. Departures from the public code: the bank starts at the initial embeddings and not at random, so that a good start

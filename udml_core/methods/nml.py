@@ -1,4 +1,4 @@
-"""NML: nonlinear metric learning with prototypes that images are compared with by a kernel.
+"""NML: nonlinear metric learning with prototypes and a kernel.
 
 G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image Retrieval".
 """
@@ -27,7 +27,9 @@ SCALED_ON = 500
 
 
 class NML(PairMethod):
-    """Nonlinear metric learning (algorithm 1): φ(x) = [k(l_1, x), …, k(l_d, x)] with prototypes l_t ≥ 0.
+    """Nonlinear metric learning (algorithm 1).
+
+    φ(x) = [k(l_1, x), …, k(l_d, x)] with prototypes l_t ≥ 0.
 
     d² = Σ_t (k(l_t, x_i) − k(l_t, x_j))², loss Σ max(0, m − y(b − d²)), subgradient
     2y(k(l_t, x_i) − k(l_t, x_j))(∇k(l_t, x_i) − ∇k(l_t, x_j)) for every violating pair.

@@ -1,4 +1,4 @@
-"""PLM: piecewise-linear manifolds of nearest-neighbor batches, and proxies with linear neighborhoods.
+"""PLM: piecewise-linear manifolds and proxies with linear neighborhoods.
 
 S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning"; equation numbers are that paper's.
 """
@@ -39,7 +39,9 @@ from udml_core.sampling import generator, neighbor_batches
 
 
 class PLM(Method):
-    """Piecewise-linear manifolds: a linear head on features of random views, or the encoder trained end to end.
+    """Piecewise-linear manifolds of nearest-neighbor batches.
+
+    A linear head learns on features of random views, or the encoder is trained end to end.
 
     L = (L_point + L_proxy + L_neigh)/|B|² (eq. 9). The similarity s of two points is the mean over both directions of
     α·β with α = (1+o/2)^−Nα and β = (1+p)^−Nβ (eq. 2–5), where o and p are the distances across and along a linear
@@ -199,7 +201,7 @@ class PLM(Method):
 
 
 class _Training:
-    """The student, its moving average (the teacher), the proxies, and Adam on student and proxies."""
+    """The student, its moving average (the teacher), the proxies, and Adam."""
 
     def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.method, self.data, self.setting = method, data, setting
@@ -273,7 +275,10 @@ class _Training:
                 "neighborhood loss": loss.neighborhood.item(), "admitted": neighborhoods.members.float().mean().item()}
 
     def _views(self, batch: Tensor, random: torch.Generator) -> Tensor:
-        """Return two random views of every image of a batch: images, or cached features of views."""
+        """Return two random views of every image of a batch.
+
+        They are images, or cached features of views.
+        """
         trains_encoder = self.method.trains_encoder
         inputs = self.data.images(batch) if trains_encoder else self.data.view_features(batch)
         return random_views(inputs.to(self.setting.device), 2, random, CROPS if trains_encoder else None)
@@ -304,7 +309,10 @@ class _Proxies(nn.Module):
             self.directions.copy_(q * torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1.0, 1.0)[:, None])
 
     def spread(self) -> dict[str, float]:
-        """Return the mean distance of two proxies; near 0, all proxies represent the same point."""
+        """Return the mean distance of two proxies.
+
+        Near 0, all proxies represent the same point.
+        """
         if len(self.places) < 2:
             return {}
         return {"proxy spread": torch.pdist(unit(self.places.detach())).mean().item()}

@@ -49,7 +49,9 @@ FIRST_LOG_SIGMA = -3.0
 
 
 class PSLR(InstanceMethod):
-    """Adaptable softmax on a latent graph representation, with variational reconstruction and structure.
+    """Adaptable softmax on a latent graph representation.
+
+    The loss adds variational reconstruction and structure.
 
     L = L_z + L_r + λ(L_g + L_kl) (eq. 13): softmax on z (eq. 3–5), reconstruction of x from z* = z + σ∘ε (eq. 7),
     agreement of z* along the graph (eq. 11) and divergence of N(z, σ²) from N(0, 1) (eq. 12).
@@ -149,7 +151,10 @@ class PSLR(InstanceMethod):
 
 
 class _Latent(Objective):
-    """The graph layer W (l, l), the linear layer of log σ, and the decoder; and each image's neighbors (n, k)."""
+    """The graph layer W (l, l), the linear layer of log σ, and the decoder.
+
+    It also stores each image's neighbors (n, k).
+    """
 
     def __init__(self, method: PSLR, seed: int) -> None:
         super().__init__()
@@ -245,7 +250,10 @@ class _Latent(Objective):
         return own if adjacency is None else torch.maximum(own, adjacency)
 
     def _connected(self, batch: Tensor) -> Tensor | None:
-        """Return which images of a batch are the same or mutual neighbors, (m, m) bool; None for A = I."""
+        """Return which images of a batch are the same or mutual neighbors.
+
+        The result is (m, m) bool; None for A = I.
+        """
         if self._neighbors is None:
             return None
         listed = (self._neighbors[batch][:, :, None] == batch).any(1)

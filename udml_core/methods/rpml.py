@@ -1,4 +1,6 @@
-"""RPML and sRPML: pseudo-labels by authority ascent, weighted angular triplets, Riemannian optimization.
+"""RPML and sRPML: learning from pseudo-labels by authority ascent.
+
+Both optimize weighted angular triplets by Riemannian conjugate gradient.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
 equation numbers are that paper's.
@@ -36,7 +38,9 @@ PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach f
 
 
 class RPML(AuthorityMethod):
-    """Reweighted probabilistic unsupervised embedding learning on frozen features, full batch (algorithm 1).
+    """Reweighted probabilistic unsupervised embedding learning (algorithm 1).
+
+    It works on frozen features, full batch.
 
     J = Σ softplus(w·softplus(z)) with z = δ²(a,p) − 4tan²α·δ²(n,m), m = (a+p)/2 and LᵀL = I (eq. 7–12).
 
@@ -90,7 +94,9 @@ class RPML(AuthorityMethod):
 
 
 class SRPML(AuthorityMethod):
-    """Stochastic RPML: conjugate gradient on the projection and SGD on the encoder, batch by batch.
+    """Stochastic RPML, batch by batch.
+
+    Conjugate gradient trains the projection and SGD the encoder.
 
     As in the authors' code, each batch has one random positive of the same cluster and one semi-hard negative for each
     anchor. With an encoder that has nothing to train (raw pixels), only the projection learns, on cached features.
@@ -199,6 +205,9 @@ class SRPML(AuthorityMethod):
 
 
 def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
-    """Return the mean loss, the mean weight, whose fall to 0 is a collapse, and the share of violating triplets."""
+    """Return the mean loss, the mean weight and the share of violating triplets.
+
+    If the mean weight falls to 0, the loss has collapsed.
+    """
     return {"loss": last.value / len(last.argument), "mean weight": float(last.weight.mean()),
             "violating": float((last.argument > 0).float().mean())}

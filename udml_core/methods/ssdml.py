@@ -1,4 +1,6 @@
-"""SSDML: triplets from propagated affinities, a smooth angular loss, an orthonormal projection and the network.
+"""SSDML: triplets from propagated affinities, and a smooth angular loss.
+
+An orthonormal projection and the network learn in turn.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "Semi-Supervised Metric Learning: A Deep Resurrection"; equation numbers are
 that paper's.
@@ -52,7 +54,9 @@ from udml_core.sampling import affinity_triplets, generator
 
 
 class SSDML(Method):
-    """Semi-supervised metric learning by Algorithm 1 with an orthonormal projection L in place of the metric M.
+    """Semi-supervised metric learning by Algorithm 1.
+
+    An orthonormal projection L takes the place of the metric M.
 
     Affinities: W = (1−γ)(I−γQ)⁻¹W0, symmetrized, where W0 holds +1 for equal and −1 for different labels and Q is the
     row-normalized kNN graph. Triplets: the k neighbors of every image, sorted by W, give the pairs (j, j+k/2).
@@ -194,7 +198,10 @@ class SSDML(Method):
 
     def _learn(self, network: EncoderInTraining, batch: Tensor, optimizer: ConjugateGradient, projection: Tensor,
                step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
-        """Learn from one batch of triplets (t, 3): first L with the network fixed, then the network with L fixed."""
+        """Learn from one batch of triplets (t, 3).
+
+        First L learns with the network fixed, then the network with L fixed.
+        """
         images, local = torch.unique(batch, return_inverse=True)
         features = network.features(images)
         rows = local.to(features.device)
@@ -219,11 +226,17 @@ class SSDML(Method):
         return first_projection(rows, self.dimension, self.beginning, setting.seed).to(setting.device)
 
     def _manifold(self, width: int) -> Manifold:
-        """Return the search space of L; an orthonormal L counts only by its subspace, as J(LB) = J(L) for BᵀB = I."""
+        """Return the search space of L.
+
+        An orthonormal L counts only by its subspace, as J(LB) = J(L) for BᵀB = I.
+        """
         return Grassmann(width, self.dimension) if self.orthogonal else Euclidean(width, self.dimension)
 
     def _affinities(self, network: EncoderInTraining, data: TrainingData, setting: Setting, epoch: int) -> Affinities:
-        """Propagate the labels along the kNN graph of the partition's current unit features (below L)."""
+        """Propagate the labels along the partition's kNN graph.
+
+        The graph joins the current unit features, below L.
+        """
         points = self.partitions.draw(data.labels, setting.seed, epoch)
         labels = data.labels[points]
         neighbors = nearest(network.embed(points).cpu().numpy(), min(self.n_neighbors, len(points) - 1))[1]
@@ -235,7 +248,10 @@ class SSDML(Method):
 
 
 def _curves(last: SmoothAngularEvaluation) -> dict[str, float]:
-    """Return a batch's curves; if both distances grow together, all points move apart and the embedding collapses."""
+    """Return a batch's curves.
+
+    If both distances grow together, all points move apart and the embedding collapses.
+    """
     return {"loss": float(last.loss.mean()), "violating": float((last.argument > 0).float().mean()),
             "positive distance": float(last.near.square().sum(1).mean()),
             "negative distance": float(last.far.square().sum(1).mean())}

@@ -112,7 +112,7 @@ def sample_clusters(run: Run, epoch: int) -> Clusters:
 
 
 def ascent_settings(run: Run) -> AuthorityMethod:
-    """Return the run's method if it uses authority ascent, else RPML with its defaults."""
+    """Return the run's method if it clusters by authority ascent, else RPML."""
     method = run.spec().build_method()
     return cast(AuthorityMethod, method) if method.clusters_by_ascent else RPML()
 

@@ -1,4 +1,6 @@
-"""The base of RPML and sRPML: pseudo-labels by authority ascent, the weight of a triplet, and the search space.
+"""The base of RPML and sRPML.
+
+It holds the pseudo-labels by authority ascent, the weight of a triplet, and the search space.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
 equation numbers are that paper's.
@@ -103,7 +105,9 @@ class AuthorityMethod(Method):
 
     def _resume(self, data: TrainingData, setting: Setting,
                 start: State | None) -> tuple[int, Point, float, Tensor, tuple[Explanation, ...]]:
-        """Return the finished epochs, the point, the remembered step, the pseudo-labels and their explanation if new.
+        """Return finished epochs, point, step, pseudo-labels and explanations.
+
+        The explanations hold the pseudo-labels if they are new.
         """
         if start is None:
             clusters = self._clusters(data)

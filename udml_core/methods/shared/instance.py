@@ -1,4 +1,7 @@
-"""Instance discrimination, shared by PSLR, ISIF and NCE: views, batches, SGD, several processes and the state."""
+"""Instance discrimination, shared by PSLR, ISIF and NCE.
+
+This module has views, batches, SGD, several processes and the state.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +62,19 @@ log = logging.getLogger("udml")
 
 
 class Objective(nn.Module, ABC):
-    """The loss of a batch's instance features, and everything learned or remembered beside the network."""
+    """The loss of instance features, and what it learns or stores.
+
+    Parameters and memory beside the network belong to it.
+    """
 
     def begin(self, network: Network, data: TrainingData) -> None:
         """Prepare an epoch."""
 
     def batches(self, images: int, size: int, random: torch.Generator) -> Iterator[Tensor]:
-        """Yield positions (b,) of the training half in random order; an incomplete last batch is dropped."""
+        """Yield positions (b,) of the training half in random order.
+
+        An incomplete last batch is dropped.
+        """
         order = torch.randperm(images, generator=random)
         yield from order[: images - images % size].split(size)
 
@@ -282,7 +291,7 @@ class _Training:
         return instance
 
     def _backward_parts(self, parts: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> None:
-        """Propagate the gradients of the instance features through the network, part by part."""
+        """Propagate the instance features' gradients through the network in parts."""
         for part, gradient in zip(parts[:-1], gradients[:-1], strict=True):
             with without_averaging(self._replica):
                 self._replica(part).backward(gradient)
@@ -290,7 +299,9 @@ class _Training:
 
 
 def measure_alignment(rows: Tensor, name: str = "") -> Curves:
-    """Return the mean similarity of an image's two views and of any two rows; both are 1 if the embedding collapses.
+    """Return the mean similarity of an image's two views and of any two rows.
+
+    Both are 1 if the embedding collapses.
 
     Args:
         rows: Unit rows (2m, l), the second views below the first.
