@@ -83,7 +83,7 @@ def encoder_in_training(method: Method, data: TrainingData, setting: Setting, ra
 
 
 def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
-               batch_norm: bool) -> Setting:
+                     batch_norm: bool) -> Setting:
     """Train the encoder to classify the labeled images.
 
     SSDML does so before its first epoch on CIFAR-10.
