@@ -29,7 +29,10 @@ TAU, ETA, LAMBDA, FIRST_LOG_SIGMA = 0.3, 4.0, 0.7, -3.0
 
 
 def add_latent_layers(model: Model) -> None:
-    """Add W and the decoder, uniform within ±1/√l, and the layer of log σ, which starts constant."""
+    """Add W, the decoder and the layer of log σ.
+
+    W and the decoder start uniform within ±1/√l; log σ starts constant.
+    """
     random = generator(SEED, 0)
     layer, decoder = ((2 * torch.rand(WIDTH, WIDTH, generator=random) - 1) / math.sqrt(WIDTH) for _ in range(2))
     model.parameters |= {

@@ -80,7 +80,7 @@ def test_a_small_class_repeats_its_targets_and_takes_none_from_other_classes() -
 @pytest.mark.parametrize(("method", "most"), [(NCA(), 20_000), (KML(), 10_000)], ids=lambda value: str(value)[:9])
 def test_methods_with_a_matrix_of_all_pairs_estimate_its_memory_and_limit_the_images(method: Method, most: int) -> None:
     method.check(most, 1280)
-    with pytest.raises(UserError, match=f"at most {most:,}, got {most + 1:,}. Choose"):
+    with pytest.raises(UserError, match=rf"at most {most:,} images, got {most + 1:,}\."):
         method.check(most + 1, 1280)
     assert method.expected_bytes(most, 1280) > 30 * most**2
     assert method.expected_bytes(most, 1280) > 10 * LMNN().expected_bytes(most, 1280)

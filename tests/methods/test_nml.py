@@ -28,7 +28,7 @@ from udml_core.sampling import balanced_draw, generator, label_pairs
 
 @cache
 def halves(seed: int = 0) -> tuple[TrainingData, Array, Array, Encoder]:
-    """Return the training half with pairs, the test half's features and labels, and the encoder."""
+    """Return the training half with pairs, test features and labels, and the encoder."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder)))
@@ -107,7 +107,7 @@ def test_a_batch_takes_the_sum_of_its_pairs_steps_in_the_algorithm_of_the_paper(
         if number % batch == 0:
             rows, total = (rows - rate * total).clamp_min(0), torch.zeros_like(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udml_core.methods.shared.pairs.balanced_draw",
+        patch.setattr("udml_core.methods.shared.pair_method.balanced_draw",
                       lambda *arguments: balanced_draw(*arguments)[:100])
         ours = last_epoch(method).state["rows"]
     torch.testing.assert_close(ours.double(), rows, rtol=1e-3, atol=1e-6)
@@ -162,14 +162,14 @@ def test_further_pairs_continue_from_a_state() -> None:
     *_, continued = method.continue_fit(data, setting(), last.state, 2)
     assert torch.equal(continued.state["rows"], whole.state["rows"])
     narrow = TrainingData(data.features[:, :50], given_pairs=data.given_pairs)
-    with pytest.raises(UserError, match="width 64 that it began with, got 50"):
+    with pytest.raises(UserError, match="features of width 64, as at the start; got 50"):
         next(iter(method.continue_fit(narrow, setting(), last.state, 1)))
 
 
 def test_negative_features_are_rejected_or_split() -> None:
     rows = halves()[0].features - 4
     data = TrainingData(rows, given_pairs=halves()[0].given_pairs)
-    with pytest.raises(UserError, match=r"got -4 among the features\. Set the field 'negative' to 'split'"):
+    with pytest.raises(UserError, match=r"at least 0; the smallest is -4\. Set the field 'negative' to 'split'"):
         next(iter(NML(dimension=4).fit(data, setting())))
     *_, last = NML(dimension=4, epochs=1, negative="split").fit(data, setting())
     assert last.state["rows"].shape == (4, 128)
@@ -179,7 +179,7 @@ def test_negative_features_are_rejected_or_split() -> None:
 @pytest.mark.parametrize(("method", "images", "message"), [
     (NML(margin=0.2), 100, "NML.margin must be at most the bias 0.1, got 0.2"),
     (NML(dimension=64), 50, "at most the number of images 50"), (ML(dimension=65), 100, "at most"),
-    (KML(dimension=8), 30_000, "takes at most 10,000, got 30,000")])
+    (KML(dimension=8), 30_000, "accepts at most 10,000 images, got 30,000")])
 def test_impossible_fields_are_rejected_before_training(method: Method, images: int, message: str) -> None:
     with pytest.raises(UserError, match=message):
         method.check(images, 64)

@@ -36,7 +36,10 @@ def test_an_encoder_in_training_embeds_with_its_statistics_and_keeps_them(batch_
 
 
 class OnGPU(Tensor):
-    """A CPU tensor that claims to be on a GPU, so that the CPU's own mixed precision is enabled."""
+    """A CPU tensor that claims to be on a GPU.
+
+    The CPU's own mixed precision is then enabled.
+    """
 
     is_cuda = True
 

@@ -1,4 +1,4 @@
-"""SSDML and its baselines: the first epoch computed by hand, partitions, the collapse, and rejected fields."""
+"""SSDML and its baselines: an epoch by hand, partitions, collapse, bad fields."""
 
 from __future__ import annotations
 
@@ -73,7 +73,10 @@ def find_explanation(epoch: Epoch, kind: type[Any]) -> Any:
 
 @pytest.mark.parametrize("batch", [10_000, 2000])
 def test_the_first_epoch_on_frozen_features_follows_the_algorithm_of_the_paper(batch: int) -> None:
-    """Compute one batch and three batches; L and the length of the last step pass from batch to batch."""
+    """Compute one batch and three batches by hand.
+
+    L and the length of the last step pass from batch to batch.
+    """
     data, setting = training_setup()
     method = SSDML(**TINY | {"epochs": 1, "batch": batch})
     (epoch,) = method.fit(data, setting)
@@ -102,7 +105,10 @@ def test_the_first_epoch_on_frozen_features_follows_the_algorithm_of_the_paper(b
 
 
 def test_each_batch_trains_first_the_projection_and_then_the_network() -> None:
-    """Compute Algorithm 1 on two batches, with SGD's steps v ← 0.9v + gradient and θ ← θ − rate·v."""
+    """Compute Algorithm 1 on two batches by hand.
+
+    SGD's steps are v ← 0.9v + gradient and θ ← θ − rate·v.
+    """
     data, setting = training_setup("cnn")
     rate = 0.01
     method = SSDML(**TINY | {"trains": "encoder", "epochs": 1, "batch": 2500, "learning_rate": rate})
@@ -248,7 +254,10 @@ def test_the_printed_loss_moves_positives_apart_and_the_relative_loss_does_not()
 
 
 class Pieces:
-    """The parts of the baselines' metrics, computed by hand, with so few labels that all pairs are used."""
+    """The parts of the baselines' metrics, computed by hand.
+
+    There are so few labels that all pairs are used.
+    """
 
     def __init__(self) -> None:
         self.data, self.setting = training_setup(per_class=5)
@@ -259,7 +268,7 @@ class Pieces:
         self.similar, self.dissimilar = (scatter(self.points, part) for part in self.pairs)
 
     def along(self, weights: Any) -> Tensor:
-        """Return the weighted mean outer product of the differences along the graph's edges."""
+        """Return the weighted mean outer product of differences along edges."""
         edges = np.stack([np.repeat(np.arange(len(self.points)), 10), self.neighbors.ravel()], axis=1)
         return scatter(self.points, torch.from_numpy(edges), torch.from_numpy(np.ascontiguousarray(weights)).ravel())
 
@@ -267,7 +276,10 @@ class Pieces:
         return self.along(propagate_affinities(self.neighbors, self.data.labels.numpy(), 0.99).clip(0))
 
     def by_density(self) -> Tensor:
-        """Divide each affinity by the root of the product of the mean affinities at its two ends."""
+        """Divide each affinity by the density at its two ends.
+
+        The divisor is the root of the product of the mean affinities at the two ends.
+        """
         weights = self.heat.copy()
         for row, column in np.ndindex(*weights.shape):
             ends = self.heat[row].mean(), self.heat[self.neighbors[row, column]].mean()

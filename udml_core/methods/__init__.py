@@ -1,4 +1,7 @@
-"""The methods. To add one, write a file and a golden test, and add the class to `METHODS`."""
+"""The methods.
+
+To add a method, write a file and a golden test, and add the class to `METHODS`.
+"""
 
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
@@ -13,7 +16,7 @@ from udml_core.methods.plm import PLM
 from udml_core.methods.pslr import PSLR
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.methods.seraph import SERAPH
-from udml_core.methods.shared.pairs import PairMethod
+from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.triplet_angular import Angular, Triplet

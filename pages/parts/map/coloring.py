@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import numpy as np
 import streamlit as st
@@ -21,7 +22,7 @@ from udml_core.arrays import Array
 from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views
 from udml_core.methods import RPML
-from udml_core.methods.shared.authority import AuthorityMethod
+from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.runs import Run
 
 COLOR_WORDS = {
@@ -118,9 +119,9 @@ def sample_clusters(run: Run, epoch: int) -> Clusters:
 
 
 def ascent_settings(run: Run) -> AuthorityMethod:
-    """Return the run's method if it uses authority ascent, else RPML with its defaults."""
+    """Return the run's method if it clusters by authority ascent, else RPML."""
     method = run.spec().build_method()
-    return method if isinstance(method, AuthorityMethod) else RPML()
+    return cast(AuthorityMethod, method) if method.clusters_by_ascent else RPML()
 
 
 def _half_color(shown: MapFrame) -> Color:
