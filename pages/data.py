@@ -12,7 +12,7 @@ from pages.parts.kit.figures import bars
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.tables import table_behind
 from udml_core import jobs
-from udml_core.backbones import BACKBONES, EncoderSpec, choose_spec
+from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec, choose_spec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
@@ -115,7 +115,8 @@ def show_feature_progress(run: Run) -> None:
 def show_features(dataset: Dataset) -> None:
     """Show the state of a backbone's features: cached, in progress or missing."""
     st.subheader("Features")
-    backbone = st.selectbox("Backbone", list(BACKBONES), format_func=lambda name: BACKBONES[name].title,
+    backbone = st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(DEFAULT_BACKBONE),
+                            format_func=lambda name: BACKBONES[name].title,
                             key="data-backbone")
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray)
     if features_path(dataset, encoder).exists():

@@ -1,4 +1,4 @@
-"""Atomic writes: several threads write the same file, and a deleted folder is not created again."""
+"""Atomic writes: several threads write a file, and a deleted folder stays deleted."""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 To add a method, write a file and a golden test, and add the class to `METHODS`.
 """
 
+from collections.abc import Callable
+
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
@@ -35,6 +37,12 @@ def find_method(name: str) -> type[Method]:
         if method.card.name == name:
             return method
     raise UserError(f"The method must be one of {', '.join(method.card.name for method in METHODS)}, got '{name}'.")
+
+
+def names_of(predicate: Callable[[Method], bool]) -> str:
+    """List the names of the methods with a property, such as ``NML, ML or KML``."""
+    *names, last = (method.__name__ for method in METHODS if predicate(method.make({})))
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 __all__ = [
@@ -72,4 +80,5 @@ __all__ = [
     "Whiten",
     "find_method",
     "is_normalized",
+    "names_of",
 ]
