@@ -1,4 +1,4 @@
-"""Atomic writes: several threads write the same file, and a deleted folder is not created again."""
+"""Atomic writes: threads write the same file, and deleted folders stay deleted."""
 
 from __future__ import annotations
 

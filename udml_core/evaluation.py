@@ -1,7 +1,7 @@
-"""The evaluation measures, the same for all methods. Values are fractions unless stated otherwise.
+"""The evaluation measures, the same for all methods.
 
-Neighbors are nearest by Euclidean distance, which for unit embeddings is the order by cosine. Ties go to the lowest
-index, so the measures are defined for duplicates and equal on every machine.
+Values are fractions unless stated otherwise. Neighbors are nearest by Euclidean distance, which for unit embeddings is
+the order by cosine. Ties go to the lowest index, so the measures are defined for duplicates and equal on every machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ DEPTHS = range(1, 51)
 
 
 class _Distances:
-    """Distances of points as integer keys that contain both the distance and the index.
+    """Distances of points as integer keys that contain the distance and the index.
 
     Squared distances are rounded to a multiple of `QUANTUM`, which removes rounding errors. Ties are then exact, and
     the index in the key decides them.
@@ -50,7 +50,10 @@ class _Distances:
         self._quantum = max(float(self._norms.max()), 1e-300) * QUANTUM
 
     def keys(self, rows: Tensor) -> Tensor:
-        """Return the keys from points (q,) to all points, (q, n) int64: distinct, by distance, the own key largest."""
+        """Return the keys (q, n) int64 from points (q,) to all points.
+
+        They are distinct and ascend with the distance; the own key is largest.
+        """
         indices = torch.arange(len(self._points))
         squared = torch.addmm(self._norms[rows, None] + self._norms, self._points[rows], self._points.T, alpha=-2)
         keys = squared.div_(self._quantum).round_().clamp_min_(0).to(torch.int64).mul_(len(indices)).add_(indices)
@@ -59,7 +62,9 @@ class _Distances:
 
 
 def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
-    """Yield each point's k nearest other points, in chunks of queries (q,) and neighbors (q, k).
+    """Yield each point's k nearest other points in chunks.
+
+    A chunk has queries (q,) and neighbors (q, k).
 
     Args:
         embeddings: (n, d).
@@ -72,14 +77,18 @@ def rankings(embeddings: Array, k: int) -> Iterator[tuple[Array, Array]]:
 
 
 def _chunks(count: int) -> tuple[Tensor, ...]:
-    """Split the row numbers into chunks (q,) whose distances to all points are computed together."""
+    """Split the row numbers into chunks (q,).
+
+    The distances of a chunk to all points are computed together.
+    """
     return torch.arange(count).split(max(1, CHUNK_ENTRIES // count))
 
 
 def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 8)) -> dict[int, float]:
-    """Compute Recall@k: the share of points with a point of their class among their k nearest other points.
+    """Compute Recall@k: the share of points with a hit among the k nearest.
 
-    A point whose class has no other point is a miss at every k. If k exceeds n − 1, all other points count.
+    A hit is another point of the same class. A point whose class has no other point is a miss at every k. If k exceeds
+    n − 1, all other points count.
 
     Args:
         embeddings: (n, d), n ≥ 2.
@@ -105,7 +114,9 @@ def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 
 
 
 def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
-    """Compute MAP@R: (1/R_i) Σ_{r ≤ R_i} precision@r · hit(r), where R_i counts the other points of the class.
+    """Compute MAP@R, the mean average precision at R.
+
+    A point's value is (1/R_i) Σ_{r ≤ R_i} precision@r · hit(r), where R_i counts the other points of its class.
 
     Args:
         embeddings: (n, d), n ≥ 2.
@@ -134,9 +145,10 @@ def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
 
 
 def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (10,)) -> dict[int, float]:
-    """Compute mprec@k (NML): the precision among the k nearest other points, averaged per class, then over classes.
+    """Compute mprec@k (NML), the class mean of the precision among the k nearest.
 
-    A point with several classes is a query for each of them. If k exceeds n − 1, all other points count.
+    The precision is averaged over the points of each class, then over the classes. A point with several classes is a
+    query for each of them. If k exceeds n − 1, all other points count.
 
     Args:
         embeddings: (n, d), n ≥ 2.
@@ -234,7 +246,10 @@ def linear_accuracy(train: Array, train_labels: Array, test: Array, test_labels:
 
 
 def kmeans_clusters(embeddings: Array, count: int) -> Array:
-    """Return the k-means clusters of points, (n,) int, with k = `count`: k-means++, seed 0, best of 3 restarts."""
+    """Return the k-means clusters (n,) int of points, with k = `count`.
+
+    The start is k-means++ with seed 0; the best of 3 restarts counts.
+    """
     from sklearn.cluster import KMeans
 
     points = np.ascontiguousarray(embeddings, dtype=np.float32)
@@ -242,7 +257,10 @@ def kmeans_clusters(embeddings: Array, count: int) -> Array:
 
 
 def nmi(clusters: Array, labels: Array) -> float:
-    """Compute the normalized mutual information I / ((H(clusters) + H(labels))/2) of two labelings (n,)."""
+    """Compute the normalized mutual information of two labelings (n,).
+
+    It is I / ((H(clusters) + H(labels))/2).
+    """
     from sklearn.metrics import normalized_mutual_info_score
 
     return float(normalized_mutual_info_score(labels, clusters, average_method="arithmetic"))
@@ -263,7 +281,10 @@ def pairwise_f(clusters: Array, labels: Array) -> dict[str, float]:
 
 
 def label_purity(clusters: Array, labels: Array) -> float:
-    """Compute the share of points that have their cluster's majority label, Σ_c max_y n_cy / n."""
+    """Compute the share of points with their cluster's majority label.
+
+    It is Σ_c max_y n_cy / n.
+    """
     return float(_contingency(clusters, labels).max(axis=1).sum() / len(np.asarray(labels)))
 
 
@@ -288,17 +309,21 @@ def neighborhood_purity(neighbors: Array, members: Array, labels: Array) -> tupl
 
 
 def similarity_correlation(similarities: Array, labels: Array) -> float:
-    """Compute Pearson's correlation between a symmetric similarity (n, n) and label equality, over all pairs i < j."""
+    """Compute Pearson's correlation between a similarity and label equality.
+
+    It is over all pairs i < j of the symmetric similarities (n, n).
+    """
     labels = np.asarray(labels)
     pairs = np.triu_indices(len(labels), 1)
     return float(np.corrcoef(np.asarray(similarities)[pairs], labels[pairs[0]] == labels[pairs[1]])[0, 1])
 
 
 def trustworthiness(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS) -> Array:
-    """Compute the trustworthiness of each point, (n,): whether its neighbors in the embedding are neighbors in space.
+    """Compute the trustworthiness of each point, (n,).
 
-    The value is 1 − 2/(k(2n−3k−1)) · Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k). Its
-    mean over the points equals scikit-learn's `trustworthiness`.
+    It measures whether the point's neighbors in the embedding are neighbors in space. The value is 1 − 2/(k(2n−3k−1)) ·
+    Σ_{j among the k nearest in the embedding} max(0, rank of j in the space − k). Its mean over the points equals
+    scikit-learn's `trustworthiness`.
 
     Args:
         space: (n, D), the original vectors.
@@ -342,12 +367,18 @@ def distortion(space: Array, embedding: Array, k: int = DISTORTION_NEIGHBORS,
 
 
 def distortion_neighbors(count: int) -> int:
-    """Return the number of neighbors for distortion among `count` points: 12, or fewer if n is below 25."""
+    """Return the number of neighbors for distortion: 12, or fewer if n is below 25.
+
+    n is `count`.
+    """
     return min(DISTORTION_NEIGHBORS, (count - 1) // 2)
 
 
 def _rank_excess(keys: Tensor, other_keys: Tensor, k: int) -> Tensor:
-    """Sum max(0, rank by `keys` − k) per row over the k nearest points by `other_keys`, (q,) from keys (q, n)."""
+    """Sum max(0, rank by `keys` − k) over the k nearest by `other_keys`, (q,).
+
+    The keys are (q, n).
+    """
     neighbor_keys = keys.gather(1, torch.topk(other_keys, k, dim=1, largest=False).indices)
     # Counting smaller keys k times costs O(kn) per row, less than sorting the whole row for all ranks.
     ranks = torch.stack([(keys <= column[:, None]).sum(1) for column in neighbor_keys.T])
@@ -355,9 +386,10 @@ def _rank_excess(keys: Tensor, other_keys: Tensor, k: int) -> Tensor:
 
 
 def effective_rank(embeddings: Array) -> float:
-    """Compute the effective rank exp(−Σ p log p), between 1 (a line) and d (equal variance in all directions).
+    """Compute the effective rank exp(−Σ p log p), between 1 and d.
 
-    p are the singular values of the centered embedding (n, d), divided by their sum.
+    1 is a line; d means equal variance in all directions. p are the singular values of the centered embedding (n, d),
+    divided by their sum.
     """
     points = np.asarray(embeddings, dtype=np.float64)
     centered = points - points.mean(axis=0)
@@ -370,7 +402,7 @@ def effective_rank(embeddings: Array) -> float:
 
 
 def neighbor_stability(before: Array, after: Array, k: int = 10) -> float:
-    """Compute the mean share of each point's k nearest neighbors that two embeddings have in common."""
+    """Compute the mean share of k nearest neighbors common to two embeddings."""
     pairs = zip(rankings(before, k), rankings(after, k), strict=True)
     shared = [(old[:, :, None] == new[:, None, :]).any(axis=2).mean(axis=1) for (_, old), (_, new) in pairs]
     return float(np.concatenate(shared).mean())
@@ -378,11 +410,11 @@ def neighbor_stability(before: Array, after: Array, k: int = 10) -> float:
 
 def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Callable[[float], None] = lambda _: None,
              sample: int = 2_000) -> dict[str, float]:
-    """Compute every measure of an embedding, in percent except for counts and the effective rank.
+    """Compute every measure of an embedding.
 
-    With labels: recall@k, mprec@1 to mprec@50, MAP@R, and NMI, F, precision, recall and purity of k-means at the true
-    number of classes. Always: the effective rank, and trustworthiness and continuity against `space` (not for fewer
-    than 3 images).
+    Values are in percent except for counts and the effective rank. With labels: recall@k, mprec@1 to mprec@50, MAP@R,
+    and NMI, F, precision, recall and purity of k-means at the true number of classes. Always: the effective rank, and
+    trustworthiness and continuity against `space` (not for fewer than 3 images).
 
     Args:
         embeddings: (n, d).

@@ -37,7 +37,10 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
 
 
 def _without_self(distances: Floats, indices: Integers) -> tuple[Floats, Integers]:
-    """Drop each row's own index, or the last index if duplicates displaced the own one."""
+    """Drop each row's own index.
+
+    If duplicates displaced the own index, the last index is dropped.
+    """
     if np.array_equal(indices[:, 0], np.arange(len(indices))):
         return distances[:, 1:], indices[:, 1:]
     own = indices == np.arange(len(indices))[:, None]

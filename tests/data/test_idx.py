@@ -1,4 +1,7 @@
-"""The idx files of MNIST and Fashion-MNIST: whole files, damaged files and files that do not fit together."""
+"""The idx files of MNIST and Fashion-MNIST.
+
+Whole files, damaged files and files that do not fit together are read.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of clusters, compared with loops over every point of the digits' neighbor graph."""
+"""Cluster statistics, compared with loops over the digits' neighbor graph."""
 
 from __future__ import annotations
 

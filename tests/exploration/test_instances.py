@@ -1,4 +1,4 @@
-"""Instance discrimination around one image, compared with literal loops over the sums."""
+"""Instance discrimination around an image, compared with literal loops."""
 
 from __future__ import annotations
 

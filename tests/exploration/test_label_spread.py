@@ -1,4 +1,7 @@
-"""Walks that end at labels, compared with exact propagation and simulated walks; suggestions and distances."""
+"""Walks that end at labels, compared with exact propagation and simulated walks.
+
+Also suggestions and distances.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from udml_core.neighbors import nearest
 
 
 def blob_graph(count: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return the neighbor graph (n, 4) of four blobs in the plane, and the blob of each point (n,)."""
+    """Return the neighbor graph (n, 4) of four blobs in the plane, and the blobs (n,)."""
     random = np.random.default_rng(seed)
     classes = random.permutation(np.arange(count) % 4)
     points = 3 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[classes] + random.normal(size=(count, 2))

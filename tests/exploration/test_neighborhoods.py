@@ -1,4 +1,7 @@
-"""Linear neighborhoods around an image, compared with the library on full sets, literal loops and planted flats."""
+"""Linear neighborhoods around an image, compared with reference results.
+
+The references are the library on full sets, literal loops and planted flats.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs against the hinge, contradictions among them, and candidate pairs near the bends of the hinge."""
+"""Pairs against the hinge, contradictions, and candidates near the hinge's bends."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_histogram_counts_every_pair_once() -> None:
 
 
 def components_by_merging(count: int, links: list[tuple[int, int]]) -> list[int]:
-    """Return the lowest image of each image's connected component, by repeated merging."""
+    """Return the lowest image of each image's component, by repeated merging."""
     component = list(range(count))
     for _ in range(count):
         for first, second in links:

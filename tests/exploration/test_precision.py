@@ -1,4 +1,4 @@
-"""Curves of mprec@K over K, and over the width averaged over runs of the same kind."""
+"""Curves of mprec@K over K, and over the width averaged over runs."""
 
 from __future__ import annotations
 

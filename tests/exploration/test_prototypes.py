@@ -1,4 +1,4 @@
-"""Prototypes: the strongest responses, the picture of a prototype, and the response to a single feature."""
+"""Prototypes: largest responses, pictures, and responses to a single feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Thumbnails, and sprite sheets with a thumbnail of every image that the browser draws from."""
+"""Thumbnails, and sprite sheets of thumbnails that the browser draws from.
+
+The sheets contain every image.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Sheets:
-    """JPEG sheets of square cells: image i is on sheet i // per_sheet in cell i % per_sheet, row by row.
+    """JPEG sheets of square cells, row by row.
+
+    Image i is on sheet i // per_sheet in cell i % per_sheet.
 
     Attributes:
         paths: Files of the sheets.

@@ -1,4 +1,4 @@
-"""Pairs of images: their distances against b ± m, contradictions among them, and the pairs most worth labeling."""
+"""Pairs of images: distances against b ± m, contradictions, pairs worth labeling."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def arguments(squared: Array, same: Array, bias: float, margin: float) -> Array:
 
 @dataclass(frozen=True)
 class Spread:
-    """Histograms of squared distances before and after training; the last bin includes everything beyond it.
+    """Histograms of squared distances before and after training.
+
+    The last bin includes everything beyond it.
 
     Attributes:
         edges: (41,) bin edges.
@@ -116,7 +118,10 @@ def chain(pairs: Array, same: Array, position: int) -> tuple[int, ...]:
 
 
 def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
-    """Return the images (i,), the pairs as positions among them (p, 2), and the graph of same-class pairs."""
+    """Return the images (i,), the pairs (p, 2), and the graph of similar pairs.
+
+    The pairs are positions among the images.
+    """
     images, ends = np.unique(pairs, return_inverse=True)
     ends = ends.reshape(pairs.shape)
     links = ends[same]
@@ -124,7 +129,10 @@ def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
 
 
 def position_of_pair(pairs: Array, pair: tuple[int, ...]) -> int | None:
-    """Return the position of a pair, in either order, among pairs (p, 2); None if it is not among them."""
+    """Return the position of a pair, in either order, among pairs (p, 2).
+
+    The position is None if the pair is not among them.
+    """
     if len(pair) != 2:
         return None
     positions = np.flatnonzero((np.sort(pairs, axis=1) == sorted(pair)).all(axis=1))
@@ -132,7 +140,10 @@ def position_of_pair(pairs: Array, pair: tuple[int, ...]) -> int | None:
 
 
 def first_new_pair(pairs: Array, known: Array) -> int | None:
-    """Return the position of the first pair (p, 2) that is new; the known pairs (k, 2) may be in either order."""
+    """Return the position of the first pair (p, 2) that is new.
+
+    The known pairs (k, 2) may be in either order.
+    """
     positions = np.flatnonzero(~np.isin(pair_keys(pairs), pair_keys(known)))
     return int(positions[0]) if len(positions) else None
 

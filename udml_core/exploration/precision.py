@@ -15,7 +15,10 @@ Row = Mapping[str, Any]
 
 
 def over_depth(row: Row) -> Array:
-    """Return mprec@K (k,) for K = 1, 2, …, up to the first K that the evaluation does not contain."""
+    """Return mprec@K (k,) for K = 1, 2, ….
+
+    The curve ends before the first K that the evaluation does not contain.
+    """
     return np.array([*takewhile(lambda value: value is not None, (row.get(f"mprec@{k}") for k in count(1)))], float)
 
 

@@ -1,4 +1,4 @@
-"""NML's prototypes: the images with the largest responses, pictures of prototypes, and responses to single features."""
+"""NML's prototypes: largest responses, pictures, responses to single features."""
 
 from __future__ import annotations
 
