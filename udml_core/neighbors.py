@@ -28,7 +28,7 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
     base = np.ascontiguousarray(points, dtype=np.float32)
     available = len(base) - (queries is None)
     if not 1 <= k <= available:
-        raise ValueError(f"the number of neighbors must be between 1 and {available}, got {k}")
+        raise ValueError(f"The number of neighbors must be between 1 and {available}, got {k}. Change k or add points.")
     if queries is not None:
         distances, indices = faiss.knn(np.ascontiguousarray(queries, dtype=np.float32), base, k)
         return np.maximum(distances, 0.0), indices

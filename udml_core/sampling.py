@@ -49,13 +49,13 @@ def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.G
 
 
 def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw pairs with equal labels, and equally many with different labels.
+    """Draw equally many similar and dissimilar pairs of labeled points.
 
     The draw is with replacement.
 
     Args:
         labels: (n,) int64, not negative.
-        most: Maximum number of pairs. There are also at most twice as many as distinct pairs with equal labels.
+        most: Maximum number of pairs. There are also at most twice as many as distinct similar pairs.
         random: The generator.
 
     Returns:
@@ -69,9 +69,9 @@ def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Ten
         return torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, dtype=torch.bool)
     anchor = anchors[torch.randint(len(anchors), (half,), generator=random)]
     other = torch.randint(len(labels), (half,), generator=random)
-    same = torch.stack([anchor, _partner(anchor, labels, members, starts, sizes, random)], dim=1)
-    different = torch.stack([other, _outsider(labels[other], members, starts, sizes, random)], dim=1)
-    return torch.cat([same, different]), torch.arange(2 * half) < half
+    similar = torch.stack([anchor, _partner(anchor, labels, members, starts, sizes, random)], dim=1)
+    dissimilar = torch.stack([other, _outsider(labels[other], members, starts, sizes, random)], dim=1)
+    return torch.cat([similar, dissimilar]), torch.arange(2 * half) < half
 
 
 def balanced_draw(same: Tensor, count: int, random: torch.Generator) -> Tensor:

@@ -169,9 +169,9 @@ def test_itml_minimizes_its_divergence_with_slack() -> None:
 
         The slack is a pair's distance if it violates the bound, else the bound.
         """
-        near, far = (((rows @ candidate) * rows).sum(1) for rows in difference)
-        violations = (divergence(near.clamp_min(bounds.near), bounds.near).sum()
-                      + divergence(far.clamp_max(bounds.far), bounds.far).sum())
+        similar, dissimilar = (((rows @ candidate) * rows).sum(1) for rows in difference)
+        violations = (divergence(similar.clamp_min(bounds.similar), bounds.similar).sum()
+                      + divergence(dissimilar.clamp_max(bounds.dissimilar), bounds.dissimilar).sum())
         return candidate.trace() - torch.logdet(candidate) + slack * violations
 
     torch.testing.assert_close(metric, minimizer(objective), rtol=2e-3, atol=2e-3)

@@ -89,7 +89,7 @@ def make_sheets(dataset: Dataset, report: Report = lambda _share, _step: None) -
 
 
 def are_sheets_made(dataset: Dataset) -> bool:
-    """Return whether the sheets exist, so that `sheets_of` returns at once."""
+    """Return whether the sheets exist, so that `make_sheets` returns at once."""
     return _exist(_plan(dataset))
 
 

@@ -53,7 +53,7 @@ def summary(clusters: Clusters, labels: Array | None = None) -> Summary:
                    None if labels is None else nmi(assignment, labels))
 
 
-def rescaled(graph: Graph) -> Graph:
+def rescale_authority(graph: Graph) -> Graph:
     """Return the graph with n·ω in the exponent of ψ.
 
     With n·ω instead of ω, γ has an effect.

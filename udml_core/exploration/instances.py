@@ -102,9 +102,9 @@ def nearest_mask(embedding: Array, k: int = NEAREST) -> Array:
     rows = unit_rows(embedding)
     cosine = rows @ rows.T
     np.fill_diagonal(cosine, -np.inf)
-    is_near = np.zeros(cosine.shape, dtype=bool)
-    np.put_along_axis(is_near, np.argsort(-cosine, axis=1, kind="stable")[:, : min(k, len(rows) - 1)], True, axis=1)
-    return is_near
+    is_nearest = np.zeros(cosine.shape, dtype=bool)
+    np.put_along_axis(is_nearest, np.argsort(-cosine, axis=1, kind="stable")[:, : min(k, len(rows) - 1)], True, axis=1)
+    return is_nearest
 
 
 def common_edges(compared: list[Similarities]) -> Array:
@@ -214,7 +214,7 @@ def two_views(pixels: Array, augmentation: Augmentation, seed: int) -> Array:
     return views.round().clamp(0, 255).to(torch.uint8).numpy()
 
 
-def most_certain(sigma: Array, count: int) -> tuple[Array, Array]:
+def uncertainty_extremes(sigma: Array, count: int) -> tuple[Array, Array]:
     """Return the rows with the smallest and with the largest uncertainty.
 
     Args:

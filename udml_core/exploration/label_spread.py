@@ -104,7 +104,7 @@ def walk_ends_by_class(codes: Array, classes: int, among: Callable[[Array], Arra
     Args:
         codes: (n,) class codes; −1 marks an unlabeled image.
         classes: Number of classes.
-        among: Maps the labeled images of a class (n,) bool to the probabilities of `ends_among` (n,).
+        among: Maps the labeled images of a class (n,) bool to the probabilities of `end_probability` (n,).
     """
     return WalkEnds(np.array([among(codes == code) for code in range(classes)]).reshape(classes, len(codes)).T)
 
@@ -200,7 +200,7 @@ class HopShare:
     share: float
 
 
-def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
+def label_share(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
     """Compute the share of walks to any label that end at one labeled image.
 
     Args:
@@ -217,7 +217,7 @@ def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
     return np.divide(walks.reach[:, 1], walks.total, out=np.full(len(codes), np.nan), where=walks.best >= 0)
 
 
-def hops(neighbors: Array, row: int) -> Array:
+def hop_counts(neighbors: Array, row: int) -> Array:
     """Return the length of the shortest path from each image to a row, (n,).
 
     The length is −1 without a path.

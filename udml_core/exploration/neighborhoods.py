@@ -280,7 +280,7 @@ def along_directions(points: Array, center: Array, basis: Array, count: int = 4,
     return directions
 
 
-def hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
+def count_hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Count the hits among the first images of a ranking.
 
     Args:
@@ -365,7 +365,7 @@ def mean_positions(positions: Array, rows: Array) -> Array:
     return positions[rows].mean(axis=1)
 
 
-def floored(shares: Array) -> Array:
+def floor_percent(shares: Array) -> Array:
     """Return shares in percent, rounded down to one decimal.
 
     Rounding to the nearest could display a value below a threshold as equal to it.

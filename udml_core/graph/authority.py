@@ -101,7 +101,7 @@ class AuthorityGraph:
         staircase = self._staircase_at(gamma)
         count = len(self.authority)
         parents = np.arange(count)
-        # Of several assignments to one index NumPy keeps the last. Written backwards, the steepest edge stays.
+        # Of several assignments to one index NumPy keeps the last. Written in reverse order, the steepest edge stays.
         relevant = np.flatnonzero(staircase.psi > epsilon)[::-1]
         parents[staircase.rows[relevant]] = staircase.columns[relevant]
         # Pointer jumping: each round doubles the length of path that a pointer spans, so log n rounds reach the roots.

@@ -129,29 +129,29 @@ class _Projected(Evaluation):
         self.objective = objective
         self.projection = projection
         anchor, positive, negative = self._rows(objective.points @ projection)
-        self.near = anchor - positive
-        self.far = negative - (anchor + positive) / 2
-        self.argument = _squared(self.near) - objective.kappa * _squared(self.far)
+        self.base = anchor - positive
+        self.median = negative - (anchor + positive) / 2
+        self.argument = _squared(self.base) - objective.kappa * _squared(self.median)
 
     def distances(self) -> dict[str, Tensor]:
         """Return each triplet's argument and squared distances, (t,) each.
 
         The names are as in `explanations.Triplets`.
         """
-        return {"argument": self.argument, "near": _squared(self.near), "far": _squared(self.far),
-                "side": _squared(self.far - self.near / 2)}
+        return {"argument": self.argument, "near": _squared(self.base), "far": _squared(self.median),
+                "side": _squared(self.median - self.base / 2)}
 
-    def _projection_gradient(self, to_near: Tensor, to_far: Tensor) -> Tensor:
+    def _projection_gradient(self, to_base: Tensor, to_median: Tensor) -> Tensor:
         """Compute 2(A−P)ᵀdiag(u)(A−P)L + 2(N−M)ᵀdiag(v)(N−M)L, (d, l).
 
         Args:
-            to_near: u (t,), the derivative of J with respect to δ²(a,p).
-            to_far: v (t,), the derivative of J with respect to δ²(n,m).
+            to_base: u (t,), the derivative of J with respect to δ²(a,p).
+            to_median: v (t,), the derivative of J with respect to δ²(n,m).
         """
         # δ²(n,m) depends on n with factor 2, and through the midpoint m = (a+p)/2 on a and p with factor −1 each.
-        near = 2 * to_near[:, None] * self.near
-        far = to_far[:, None] * self.far
-        return self._scatter(near - far, -near - far, 2 * far)
+        base = 2 * to_base[:, None] * self.base
+        median = to_median[:, None] * self.median
+        return self._scatter(base - median, -base - median, 2 * median)
 
     def _rows(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         objective = self.objective
@@ -200,7 +200,7 @@ class SmoothAngularEvaluation(_Projected):
         super().__init__(objective, projection)
         self.unit = 1.0
         if objective.scale == "relative":
-            self.unit = max(float((_squared(self.near) + _squared(self.far)).mean()), TINY)
+            self.unit = max(float((_squared(self.base) + _squared(self.median)).mean()), TINY)
         self.loss = _softplus(self.argument / self.unit)
         self.value = self._share() * float(self.loss.sum(dtype=torch.float64))
 

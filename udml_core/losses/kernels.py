@@ -220,10 +220,10 @@ def _chi_squared_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
                     share = points[i, c] / (points[i, c] + rows[t, c] + tiny)
                     output[t, c] += weight * share * share
 
-    return _compiled(value), _compiled(pullback)
+    return _compile(value), _compile(pullback)
 
 
-def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
+def _compile(loop: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a loop whose sums may be reordered for vector instructions.
 
     NaN and infinity keep their meaning.

@@ -40,12 +40,12 @@ class Bounds(NamedTuple):
     """Bounds on squared distances.
 
     Attributes:
-        near: Upper bound for similar pairs.
-        far: Lower bound for dissimilar pairs.
+        similar: Upper bound for similar pairs.
+        dissimilar: Lower bound for dissimilar pairs.
     """
 
-    near: float
-    far: float
+    similar: float
+    dissimilar: float
 
 
 def labeled_pairs(labels: Tensor) -> Pairs:
@@ -162,7 +162,7 @@ def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, sl
     all_pairs = torch.cat([pairs.similar, pairs.dissimilar])
     signs = [1.0] * len(pairs.similar) + [-1.0] * len(pairs.dissimilar)
     difference = points[all_pairs[:, 0]] - points[all_pairs[:, 1]]
-    limits = [bounds.near if sign > 0 else bounds.far for sign in signs]
+    limits = [bounds.similar if sign > 0 else bounds.dissimilar for sign in signs]
     multipliers = [0.0] * len(signs)
     share = slack / (slack + 1)
     for cycle in range(cycles):

@@ -51,7 +51,7 @@ def seams(vectors: Array, cells: Array, rows: int, columns: int) -> tuple[Array,
 
     Args:
         vectors: (m, d), the embeddings.
-        cells: (m,) int64, from `snapped`.
+        cells: (m,) int64, from `snap_to_grid`.
         rows: Number of grid rows.
         columns: Number of grid columns.
 
