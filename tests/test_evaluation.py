@@ -17,7 +17,6 @@ from sklearn.datasets import load_digits
 from sklearn.manifold import trustworthiness as sklearn_trustworthiness
 from sklearn.metrics import normalized_mutual_info_score
 
-from udml_core import evaluation
 from udml_core.arrays import Array
 from udml_core.evaluation import (
     distortion,
@@ -34,6 +33,7 @@ from udml_core.evaluation import (
     neighborhood_purity,
     nmi,
     pairwise_f,
+    ranking,
     rankings,
     recall_at_k,
     similarity_correlation,
@@ -135,7 +135,7 @@ def test_results_do_not_depend_on_the_chunk_size(monkeypatch: pytest.MonkeyPatch
     embeddings, labels = generic()
     in_one_chunk = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)
     trust_in_one_chunk = trustworthiness(embeddings[::-1], embeddings)
-    monkeypatch.setattr(evaluation, "CHUNK_ENTRIES", 7 * len(labels))
+    monkeypatch.setattr(ranking, "CHUNK_ENTRIES", 7 * len(labels))
     assert len(list(rankings(embeddings, 3))) == 13
     in_chunks = recall_at_k(embeddings, labels), map_at_r(embeddings, labels)
     trust_in_chunks = trustworthiness(embeddings[::-1], embeddings)
@@ -415,7 +415,7 @@ def test_weighted_knn_equals_a_literal_vote_with_any_chunk_size(
     seen = (points[:100], labels[:100], points[100:], labels[100:])
     expected = knn_by_loops(*seen, k, temperature)
     assert knn_accuracy(*seen, k, temperature) == expected
-    monkeypatch.setattr(evaluation, "CHUNK_ENTRIES", 700)
+    monkeypatch.setattr(ranking, "CHUNK_ENTRIES", 700)
     assert knn_accuracy(*seen, k, temperature) == expected
 
 

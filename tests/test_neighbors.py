@@ -89,7 +89,7 @@ def test_search_returns_the_nearest_allowed_points(share: float) -> None:
     np.testing.assert_allclose(distances, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_search_without_a_mask_returns_all_points_and_each_point_first() -> None:
+def test_search_without_a_mask_ranks_each_point_first_among_all_points() -> None:
     points = gaussian_points(12)
     distances, indices = search(build_index(points), points, 99)
     assert indices.shape == (12, 12)

@@ -185,7 +185,7 @@ def test_labels_with_only_similar_or_only_dissimilar_pairs_give_no_pairs(labels:
     assert same.shape == (0,)
 
 
-def test_a_balanced_draw_is_half_similar_whatever_the_shares() -> None:
+def test_a_balanced_draw_is_half_similar_for_any_shares() -> None:
     same = torch.tensor([True] * 3 + [False] * 97)
     drawn = balanced_draw(same, 1001, generator(0, 1))
     assert len(drawn) == 1001

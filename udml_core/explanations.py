@@ -1,4 +1,4 @@
-"""The closed set of array records that methods explain themselves with and pages draw.
+"""The array records that methods explain themselves with and pages draw.
 
 The algorithms return these records, with tensors during training and NumPy arrays once stored, so a method computes
 nothing for display. A reader matches on the type of the record, never on the method.
@@ -63,7 +63,7 @@ class Triplets:
 
 @dataclass(frozen=True)
 class LinearNeighborhoods:
-    """The linear subspace fitted to the nearest neighbors of each point (PLM section 3.2).
+    """The linear subspace fitted to each point's nearest neighbors (PLM section 3.2).
 
     Attributes:
         neighbors: Candidates of each point (n, k) int, nearest first.
@@ -98,7 +98,9 @@ class Proxies:
 
 @dataclass(frozen=True)
 class Affinities:
-    """Few labels propagated through the neighbor graph of some training images (SSDML, affinity propagation).
+    """Few labels propagated through the neighbor graph of some training images.
+
+    This is SSDML's affinity propagation.
 
     Attributes:
         points: Images of the graph (p,) int, as indices into the training images; the other fields have a row for each.
@@ -141,7 +143,9 @@ class Pairs:
 
 @dataclass(frozen=True)
 class Prototypes:
-    """Learned rows l_t in feature space that embed an image as [k(l_1, x), …, k(l_d, x)].
+    """Learned rows l_t that embed an image as [k(l_1, x), …, k(l_d, x)].
+
+    The rows are in feature space.
 
     Attributes:
         rows: The rows (d, D), or (d, 2D) if features x are split into [x⁺, x⁻]. The images that a row responds to most
@@ -164,7 +168,9 @@ class Uncertainty:
 
 @dataclass(frozen=True)
 class LatentLayer:
-    """The layer from an embedding x to its latent representation z = unit(ReLU(x · weight)) (PSLR eq. 2, A = I).
+    """The layer from an embedding x to its latent z = unit(ReLU(x · weight)).
+
+    This is PSLR eq. 2 with A = I.
 
     Attributes:
         weight: The weight matrix (l, l).
@@ -196,7 +202,10 @@ def to_arrays(record: Explanation) -> dict[str, Array]:
 
 
 def thin(record: Explanation, limit: int) -> Explanation:
-    """Reduce a record to at most `limit` triplets or pairs, evenly spread, so that every epoch can be stored."""
+    """Reduce a record to at most `limit` triplets or pairs, evenly spread.
+
+    Every epoch can then be stored.
+    """
     match record:
         case Triplets() | Pairs():
             step = max(1, -(-len(getattr(record, fields(record)[0].name)) // limit))

@@ -1,4 +1,7 @@
-"""Atomic file writes: a reader, also after a kill, sees the old file or the new one, never a part."""
+"""Atomic file writes: a reader sees the old or the new file, never a part.
+
+This also holds after a kill.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,10 @@ def read_arrays(path: Path) -> dict[str, Array]:
 
 
 def jsonable(value: Any) -> Any:
-    """Convert to what JSON can hold: infinite and undefined numbers become null, NumPy scalars become Python's."""
+    """Convert to what JSON can hold.
+
+    Infinite and undefined numbers become null, NumPy scalars become Python's.
+    """
     if isinstance(value, Mapping):
         return {str(key): jsonable(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):

@@ -28,7 +28,7 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
     base = np.ascontiguousarray(points, dtype=np.float32)
     available = len(base) - (queries is None)
     if not 1 <= k <= available:
-        raise ValueError(f"the number of neighbors must be between 1 and {available}, got {k}")
+        raise ValueError(f"The number of neighbors must be between 1 and {available}, got {k}. Change k or add points.")
     if queries is not None:
         distances, indices = faiss.knn(np.ascontiguousarray(queries, dtype=np.float32), base, k)
         return np.maximum(distances, 0.0), indices
@@ -37,7 +37,10 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
 
 
 def _without_self(distances: Floats, indices: Integers) -> tuple[Floats, Integers]:
-    """Drop each row's own index, or the last index if duplicates displaced the own one."""
+    """Drop each row's own index.
+
+    If duplicates displaced the own index, the last index is dropped.
+    """
     if np.array_equal(indices[:, 0], np.arange(len(indices))):
         return distances[:, 1:], indices[:, 1:]
     own = indices == np.arange(len(indices))[:, None]

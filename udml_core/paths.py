@@ -13,14 +13,17 @@ ASSETS = _PACKAGE / "assets" if (_PACKAGE / "assets").is_dir() else _PACKAGE.par
 
 
 def cache_folder() -> Path:
-    """Return the folder of features, prepared images and folder scans: UDML_CACHE, or the user's cache folder."""
+    """Return the folder of features, prepared images and folder scans.
+
+    It is UDML_CACHE, or the user's cache folder.
+    """
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_cache_dir("udml-explorer", appauthor=False))
 
 
 def given_folder() -> Path:
-    """Return the folder of what users gave: labels, pairs, imported images, the list of folders.
+    """Return the folder of labels, pairs, imported images and the list of folders.
 
-    UDML_CACHE, or the user's data folder. Nothing in it can be recomputed.
+    Users gave these data. UDML_CACHE, or the user's data folder. Nothing in it can be recomputed.
     """
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_data_dir("udml-explorer", appauthor=False))
 
@@ -36,13 +39,19 @@ def runs_folder() -> Path:
 
 
 def data_folder() -> Path | None:
-    """Return the folder of further data sets, one in each subfolder: UDML_DATA, or None if it is not set."""
+    """Return the folder of further data sets: UDML_DATA, or None if it is not set.
+
+    Each subfolder is a data set.
+    """
     value = os.environ.get("UDML_DATA")
     return Path(value) if value else None
 
 
 def existing_path(text: str) -> Path | None:
-    """Return the file or folder that a text names, `~` included; None if it does not exist."""
+    """Return the file or folder that a text names; None if it does not exist.
+
+    The text may begin with `~`.
+    """
     try:
         path = Path(text).expanduser()
         return path if path.exists() else None

@@ -12,15 +12,18 @@ from torch import Tensor
 
 
 def generator(seed: int, epoch: int) -> torch.Generator:
-    """Return the random generator of one epoch, so that a resumed run draws the same as an uninterrupted run."""
+    """Return the random generator of one epoch.
+
+    A resumed run then draws the same as an uninterrupted run.
+    """
     return torch.Generator().manual_seed((seed * 1_000_003 + epoch) & 0x7FFF_FFFF_FFFF_FFFF)
 
 
 def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.Generator) -> Tensor:
-    """Draw triplets with anchor and positive from one cluster and the negative from another, (t, 3) int64.
+    """Draw triplets with anchor and positive from one cluster, (t, 3) int64.
 
-    Every point of a cluster with at least two points is an anchor `per_anchor` times, with uniformly drawn positives
-    and negatives. Singletons are negatives only.
+    The negative is from another cluster. Every point of a cluster with at least two points is an anchor `per_anchor`
+    times, with uniformly drawn positives and negatives. Singletons are negatives only.
 
     Args:
         labels: (n,) int64, the clusters 0 … c−1.
@@ -46,11 +49,13 @@ def cluster_triplets(labels: Tensor, per_anchor: int, most: int, random: torch.G
 
 
 def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Draw pairs with equal labels, and equally many pairs with different labels, with replacement.
+    """Draw equally many similar and dissimilar pairs of labeled points.
+
+    The draw is with replacement.
 
     Args:
         labels: (n,) int64, not negative.
-        most: Maximum number of pairs. There are also at most twice as many as distinct pairs with equal labels.
+        most: Maximum number of pairs. There are also at most twice as many as distinct similar pairs.
         random: The generator.
 
     Returns:
@@ -64,13 +69,15 @@ def label_pairs(labels: Tensor, most: int, random: torch.Generator) -> tuple[Ten
         return torch.zeros(0, 2, dtype=torch.int64), torch.zeros(0, dtype=torch.bool)
     anchor = anchors[torch.randint(len(anchors), (half,), generator=random)]
     other = torch.randint(len(labels), (half,), generator=random)
-    same = torch.stack([anchor, _partner(anchor, labels, members, starts, sizes, random)], dim=1)
-    different = torch.stack([other, _outsider(labels[other], members, starts, sizes, random)], dim=1)
-    return torch.cat([same, different]), torch.arange(2 * half) < half
+    similar = torch.stack([anchor, _partner(anchor, labels, members, starts, sizes, random)], dim=1)
+    dissimilar = torch.stack([other, _outsider(labels[other], members, starts, sizes, random)], dim=1)
+    return torch.cat([similar, dissimilar]), torch.arange(2 * half) < half
 
 
 def balanced_draw(same: Tensor, count: int, random: torch.Generator) -> Tensor:
-    """Draw positions in a list of pairs with replacement, half similar and half dissimilar, (count,) int64.
+    """Draw positions in a list of pairs, half similar and half dissimilar, (count,).
+
+    They are int64, and drawn with replacement.
 
     Args:
         same: (p,) bool, whether each pair is similar; at least one must be similar and one dissimilar.
@@ -85,10 +92,10 @@ def balanced_draw(same: Tensor, count: int, random: torch.Generator) -> Tensor:
 
 
 def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:
-    """Yield batches of anchors, each followed by a partner from its cluster, (size,) int64.
+    """Yield batches of anchors, each followed by a partner, (size,) int64.
 
-    Even positions are anchors. One pass visits the points of clusters with at least two points in random order. The
-    remainder that does not fill a batch is skipped, unless it is the only batch.
+    The partner is from the anchor's cluster. Even positions are anchors. One pass visits the points of clusters with at
+    least two points in random order. The remainder that does not fill a batch is skipped, unless it is the only batch.
 
     Args:
         labels: (n,) int64, the clusters 0 … c−1.
@@ -107,9 +114,10 @@ def pair_batches(labels: Tensor, size: int, random: torch.Generator) -> Iterator
 
 
 def neighbor_batches(neighbors: Tensor, size: int, random: torch.Generator) -> Iterator[Tensor]:
-    """Yield batches of random seed points, each followed by its nearest neighbors, (size,) int64 (PLM section 3.1.1).
+    """Yield batches of random seeds, each followed by its nearest neighbors, (size,).
 
-    One pass has about n/size batches. Every point is a seed at most once, but may occur in several batches.
+    This is PLM section 3.1.1; the batches are int64. One pass has about n/size batches. Every point is a seed at most
+    once, but may occur in several batches.
 
     Args:
         neighbors: (n, g − 1) int64, the nearest neighbors of each point, without the point itself.
@@ -125,10 +133,10 @@ def neighbor_batches(neighbors: Tensor, size: int, random: torch.Generator) -> I
 
 
 def affinity_triplets(neighbors: Tensor, affinities: Tensor, anchors: Tensor) -> Tensor:
-    """Build triplets of each anchor with its neighbors in the order of affinity (SSDML), (a·⌊k/2⌋, 3) int64.
+    """Build triplets of anchors and neighbors by affinity (SSDML), (a·⌊k/2⌋, 3).
 
-    The neighbors are sorted by decreasing affinity. The j-th neighbor of the first half is the positive, the j-th of
-    the second half the negative. If k is odd, the last neighbor is not used.
+    The triplets are int64. The neighbors are sorted by decreasing affinity. The j-th neighbor of the first half is the
+    positive, the j-th of the second half the negative. If k is odd, the last neighbor is not used.
 
     Args:
         neighbors: (a, k) int64.
@@ -160,10 +168,11 @@ def weighted_edges(neighbors: Tensor, weights: Tensor, random: torch.Generator) 
 
 
 def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
-    """Draw one triplet for each row of a batch of pairs (see `pair_batches`), (t, 3) int64 positions in the batch.
+    """Draw one triplet for each row of a batch of pairs, (t, 3) int64.
 
-    The positive is the row's partner. The negative is drawn from the semi-hard negatives,
-    δ²(a,p) < δ²(a,n) < δ²(a,p) + margin, or from all rows of other clusters if no negative is semi-hard.
+    The triplets are positions in the batch (see `pair_batches`). The positive is the row's partner. The negative is
+    drawn from the semi-hard negatives, δ²(a,p) < δ²(a,n) < δ²(a,p) + margin, or from all rows of other clusters if no
+    negative is semi-hard.
 
     Args:
         embeddings: (b, l).
@@ -188,7 +197,10 @@ def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random
 
 
 def _group_by_cluster(labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the points ordered by cluster, the position of each cluster's first point in that order, and the sizes."""
+    """Return the points ordered by cluster, the start of each cluster, and the sizes.
+
+    A start is the position of the cluster's first point in that order.
+    """
     sizes = torch.bincount(labels)
     return torch.argsort(labels, stable=True), sizes.cumsum(0) - sizes, sizes
 

@@ -124,7 +124,7 @@ def test_clusters_uses_the_defaults_of_rpml_for_other_methods(frozen: Run, tmp_p
 
 def test_clusters_takes_gamma_and_the_rescaled_authority_from_the_link(run: Run) -> None:
     test = opened("clusters", run=run.id, epsilon="0.5", gamma="900", rescaled="1")
-    expected = clusters.rescaled(graph_of(run)[0]).clusters(0.5, 900.0)
+    expected = clusters.rescale_authority(graph_of(run)[0]).clusters(0.5, 900.0)
     assert metrics(test)["Clusters"] == f"{len(expected.modes):,}"
     assert test.toggle(key="clusters-rescaled").value
 

@@ -1,4 +1,4 @@
-"""Encoders: shapes of the features, quality of the ImageNet weights, and rejected settings."""
+"""Encoders: shapes of features, quality of ImageNet weights, rejected settings."""
 
 from __future__ import annotations
 
@@ -114,7 +114,10 @@ class _Recorder(nn.Module):
 
 
 def test_a_wide_image_is_cropped_without_distortion() -> None:
-    """The left and right thirds of the image are red; the network receives the blue square in the middle."""
+    """The outer thirds of the image are red.
+
+    The network receives the blue square in the middle.
+    """
     wide = np.zeros((30, 90, 3), np.uint8)
     wide[:, :30] = wide[:, 60:] = (255, 0, 0)
     wide[:, 30:60] = (0, 0, 255)
@@ -149,7 +152,10 @@ def randomize_weights(encoder: Encoder) -> None:
 
 @pytest.mark.parametrize("name", ["efficientnet-lite0", "squeezenet"])
 def test_imagenet_weights_retrieve_clothes_far_better_than_random_weights(name: str) -> None:
-    """200 images at 96 pixels; measured MAP@R: 37.5 and 24.5 (Lite0), 36.0 and 17.2 (SqueezeNet)."""
+    """200 images at 96 pixels.
+
+    Measured MAP@R: 37.5 and 24.5 (Lite0), 36.0 and 17.2 (SqueezeNet).
+    """
     dataset = catalog.load("fashion-mini")
     indices, labels = sample(dataset, 20, 10)
     encoder = Encoder(EncoderSpec(backbone=name, size=96))
@@ -162,7 +168,10 @@ def test_imagenet_weights_retrieve_clothes_far_better_than_random_weights(name: 
 
 @pytest.fixture(scope="module")
 def birds(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """The first 6 photographs of the first 30 species; loading the whole data set takes much longer."""
+    """The first 6 photographs of the first 30 species.
+
+    Loading the whole data set takes much longer.
+    """
     source = catalog.find(BIRDS)
     if source.missing():
         pytest.skip(str(source.missing()))
@@ -179,7 +188,10 @@ def birds(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 @pytest.mark.parametrize(("name", "least"), [("efficientnet-lite0", 0.5), ("squeezenet", 0.2)])
 def test_imagenet_weights_recognize_birds_and_random_weights_do_not(
         name: str, least: float, birds: Dataset) -> None:
-    """30 species with 6 photographs each at 112 pixels; measured R@1: 64 and 9 % (Lite0), 48 and 7 % (SqueezeNet)."""
+    """30 species with 6 photographs each at 112 pixels.
+
+    Measured R@1: 64 and 9 % (Lite0), 48 and 7 % (SqueezeNet).
+    """
     indices, labels = sample(birds, 6, 30)
     encoder = Encoder(EncoderSpec(backbone=name, size=112))
     assert quality(encoder, birds, indices, labels)[0] > least
@@ -268,7 +280,10 @@ def test_a_malformed_library_name_is_rejected_with_the_expected_form(name: str) 
 
 
 def test_the_small_resnet18_has_the_papers_layers_with_a_3_by_3_stem_and_no_max_pool() -> None:
-    """The paper's table 1 gives the parameters: a stem, eight blocks and three 1×1 shortcuts."""
+    """Table 1 of the paper gives the parameters.
+
+    The network has a stem, eight blocks and three 1×1 shortcuts.
+    """
     body = small_resnet18()
     def block(inputs: int, outputs: int) -> int:
         shortcut = inputs * outputs + 2 * outputs if inputs != outputs else 0

@@ -1,4 +1,4 @@
-"""The adapter to timm and torchvision, tested with fake libraries of the same interface."""
+"""The adapter to timm and torchvision, tested with fakes of their interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every backbone with every pooling, and missing packages, independent of the installed packages."""
+"""Every backbone with every pooling, and missing packages.
+
+The tests do not depend on the installed packages.
+"""
 
 from __future__ import annotations
 

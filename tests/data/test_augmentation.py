@@ -1,4 +1,4 @@
-"""Random views: crops, flips and color changes, their random draws, and their cached features.
+"""Random views: crops, flips, color changes, random draws and cached features.
 
 The color changes are compared with Pillow and colorsys, which agree with torchvision's transforms.
 """
@@ -38,7 +38,10 @@ SIDE = 64
 
 
 def ramps(count: int) -> Tensor:
-    """Return images with the column in channel 0 and the row in channel 1, so that views show their crop."""
+    """Return images with the column in channel 0 and the row in channel 1.
+
+    Views of these images show their crop.
+    """
     line = torch.linspace(0, 252, SIDE)
     image = torch.stack([line.expand(SIDE, SIDE), line[:, None].expand(SIDE, SIDE), torch.zeros(SIDE, SIDE)])
     return image.expand(count, -1, -1, -1).to(torch.uint8)
@@ -64,7 +67,10 @@ def test_views_are_crops_within_the_image_of_at_least_the_smallest_area() -> Non
 
 
 def torchvision_crop(area: list[float], aspect: list[float]) -> tuple[float, float]:
-    """Return width and height as RandomResizedCrop chooses them for a square image, without rounding to pixels."""
+    """Return width and height as RandomResizedCrop chooses them for a square image.
+
+    They are not rounded to pixels.
+    """
     for share, ratio in zip(area, aspect, strict=True):
         width, height = math.sqrt(share * ratio), math.sqrt(share / ratio)
         if 0 < width <= 1 and 0 < height <= 1:
@@ -84,7 +90,10 @@ def test_the_first_fitting_crop_of_ten_is_used_or_else_the_whole_image(smallest:
 
 
 def test_the_mean_crop_area_is_that_of_redrawn_crops() -> None:
-    """The mean is 0.538 if crops that do not fit are redrawn, and 0.593 if they are cut off."""
+    """The mean is 0.538 if crops that do not fit are redrawn.
+
+    It would be 0.593 if they were cut off.
+    """
     width, height = Augmentation(smallest=0.2).sides(COLORS.draw(50_000, torch.Generator().manual_seed(0)))
     assert float((width * height).mean()) == pytest.approx(0.538, abs=0.003)
 

@@ -1,4 +1,7 @@
-"""The feature cache shared by several processes: killed, waiting, with damaged files, and on a full disk."""
+"""The feature cache shared by several processes.
+
+Processes are killed or wait, files are damaged, and the disk is full.
+"""
 
 from __future__ import annotations
 
@@ -184,7 +187,10 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_a_cache_on_a_full_disk_raises_an_error_and_does_not_kill_the_process(small_disk: Path) -> None:
-    """The features take 307 kB. Without reserved space, SIGBUS would kill a memory map that meets a full disk."""
+    """The features take 307 kB.
+
+    Without reserved space, SIGBUS would kill a memory map that meets a full disk.
+    """
     second = SecondProcess(small_disk)
     assert second.exit_code() == 0, "the process was killed"
     message = second.receive()

@@ -1,4 +1,7 @@
-"""Features are computed once, in blocks that survive an interruption, and memory-mapped."""
+"""Features are computed once, in blocks that survive an interruption.
+
+They are memory-mapped.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,10 @@ def test_values_that_are_not_finite_are_not_stored(images: tuple[Dataset, Encode
 
 
 def test_the_progress_of_a_deleted_partial_file_is_ignored(images: tuple[Dataset, Encoder]) -> None:
-    """A user may delete the partial file when the disk is full; the progress is stored in another file."""
+    """A user may delete the partial file when the disk is full.
+
+    The progress is stored in another file.
+    """
     dataset, encoder = images
     partial = features_path(dataset, encoder.spec).with_suffix(".part")
     for limit in (9 * BLOCK, 2 * BLOCK):

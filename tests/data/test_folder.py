@@ -1,4 +1,4 @@
-"""Folders of images: labels, skipped files, image modes, fingerprints and the list of folders."""
+"""Image folders: labels, skipped files, modes, fingerprints and the folder list."""
 
 from __future__ import annotations
 

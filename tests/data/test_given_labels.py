@@ -1,4 +1,7 @@
-"""Assigned labels: assigning, reassigning, undoing, class spelling, damaged logs and concurrent windows."""
+"""Assigned labels: assigning, reassigning and undoing.
+
+Also class spelling, damaged logs and concurrent windows.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Logs of labels and pairs belong to the folder and follow its images when the folder is moved."""
+"""Logs of labels and pairs belong to a folder.
+
+They follow its images when the folder is moved.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The idx files of MNIST and Fashion-MNIST: whole files, damaged files and files that do not fit together."""
+"""The idx files of MNIST and Fashion-MNIST.
+
+Whole files, damaged files and files that do not fit together are read.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ def test_a_damaged_file_is_named_in_the_error(kind: str, tmp_path: Path) -> None
     (b"no gzip", "could not be read"), (gzip.compress(b"\x00\x00\x0d\x01aaaa"), "must be an idx file"),
     (gzip.compress(b"\x00\x00\x08\x01" + (5).to_bytes(4, "big") + b"abc"), "must hold 5 bytes"),
 ], ids=["no gzip", "floats", "too few bytes"])
-def test_the_error_says_what_is_wrong_with_a_file(content: bytes, message: str, tmp_path: Path) -> None:
+def test_the_error_names_the_problem_of_a_file(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "file.gz").write_bytes(content)
     with pytest.raises(UserError, match=message):
         read_idx(tmp_path / "file.gz")

@@ -1,4 +1,4 @@
-"""Imports of uploaded files: every image is stored, and only inside the folder of the import."""
+"""Imports of uploaded files: every image is stored, and only in the import folder."""
 
 from __future__ import annotations
 
@@ -25,7 +25,10 @@ def png(index: int) -> bytes:
 
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache in an otherwise empty folder, so that a file outside of the cache is noticed."""
+    """A cache in an otherwise empty folder.
+
+    A file outside of the cache is noticed.
+    """
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "outer" / "cache"))
     return tmp_path / "outer" / "cache"
 
@@ -137,7 +140,10 @@ def test_a_killed_import_can_be_repeated(cache: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_folder_without_access_is_skipped(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before Python 3.13 Path.is_dir raises PermissionError, and any error of a disconnected network disk."""
+    """Before Python 3.13 Path.is_dir raises PermissionError.
+
+    It also raises any error of a disconnected network disk.
+    """
     catalog.remember(tmp_path)
     stat = os.stat
 

@@ -1,4 +1,7 @@
-"""Images after reading: modes, orientation, transparency, other formats, and names of files and folders."""
+"""Images after reading: modes, orientation, transparency and other formats.
+
+Also names of files and folders.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +77,10 @@ def test_every_exif_orientation_is_turned_upright(orientation: int, tmp_path: Pa
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # Pillow warns about the damaged block
 def test_an_image_with_a_damaged_exif_block_is_readable(tmp_path: Path) -> None:
-    """Each byte of the block is inverted once; Pillow's `exif_transpose` raises exceptions for dozens of them."""
+    """Each byte of the block is inverted once.
+
+    Pillow's `exif_transpose` raises exceptions for dozens of them.
+    """
     exif = Image.Exif()
     exif[0x0112], exif[0x010F], exif[0x829A] = 6, "Maker", 0.01
     Image.fromarray(COLORED).save(tmp_path / "a.jpg", exif=exif)

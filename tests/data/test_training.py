@@ -1,4 +1,4 @@
-"""Training data of a method: copies of the training half, with only the declared labels."""
+"""Training data of a method: copies of the training half, with declared labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Mapped = tuple[Array, Array, Array, Array]
 
 @pytest.fixture
 def mapped(tmp_path: Path) -> Mapped:
-    """The digits as memory-mapped features and images, their labels, and a training half."""
+    """The digits as memory-mapped features and images, labels, and a training half."""
     dataset = catalog.load("digits")
     images = np.stack([np.asarray(dataset.images[index])[None, :, :, 0] for index in range(len(dataset))])
     np.save(tmp_path / "pixels.npy", images)

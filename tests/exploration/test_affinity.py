@@ -1,4 +1,7 @@
-"""Affinities on a subgraph, compared with the full graph; triplets, ego graphs and spectra."""
+"""Affinities on a subgraph, compared with the full graph.
+
+Also triplets, ego graphs and spectra.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of clusters, compared with loops over every point of the digits' neighbor graph."""
+"""Cluster statistics, compared with loops over the digits' neighbor graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,15 @@ from sklearn.metrics import normalized_mutual_info_score
 from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.explanations import Clusters
-from udml_core.exploration.clusters import ascent_path, cluster_purity, members, moved_points, rescaled, summary, sweep
+from udml_core.exploration.clusters import (
+    ascent_path,
+    cluster_purity,
+    members,
+    moved_points,
+    rescale_authority,
+    summary,
+    sweep,
+)
 from udml_core.exploration.lessons import digits_vectors
 from udml_core.graph import AuthorityGraph
 
@@ -74,7 +82,7 @@ def test_a_higher_epsilon_never_merges_clusters() -> None:
 
 def test_gamma_has_an_effect_only_on_rescaled_authority() -> None:
     graph = digits()[0]
-    wide = rescaled(graph)
+    wide = rescale_authority(graph)
     assert not graph.rescaled
     as_printed = [graph.clusters(0.5, gamma).labels for gamma in (0.0, 100.0)]
     multiplied = [wide.clusters(0.5, gamma).labels for gamma in (0.0, 100.0)]

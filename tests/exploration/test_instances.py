@@ -1,4 +1,4 @@
-"""Instance discrimination around one image, compared with literal loops over the sums."""
+"""Instance discrimination around an image, compared with literal loops."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_the_nearest_images_replace_the_class_of_unlabeled_data() -> None:
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=40), st.floats(-1, 1), st.floats(0.01, 2), st.floats(1, 200))
-def test_the_softmax_is_the_papers(cosines: list[float], own: float, temperature: float, eta: float) -> None:
+def test_the_softmax_equals_the_literal_sums(cosines: list[float], own: float, temperature: float, eta: float) -> None:
     softmax = instances.softmax(np.array(cosines), own, temperature, eta)
     assert softmax.own + softmax.shares.sum() == pytest.approx(1)
     assert 1 - 1e-9 <= softmax.competitors <= len(cosines) * (1 + 1e-9)
@@ -77,7 +77,7 @@ def test_the_softmax_is_the_papers(cosines: list[float], own: float, temperature
     assert without_eta.competitors == pytest.approx(softmax.competitors)
 
 
-def test_the_softmax_is_the_one_that_training_minimizes() -> None:
+def test_the_softmax_equals_the_training_loss() -> None:
     cosines, own = np.array([0.4, 0.1, -0.2]), 0.7
     softmax = instances.softmax(cosines, own, 0.3, 10.0)
     loss = adaptable_softmax(torch.tensor([[own, *cosines]]) / 0.3, torch.tensor([0]),
@@ -128,6 +128,6 @@ def test_two_views_differ_and_are_reproducible(augmentation) -> None:  # type: i
 
 
 def test_the_most_certain_images_have_the_smallest_sigma() -> None:
-    certain, uncertain = instances.most_certain(np.array([0.3, 0.1, 0.9, 0.2]), 2)
+    certain, uncertain = instances.uncertainty_extremes(np.array([0.3, 0.1, 0.9, 0.2]), 2)
     assert certain.tolist() == [1, 3]
     assert uncertain.tolist() == [2, 0]

@@ -1,4 +1,7 @@
-"""Walks that end at labels, compared with exact propagation and simulated walks; suggestions and distances."""
+"""Walks that end at labels, compared with exact propagation and simulated walks.
+
+Also suggestions and distances.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from udml_core.neighbors import nearest
 
 
 def blob_graph(count: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return the neighbor graph (n, 4) of four blobs in the plane, and the blob of each point (n,)."""
+    """Return the neighbor graph (n, 4) of four blobs in the plane, and the blobs (n,)."""
     random = np.random.default_rng(seed)
     classes = random.permutation(np.arange(count) % 4)
     points = 3 * np.array([[0, 0], [1, 0], [0, 1], [1, 1]])[classes] + random.normal(size=(count, 2))
@@ -68,7 +71,7 @@ def test_a_disconnected_label_is_not_reached() -> None:
     walks = label_spread.walk_ends(neighbors, np.array([0, -1, -1, -1]), 1, 0.9)
     assert walks.best.tolist() == [0, 0, -1, -1]
     assert walks.certainty[:2].tolist() == [1, 1]
-    assert label_spread.hops(neighbors, 0).tolist() == [0, 1, -1, -1]
+    assert label_spread.hop_counts(neighbors, 0).tolist() == [0, 1, -1, -1]
 
 
 def visits_by_steps(neighbors: Array, stops: Array, gamma: float) -> Array:
@@ -112,7 +115,7 @@ def test_excluded_images_are_not_suggested() -> None:
 def test_the_shares_of_all_labels_sum_to_one() -> None:
     neighbors, classes = blob_graph(60)
     codes = label_some(classes, 5)
-    total = sum(label_spread.shares(neighbors, codes, int(row), 0.9) for row in np.flatnonzero(codes >= 0))
+    total = sum(label_spread.label_share(neighbors, codes, int(row), 0.9) for row in np.flatnonzero(codes >= 0))
     np.testing.assert_allclose(total[~np.isnan(total)], 1, atol=1e-3)
 
 
@@ -123,7 +126,7 @@ def test_hops_equal_a_breadth_first_search_and_shares_are_averaged_by_hops() -> 
         distance += 1
         frontier = {row for row in range(60) if row not in steps and frontier & set(neighbors[row].tolist())}
         steps |= dict.fromkeys(frontier, distance)
-    hops = label_spread.hops(neighbors, 5)
+    hops = label_spread.hop_counts(neighbors, 5)
     assert {row: int(hop) for row, hop in enumerate(hops) if hop >= 0} == steps
     values = np.random.default_rng(0).random(60)
     for average in label_spread.mean_share_by_hops(hops, values):

@@ -1,4 +1,7 @@
-"""Linear neighborhoods around an image, compared with the library on full sets, literal loops and planted flats."""
+"""Linear neighborhoods around an image, compared with reference results.
+
+The references are the library on full sets, literal loops and planted flats.
+"""
 
 from __future__ import annotations
 
@@ -131,11 +134,11 @@ def test_images_planted_along_a_direction_are_found() -> None:
 
 
 def test_a_share_below_the_threshold_never_displays_as_equal_to_it() -> None:
-    assert neighborhoods.floored(np.array([0.8999, 0.9, 1.0])).tolist() == [89.9, 90.0, 100.0]
+    assert neighborhoods.floor_percent(np.array([0.8999, 0.9, 1.0])).tolist() == [89.9, 90.0, 100.0]
 
 
 def test_hits_are_counted_among_the_first_images() -> None:
-    assert neighborhoods.hits(np.array([True, False, True, True]), (1, 2, 4)) == (1, 1, 3)
+    assert neighborhoods.count_hits(np.array([True, False, True, True]), (1, 2, 4)) == (1, 1, 3)
 
 
 def test_the_heat_map_is_sorted_by_class_and_averages_each_pair_once(embedding: np.ndarray) -> None:

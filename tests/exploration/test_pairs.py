@@ -1,4 +1,4 @@
-"""Pairs against the hinge, contradictions among them, and candidate pairs near the bends of the hinge."""
+"""Pairs against the hinge, contradictions, and candidates near the hinge's bends."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from udml_core.exploration.pairs import (
-    against_classes,
-    arguments,
     candidates,
     chain,
+    class_contradictions,
     contradicting_pairs,
     default_hinge,
     first_new_pair,
+    hinge_arguments,
     informative_pairs,
     position_of_pair,
     slider_step,
@@ -29,7 +29,7 @@ UPPER = np.triu_indices(60, 1)
 CANDIDATES = candidates(POINTS, np.arange(60))
 
 
-def test_same_and_different_predictions_alternate_with_the_most_uncertain_first() -> None:
+def test_similar_and_dissimilar_predictions_alternate_with_the_most_uncertain_first() -> None:
     bias, margin = float(np.median(SQUARED)), 0.5
     pairs, squared = informative_pairs(CANDIDATES, bias, margin, 9)
     np.testing.assert_allclose(squared, SQUARED[pairs[:, 0], pairs[:, 1]], rtol=1e-5)
@@ -63,10 +63,10 @@ def test_fewer_pairs_are_suggested_if_there_are_not_enough_of_a_kind() -> None:
 
 
 def test_the_argument_is_positive_exactly_for_violations() -> None:
-    values = arguments(np.array([0.05, 0.09, 0.2, 0.11]), np.array([True, True, False, False]), 0.1, 0.02)
+    values = hinge_arguments(np.array([0.05, 0.09, 0.2, 0.11]), np.array([True, True, False, False]), 0.1, 0.02)
     np.testing.assert_allclose(values, [-0.03, 0.01, -0.08, 0.01], atol=1e-12)
     assert (values > 0).tolist() == [False, True, False, True], (
-        "violations are same-class pairs beyond b − m and different-class pairs within b + m")
+        "violations are similar pairs beyond b − m and dissimilar pairs within b + m")
 
 
 def test_a_histogram_counts_every_pair_once() -> None:
@@ -83,7 +83,7 @@ def test_a_histogram_counts_every_pair_once() -> None:
 
 
 def components_by_merging(count: int, links: list[tuple[int, int]]) -> list[int]:
-    """Return the lowest image of each image's connected component, by repeated merging."""
+    """Return the lowest image of each image's component, by repeated merging."""
     component = list(range(count))
     for _ in range(count):
         for first, second in links:
@@ -116,7 +116,7 @@ def test_the_shortest_chain_explains_a_contradiction() -> None:
 
 def test_pairs_that_disagree_with_the_classes_are_marked() -> None:
     pairs, labels = np.array([[0, 1], [1, 2], [0, 1], [1, 2]]), np.array([5, 5, 6])
-    marks = against_classes(pairs, np.array([True, False, False, True]), labels)
+    marks = class_contradictions(pairs, np.array([True, False, False, True]), labels)
     assert marks.tolist() == [False, False, True, True]
 
 

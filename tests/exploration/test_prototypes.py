@@ -1,4 +1,4 @@
-"""Prototypes: the strongest responses, the picture of a prototype, and the response to a single feature."""
+"""Prototypes: largest responses, pictures, and responses to a single feature."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from udml_core.losses.kernels import KernelName, kernel_of
 
 def test_the_strongest_responses_come_first_from_the_allowed_rows_only() -> None:
     values = np.array([5.0, 1.0, 9.0, 9.0, 2.0])
-    assert prototypes.strongest(values, np.array([0, 1, 3, 4]), 3).tolist() == [3, 0, 4]
-    assert prototypes.strongest(values, np.array([1]), 3).tolist() == [1]
+    assert prototypes.strongest_rows(values, np.array([0, 1, 3, 4]), 3).tolist() == [3, 0, 4]
+    assert prototypes.strongest_rows(values, np.array([1]), 3).tolist() == [1]
 
 
 @pytest.mark.parametrize(("name", "gray"), [("digits", True), ("fashion-mini", True)])

@@ -1,4 +1,4 @@
-"""Geometry of RPML's triplets on digits, compared with loops and with the functions of the loss."""
+"""Geometry of RPML's triplets on digits, compared with loops and the loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ ALPHA = 40.0
 
 @cache
 def trained() -> tuple[Triplets, Array, Array]:
-    """Return one epoch of RPML's triplets on 300 digits, the embedding (n, l) of the loss, and the classes."""
+    """Return RPML's triplets of one epoch on 300 digits, embedding and classes.
+
+    The embedding (n, l) is that of the loss.
+    """
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder))[:IMAGES])
@@ -92,7 +95,10 @@ def test_corners_draw_the_triangle_to_scale() -> None:
 
 
 def _assert_symmetrized(corners: Array, degrees: float) -> None:
-    """Assert that the fourth corner is equidistant from anchor and positive, and that its half angle is right."""
+    """Assert that the fourth corner is equidistant from anchor and positive.
+
+    Its half angle must be right as well.
+    """
     anchor, positive, _, symmetrized = corners
     assert np.linalg.norm(symmetrized - anchor) == pytest.approx(np.linalg.norm(symmetrized - positive))
     half = np.arctan2(np.linalg.norm(anchor - positive) / 2, np.linalg.norm(symmetrized))

@@ -1,4 +1,7 @@
-"""Conjugate gradient, compared with pymanopt 2.2.1: Hestenes–Stiefel with its default adaptive line search."""
+"""Conjugate gradient, compared with pymanopt 2.2.1.
+
+The reference uses Hestenes–Stiefel and its default adaptive line search.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +35,10 @@ class KnownEvaluation(Evaluation):
 
 @dataclass
 class Rayleigh(Objective):
-    """−½ tr(XᵀAX), smallest on the span of the leading eigenvectors of the symmetric matrix A (d, d)."""
+    """−½ tr(XᵀAX), smallest on the span of the leading eigenvectors of A (d, d).
+
+    A is symmetric.
+    """
 
     matrix: Tensor
     evaluations: int = 0
@@ -45,7 +51,10 @@ class Rayleigh(Objective):
 
 @dataclass
 class Problem:
-    """The same problem for this project and for pymanopt: manifolds, objective and start."""
+    """The same problem for this project and for pymanopt.
+
+    It consists of manifolds, objective and start.
+    """
 
     manifold: Manifold
     theirs: pymanopt.manifolds.manifold.Manifold
@@ -62,7 +71,10 @@ def dominant_subspace() -> Problem:
 
 
 def probabilistic_angular() -> Problem:
-    """Build RPML's J on R^{d×l} × Grassmann(l, d) with the bilinear weight, for unit points in four groups."""
+    """Build RPML's J on R^{d×l} × Grassmann(l, d) with the bilinear weight.
+
+    The unit points are in four groups.
+    """
     generator = torch.Generator().manual_seed(1)
     groups = torch.arange(80) % 4
     points = torch.randn(80, 20, generator=generator, dtype=torch.float64)
@@ -158,7 +170,10 @@ def test_the_dominant_subspace_is_found() -> None:
 
 
 def test_a_stationary_start_does_not_move() -> None:
-    """Eigenvectors span a stationary point of the Rayleigh quotient; here the gradient is exactly zero."""
+    """Eigenvectors span a stationary point of the Rayleigh quotient.
+
+    Here the gradient is exactly zero.
+    """
     problem = replace(dominant_subspace(), start=(torch.eye(30, 4, dtype=torch.float64),),
                       objective=Rayleigh(torch.diag(torch.arange(30, 0, -1, dtype=torch.float64))))
     path = ours(problem, 3)
@@ -177,7 +192,10 @@ def test_a_gradient_whose_square_underflows_does_not_move_the_point() -> None:
 
 
 def test_if_no_step_descends_the_point_stays_and_the_direction_is_reset() -> None:
-    """A gradient of the wrong sign makes every trial rise, which costs one evaluation plus one per halving."""
+    """A gradient of the wrong sign makes every trial rise.
+
+    This costs one evaluation plus one per halving.
+    """
     problem = dominant_subspace()
 
     class WrongSign(Rayleigh):
@@ -199,7 +217,7 @@ def test_if_no_step_descends_the_point_stays_and_the_direction_is_reset() -> Non
 
 @pytest.mark.parametrize("overflow", [float("nan"), float("inf")])
 def test_a_trial_that_overflows_is_shortened(overflow: float) -> None:
-    """A first step with a NaN or infinite objective is halved until the objective is finite."""
+    """A first step with a NaN or infinite objective is halved until it is finite."""
     problem = dominant_subspace()
 
     class FiniteNearStart(Rayleigh):
@@ -217,7 +235,10 @@ def test_a_trial_that_overflows_is_shortened(overflow: float) -> None:
 
 
 def test_a_new_start_keeps_the_remembered_step() -> None:
-    """Triplets are redrawn between epochs. A new start keeps the step length and resets gradient and direction."""
+    """Triplets are redrawn between epochs.
+
+    A new start keeps the step length and resets gradient and direction.
+    """
     problem = probabilistic_angular()
     solver = ConjugateGradient(problem.manifold)
     now = ours(problem, 4)[-1]

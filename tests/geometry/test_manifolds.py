@@ -25,7 +25,10 @@ laws = settings(max_examples=20, deadline=None, derandomize=True)
 
 
 def draw_point(space: Manifold, seed: int) -> Point:
-    """Draw a float64 point. Retracting by zero makes its float32 frame orthonormal to float64 precision."""
+    """Draw a float64 point.
+
+    Retracting by zero makes its float32 frame orthonormal to float64 precision.
+    """
     rough = tuple(part.double() for part in space.random(seed))
     return space.retract(rough, tuple(torch.zeros_like(part) for part in rough))
 
@@ -57,7 +60,10 @@ def departure_from_frame(space: Manifold, point: Point) -> float:
 
 
 def departure_from_tangent(space: Manifold, point: Point, vector: Point) -> float:
-    """Return the violation of LᵀU = 0 (Grassmann) or LᵀU + UᵀL = 0 (Stiefel), without calling `project`."""
+    """Return the violation of LᵀU = 0 (Grassmann) or LᵀU + UᵀL = 0 (Stiefel).
+
+    `project` is not called.
+    """
     factors = space.factors if isinstance(space, Product) else (space,)
     worst = 0.0
     for factor, part, tangent in zip(factors, point, vector, strict=True):
@@ -102,7 +108,10 @@ def test_the_gradient_is_the_projected_euclidean_gradient(space: Manifold, seed:
 @laws
 @given(seed=seeds)
 def test_retraction_and_gradient_are_first_order(space: Manifold, seed: int) -> None:
-    """Taylor test: the errors of ⟨grad, ξ⟩ for the cost and of p + tξ for the retraction shrink like t²."""
+    """Taylor test: the errors shrink like t².
+
+    The errors are of ⟨grad, ξ⟩ for the cost and of p + tξ for the retraction.
+    """
     point = draw_point(space, seed)
     target = draw_ambient(point, seed + 1)
     tangent = draw_tangent(space, point, seed + 2)
@@ -148,7 +157,10 @@ def test_inner_is_symmetric_and_bilinear_and_norm_is_its_root(space: Manifold, s
 @laws
 @given(seed=seeds)
 def test_grassmann_does_not_depend_on_the_basis(seed: int) -> None:
-    """L → LB rotates the basis inside the subspace. Costs keep their value; gradients and steps rotate too."""
+    """L → LB rotates the basis inside the subspace.
+
+    Costs keep their value; gradients and steps rotate too.
+    """
     space = Grassmann(9, 4)
     (frame,), (rotation,) = draw_point(space, seed), draw_point(Stiefel(4, 4), seed + 1)
     matrix = draw_ambient((frame @ frame.mT,), seed + 2)[0]

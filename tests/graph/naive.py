@@ -1,4 +1,4 @@
-"""Slow reference implementations: linear neighborhoods (PLM section 3.2) as a loop, and dense propagation."""
+"""Slow references: linear neighborhoods (PLM section 3.2), dense propagation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class Naive:
 
 def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: bool = False,
                         through: Through = "point") -> list[Naive]:
-    """Fit every neighborhood in the precision of the points, with one singular value decomposition per test.
+    """Fit every neighborhood with one singular value decomposition per test.
+
+    The precision is that of the points.
 
     Args:
         points: (n, d).
@@ -66,7 +68,7 @@ def naive_neighborhoods(points: Array, k: int, m: int, threshold: float, full: b
 
 
 def propagated(neighbors: Array, labels: Array, gamma: float) -> Array:
-    """Compute semi-supervised affinities densely: the symmetrized (1−γ)(I − γQ)⁻¹W0, (n, n)."""
+    """Compute affinities densely: the symmetrized (1−γ)(I − γQ)⁻¹W0, (n, n)."""
     count, k = neighbors.shape
     walk = np.zeros((count, count))
     walk[np.arange(count)[:, None], neighbors] = 1 / k

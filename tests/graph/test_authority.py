@@ -1,4 +1,4 @@
-"""Authority ascent shift: a slow literal implementation of RPML eq. (3)–(4) as the reference, and its laws."""
+"""Authority ascent shift: its laws, and a slow literal RPML eq. (3)–(4)."""
 
 from __future__ import annotations
 
@@ -97,7 +97,10 @@ def test_authority_and_affinity_equal_the_reference() -> None:
 
 @pytest.mark.parametrize(("epsilon", "gamma"), SETTINGS)
 def test_clusters_equal_the_reference(epsilon: float, gamma: float) -> None:
-    """Parents, modes and labels are exactly equal: no two ascents on the digits differ by less than float32 errors."""
+    """Parents, modes and labels are exactly equal.
+
+    No two ascents on the digits differ by less than float32 errors.
+    """
     clusters = digits_graph().clusters(epsilon, gamma)
     parents, roots = digits_reference().clusters(epsilon, gamma)
     np.testing.assert_array_equal(clusters.parents, parents)
@@ -136,7 +139,10 @@ def test_paths_climb_to_the_modes(build: Any, epsilon: float, gamma: float) -> N
 
 
 def test_raising_epsilon_adds_modes_and_removes_none() -> None:
-    """The clusters are not nested: a point that loses its parent may climb into another tree."""
+    """The clusters are not nested.
+
+    A point that loses its parent may climb into another tree.
+    """
     modes = [set(digits_graph().clusters(epsilon).modes) for epsilon in np.linspace(0, 1, 21)]
     assert all(before <= after for before, after in pairwise(modes))
 
@@ -149,7 +155,10 @@ def test_the_order_of_calls_does_not_matter() -> None:
 
 
 class InterruptedGraph(AuthorityGraph):
-    """A graph shared with another browser session, which asks for another γ after each access to the cache."""
+    """A graph shared with another browser session.
+
+    The other session asks for another γ after each access to the cache.
+    """
 
     other_gamma: float | None = None
 
@@ -173,7 +182,10 @@ class InterruptedGraph(AuthorityGraph):
 
 @pytest.mark.parametrize("cached_gamma", [None, 0.1, 100.0])
 def test_sessions_that_share_a_graph_do_not_get_each_others_gamma(cached_gamma: float | None) -> None:
-    """One session uses γ = 0.1 and another γ = 100; the cache is empty or holds either γ at the start."""
+    """One session uses γ = 0.1 and another γ = 100.
+
+    The cache is empty or holds either γ at the start.
+    """
     points = digits()[0][:300]
     expected = AuthorityGraph.build(points, 20, rescaled=True)
     shared = InterruptedGraph(**vars(expected))
@@ -210,8 +222,10 @@ def test_clusters_stay_within_a_component() -> None:
 
 
 def test_duplicates_climb_to_copies_of_one_point() -> None:
-    """Every point occurs three times. Copies have equal authority, so the copies of a mode do not climb to each other.
-    The copies of any other point lead to copies of the same mode.
+    """Every point occurs three times.
+
+    Copies have equal authority, so the copies of a mode do not climb to each other. The copies of any other point lead
+    to copies of the same mode.
     """
     distinct = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
     clusters = AuthorityGraph.build(np.repeat(distinct, 3, axis=0), 11).clusters(0.0)
@@ -227,7 +241,10 @@ def test_identical_points_have_a_valid_clustering() -> None:
 
 
 def test_ties_go_to_the_lowest_index() -> None:
-    """A point of low authority lies between two mirror images; both ascents are equal to the last bit."""
+    """A point of low authority lies between two mirror images.
+
+    Both ascents are equal to the last bit.
+    """
     graph = AuthorityGraph(authority=np.array([0.2, 0.1, 0.2]), rows=np.array([1, 1]), columns=np.array([0, 2]),
                            affinity=np.array([0.7, 0.7]))
     np.testing.assert_array_equal(graph.clusters(0.5, gamma=0.0).parents, [0, 0, 2])

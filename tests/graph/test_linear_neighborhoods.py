@@ -1,4 +1,4 @@
-"""Linear neighborhoods: a loop of singular value decompositions as the reference, and their laws."""
+"""Linear neighborhoods: their laws, and a loop of decompositions as reference."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ FASHION = Path(__file__).parents[2] / "assets" / "fashion-mini.npz"
 
 def subspaces(groups: int, size: int, dimension: int, width: int, noise: float, seed: int = 0,
               spread: float = 8.0) -> Tensor:
-    """Return points on affine subspaces far from each other, `size` per subspace, (groups·size, width) float64."""
+    """Return points on affine subspaces far from each other, float64.
+
+    The shape is (groups·size, width), with `size` points per subspace.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -45,7 +48,10 @@ def digits() -> Tensor:
 
 @cache
 def fashion() -> Tensor:
-    """Return pixels as unit rows: 40 images with the 4 nearest neighbors of each among 2,000, like a PLM batch."""
+    """Return pixels as unit rows, like a PLM batch.
+
+    It contains 40 images with the 4 nearest neighbors of each among 2,000.
+    """
     with np.load(FASHION) as stored:
         pixels = torch.from_numpy(stored["pixels"].reshape(-1, 784)).float()
     points = normalize(pixels[:2000])
@@ -58,12 +64,18 @@ def projectors(basis: Tensor) -> Tensor:
 
 
 def largest_distance(basis: Tensor, other: Tensor) -> float:
-    """Return the largest ‖PPᵀ − QQᵀ‖_F = √2 ‖P − QQᵀP‖_F, without forming (d, d) matrices."""
+    """Return the largest ‖PPᵀ − QQᵀ‖_F = √2 ‖P − QQᵀP‖_F.
+
+    No (d, d) matrix is formed.
+    """
     return float(2**0.5 * (basis - other @ (other.mT @ basis)).flatten(1).norm(dim=1).amax())
 
 
 def assert_naive(points: Tensor, k: int, m: int, threshold: float, through: Through) -> LinearNeighborhoods:
-    """Check for equal candidates and members, and projectors and qualities within 1e-4 of the naive loop."""
+    """Check that neighborhoods equal those of the naive loop.
+
+    Candidates and members are equal; projectors and qualities agree within 1e-4.
+    """
     record = linear_neighborhoods(points, k, m, threshold, through=through)
     expected = naive_neighborhoods(points.double().numpy(), k, m, threshold, through=through)
     np.testing.assert_array_equal(record.neighbors.numpy(), [point.neighbors for point in expected])
@@ -103,7 +115,10 @@ def test_members_and_bases_equal_the_naive_loop_on_fashion(k: int, m: int, thres
 @pytest.mark.parametrize(("through", "spent"), [("point", 0), ("origin", 1)])
 def test_automatic_members_are_m_through_the_point_and_one_fewer_through_the_origin(
         m: int, through: Through, spent: int) -> None:
-    """No candidate of random directions lies in another's subspace, so at T = 0.999 only automatic members remain."""
+    """No candidate of random directions lies in another's subspace.
+
+    At T = 0.999 only automatic members remain.
+    """
     random = torch.Generator().manual_seed(0)
     points = normalize(torch.randn(60, 40, generator=random, dtype=torch.float64))
     record = assert_naive(points, 9, m, 0.999, through)
@@ -126,7 +141,10 @@ def test_a_subspace_through_the_origin_is_fitted_to_its_point_as_well() -> None:
 
 
 def test_planted_subspaces_through_the_origin_are_recovered() -> None:
-    """At T = 1 all candidates in the point's own subspace are members, and the basis spans it."""
+    """At T = 1 all candidates in the point's own subspace are members.
+
+    The basis spans this subspace.
+    """
     random = torch.Generator().manual_seed(1)
     frames = torch.linalg.qr(torch.randn(8, 30, 3, generator=random, dtype=torch.float64)).Q
     points = normalize(torch.randn(8, 25, 3, generator=random, dtype=torch.float64) @ frames.mT, dim=2).flatten(0, 1)
@@ -145,7 +163,10 @@ def test_planted_subspaces_through_the_origin_are_recovered() -> None:
 def test_members_reach_the_threshold_and_rejected_candidates_do_not(
         seed: int, groups: int, width: int, m: int, extra: int, threshold: float, noise: float, copies: int,
         dtype: torch.dtype) -> None:
-    """For data of any rank, bases are orthonormal and each candidate's test agrees with a decomposition of its set."""
+    """For data of any rank, bases are orthonormal.
+
+    Each candidate's test agrees with a decomposition of its set.
+    """
     m = min(m, width)
     points = subspaces(groups, 8, min(2, width), width, noise, seed).repeat(copies, 1).to(dtype)
     k = min(m + extra, len(points) - 1)
@@ -171,11 +192,11 @@ def test_members_reach_the_threshold_and_rejected_candidates_do_not(
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize(("noise", "admitted", "overlap"), [(0.0, 1.0, 1 - 1e-6), (0.01, 0.97, 0.99)])
 def test_planted_subspaces_are_recovered(seed: int, noise: float, admitted: float, overlap: float) -> None:
-    """The data are 12 subspaces of dimension 3 with 16 points each; each point has 19 candidates.
+    """The data are 12 subspaces of dimension 3 with 16 points each.
 
-    15 candidates lie on the point's own subspace and 4 on others. Two failures are possible but rare, because the
-    loop is greedy: a point at the edge of its subspace may admit an outsider, and a point whose nearest neighbor lies
-    within the noise may miss its subspace.
+    Each point has 19 candidates. 15 candidates lie on the point's own subspace and 4 on others. Two failures are
+    possible but rare, because the loop is greedy: a point at the edge of its subspace may admit an outsider, and a
+    point whose nearest neighbor lies within the noise may miss its subspace.
     """
     points = subspaces(12, 16, 3, 40, noise, seed)
     record = linear_neighborhoods(points.float(), 19, 3)
@@ -234,7 +255,10 @@ def test_duplicates_have_quality_one(distinct: int) -> None:
 
 
 def test_a_near_duplicate_contributes_its_own_direction() -> None:
-    """The duplicate's distance is a millionth of the others'; its square would vanish in a float32 Gram matrix."""
+    """The duplicate's distance is a millionth of the other distances.
+
+    Its square would vanish in a float32 Gram matrix.
+    """
     points = torch.tensor([[0.0, 0, 0, 0], [0, 0, 1e-6, 0], [1, 0, 0, 0], [1, 1, 0, 0], [1, -1, 0, 0.9]])
     record = linear_neighborhoods_at(points[:1], points, torch.tensor([[1, 2, 3, 4]]), 3)
     assert record.members.tolist() == [[True, True, True, False]]
@@ -267,7 +291,10 @@ def test_without_admission_all_candidates_are_members() -> None:
 
 
 def test_selected_points_of_a_large_set_have_the_same_neighborhoods(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The candidates come from a separate search, the batches are small, and one center is not a data point."""
+    """The candidates come from a separate search.
+
+    The batches are small, and one center is not a data point.
+    """
     points = digits()
     selected = torch.arange(3, 1797, 90)
     neighbors = torch.from_numpy(nearest(points.numpy(), 10)[1])

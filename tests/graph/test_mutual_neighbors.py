@@ -22,7 +22,10 @@ def test_mutual_pairs_equal_a_brute_force_search(count: int, dimension: int, k: 
 
 
 def test_a_hub_is_not_a_mutual_neighbor() -> None:
-    """Points lie at 0, 1, 3, 7. Each point's nearest neighbor is on its left; only the first two points are mutual."""
+    """Points lie at 0, 1, 3, 7, and each point's nearest neighbor is on its left.
+
+    Only the first two points are mutual.
+    """
     assert mutual_pairs(np.array([[0.0], [1], [3], [7]], dtype=np.float32), 1).tolist() == [[0, 1]]
 
 

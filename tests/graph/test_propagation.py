@@ -1,4 +1,4 @@
-"""Affinity propagation: the dense closed form, its laws, and the selected inverse that computes it."""
+"""Affinity propagation: the dense closed form, its laws, the selected inverse."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from udml_core.neighbors import nearest
 
 
 def graph(count: int, k: int, classes: int, labeled: int, seed: int = 0) -> tuple[Array, Array]:
-    """Return the neighbors of points around class centers, and labels of some of the points."""
+    """Return the neighbors of points around class centers, and some of the labels."""
     random = np.random.default_rng(seed)
     truth = random.integers(0, classes, count)
     points = random.normal(size=(classes, 8))[truth] + random.normal(size=(count, 8))
@@ -42,7 +42,10 @@ def test_affinities_equal_the_dense_closed_form(count: int, k: int, labeled: int
 @settings(max_examples=60, deadline=None)
 @given(count=st.integers(3, 60), k=st.integers(1, 6), seed=st.integers(0, 10_000), gamma=st.floats(0.01, 0.999))
 def test_affinities_are_exact_on_any_directed_graph(count: int, k: int, seed: int, gamma: float) -> None:
-    """Not only kNN graphs: also disconnected graphs, cycles, and points without incoming edges."""
+    """The graphs include kNN graphs, disconnected graphs and cycles.
+
+    Some points have no incoming edges.
+    """
     random = np.random.default_rng(seed)
     k = min(k, count - 1)
     neighbors = np.stack([random.permutation(np.delete(np.arange(count), point))[:k] for point in range(count)])

@@ -1,4 +1,4 @@
-"""The random walk similarity, compared with the power series of its inverse on real data."""
+"""The random walk similarity, compared with the power series of its inverse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""RPML's weighted angular loss: literal loops, autograd, and the collapse that eq. 10 permits."""
+"""RPML's weighted angular loss: literal loops, autograd, collapse under eq. 10."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ every_alpha = pytest.mark.parametrize("alpha", [5.0, 30.0, 45.0, 80.0])
 
 
 def problem(weight: Weight, seed: int = 0) -> tuple[Tensor, Tensor, Point]:
-    """Return unit points, triplets that share points and leave some unused, and a generic (R or r, L)."""
+    """Return unit points, triplets that share points, and a generic (R or r, L).
+
+    Some points are in no triplet.
+    """
     generator = torch.Generator().manual_seed(seed)
 
     def normal(*shape: int) -> Tensor:
@@ -103,7 +106,10 @@ def test_the_gradient_equals_autograd(weight: Weight, alpha: float, seed: int, s
 @every_weight
 @pytest.mark.parametrize("seed", range(3))
 def test_rotating_the_projection_changes_nothing(weight: Weight, seed: int) -> None:
-    """J(R, LB) = J(R, L) for orthogonal B, and LᵀG is symmetric, so the gradient in L has no vertical part."""
+    """J(R, LB) = J(R, L) for orthogonal B, and LᵀG is symmetric.
+
+    The gradient in L therefore has no vertical part.
+    """
     points, triplets, (parameter, projection) = problem(weight, seed)
     rotation = torch.linalg.qr(torch.randn(WIDTH, WIDTH, dtype=torch.float64,
                                            generator=torch.Generator().manual_seed(seed))).Q
@@ -149,7 +155,10 @@ def test_the_angle_exceeds_alpha_exactly_if_z_is_positive(
 
 
 def test_known_angles() -> None:
-    """If the negative's distance from the midpoint is half the base, the angle is 45°; at distance 0 it is 90°."""
+    """The angle is 45° at a distance of half the base, and 90° at distance 0.
+
+    The distance is that of the negative from the midpoint.
+    """
     anchor, positive = torch.tensor([[-1.0, 0]] * 4), torch.tensor([[1.0, 0]] * 4)
     negative = torch.tensor([[0, 1.0], [1.0, 0], [0, math.sqrt(3)], [0, 0]])
     torch.testing.assert_close(angle(anchor, positive, negative), torch.tensor([45.0, 45.0, 30.0, 90.0]))
@@ -169,7 +178,7 @@ def test_supervised_losses_equal_the_printed_formulas() -> None:
 
 @pytest.fixture(scope="module")
 def digits() -> tuple[Tensor, Tensor]:
-    """Unit digits and 2,000 triplets from their authority ascent clusters, without labels."""
+    """Unit digits and 2,000 triplets from authority ascent clusters, without labels."""
     points = load_digits().data.astype(np.float32)
     points /= np.linalg.norm(points, axis=1, keepdims=True)
     clusters = AuthorityShift().fit_predict(points)
@@ -183,7 +192,10 @@ def digits() -> tuple[Tensor, Tensor]:
 
 
 def trained(digits: tuple[Tensor, Tensor], weight: Weight, seed: int, steps: int) -> tuple[float, float]:
-    """Return the mean weight and J/t after conjugate gradient from the documented starts: r = 0, R Gaussian/√d."""
+    """Return the mean weight and J/t after conjugate gradient.
+
+    The starts are the documented ones: r = 0, R Gaussian/√d.
+    """
     objective = WeightedAngular(*digits, 45.0, weight)
     bilinear = weight == "bilinear"
     space = Product(Euclidean(64, 16, scale=1 / 8) if bilinear else Euclidean(128, scale=0), Grassmann(64, 16))
@@ -235,7 +247,10 @@ def test_the_smooth_loss_and_its_gradient_equal_autograd(scale: Scale) -> None:
 
 @pytest.mark.parametrize(("alpha", "grows"), [(25.0, False), (30.0, None), (40.0, True)])
 def test_uninformative_triplets_reward_growth_above_30_degrees_only(alpha: float, grows: bool | None) -> None:
-    """As an equilateral triplet grows, the loss falls for α > 30° and rises below. The relative loss is constant."""
+    """As an equilateral triplet grows, the loss falls for α > 30° and rises below.
+
+    The relative loss is constant.
+    """
     corners = torch.eye(3, dtype=torch.float64)
     small, large = (float(smooth_angular_loss(*(size * corners).split(1), torch.eye(3, dtype=torch.float64), alpha))
                     for size in (0.1, 0.2))

@@ -1,4 +1,4 @@
-"""Instance discrimination losses, compared with literal loops, and finite at extreme values."""
+"""Instance discrimination losses, compared with loops, finite at extreme values."""
 
 from __future__ import annotations
 
@@ -194,7 +194,10 @@ def test_nce_equals_the_literal_sum_with_the_normalizer_of_the_first_batch() -> 
 
 
 def test_with_the_whole_bank_as_noise_p_is_the_exact_softmax() -> None:
-    """With Z = Σ_j e^{v_jᵀf/τ}, p of NCE is the softmax; the estimate over the whole bank gives exactly this Z."""
+    """With Z = Σ_j e^{v_jᵀf/τ}, p of NCE is the softmax.
+
+    The estimate over the whole bank gives exactly this Z.
+    """
     bank, features = unit_rows(9), unit_rows(1, seed=5)
     contrasts = contrast(features, bank, torch.tensor([2]), torch.arange(9), 0.3)[:, 1:]
     exact = (features @ bank.mT / 0.3).softmax(1)

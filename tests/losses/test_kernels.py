@@ -1,4 +1,4 @@
-"""Kernels: literal loops, and derivatives compared with autograd and finite differences."""
+"""Kernels: loops, and derivatives compared with autograd and finite differences."""
 
 from __future__ import annotations
 

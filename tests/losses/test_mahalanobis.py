@@ -1,4 +1,7 @@
-"""The metrics of the semi-supervised baselines, compared with slow solvers, and cases without a solution."""
+"""The metrics of the semi-supervised baselines, compared with slow solvers.
+
+Cases without a solution are included.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ def metric_distances(values: Tensor, pairs: Tensor, metric: Tensor) -> Tensor:
 
 
 def minimizer(objective: Callable[[Tensor], Tensor], seed: int = 1) -> Tensor:
-    """Minimize the objective over M = AAᵀ by quasi-Newton steps on A from a random start."""
+    """Minimize over M = AAᵀ by quasi-Newton steps on A from a random start."""
     start = torch.randn(DIMENSION, DIMENSION, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
     def evaluate(flat: np.ndarray) -> tuple[float, np.ndarray]:  # type: ignore[type-arg]
@@ -89,7 +92,10 @@ def test_lrml_minimizes_its_objective_under_its_constraint() -> None:
     combined = similar - 0.05 * dissimilar + edges
 
     def objective(candidate: Tensor) -> Tensor:
-        """Return the objective scaled to |M| = 1, because the minimum is on the boundary of the constraint."""
+        """Return the objective scaled to |M| = 1.
+
+        The minimum is on the boundary of the constraint.
+        """
         return (candidate / torch.linalg.det(candidate) ** (1 / DIMENSION) * combined).sum()
 
     best = minimizer(objective)
@@ -159,10 +165,13 @@ def test_itml_minimizes_its_divergence_with_slack() -> None:
         return distance / limit - torch.log(distance / limit) - 1
 
     def objective(candidate: Tensor) -> Tensor:
-        """Return the objective with optimal slack: a pair's distance if it violates the bound, else the bound."""
-        near, far = (((rows @ candidate) * rows).sum(1) for rows in difference)
-        violations = (divergence(near.clamp_min(bounds.near), bounds.near).sum()
-                      + divergence(far.clamp_max(bounds.far), bounds.far).sum())
+        """Return the objective with optimal slack.
+
+        The slack is a pair's distance if it violates the bound, else the bound.
+        """
+        similar, dissimilar = (((rows @ candidate) * rows).sum(1) for rows in difference)
+        violations = (divergence(similar.clamp_min(bounds.similar), bounds.similar).sum()
+                      + divergence(dissimilar.clamp_max(bounds.dissimilar), bounds.dissimilar).sum())
         return candidate.trace() - torch.logdet(candidate) + slack * violations
 
     torch.testing.assert_close(metric, minimizer(objective), rtol=2e-3, atol=2e-3)

@@ -23,7 +23,10 @@ def random_pairs(count: int, images: int, seed: int = 0) -> tuple[Tensor, Tensor
 
 
 def with_median_bias(hinge: PairHinge, points: Tensor, rows: Tensor, pairs: Tensor) -> PairHinge:
-    """Set b to the median of the distances, so that similar and dissimilar pairs lie on both sides of the margin."""
+    """Set b to the median of the distances.
+
+    Similar and dissimilar pairs then lie on both sides of the margin.
+    """
     bias = float(hinge.squared(points, rows, pairs).median())
     return PairHinge(hinge.kernel, bias, bias / 5)
 
@@ -47,7 +50,10 @@ def test_loss_and_gradient_equal_autograd(kernel: Kernel) -> None:
 
 
 def test_the_gradient_equals_the_papers_loop() -> None:
-    """The loop adds ∂l_t = 2yς(k(l_t,x_i) − k(l_t,x_j))(∇k(l_t,x_i) − ∇k(l_t,x_j)) for each pair and row."""
+    """The loop adds each pair's part of the gradient of each row.
+
+    The part is ∂l_t = 2yς(k(l_t,x_i) − k(l_t,x_j))(∇k(l_t,x_i) − ∇k(l_t,x_j)).
+    """
     points, rows = histograms(9, 6), histograms(3, 6, 1)
     pairs, same = random_pairs(20, 9)
     hinge = with_median_bias(PairHinge(ChiSquared(), 0.1, 0.02), points, rows, pairs)
@@ -100,7 +106,10 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 @pytest.mark.parametrize(("images", "pairs", "gigabytes"), [
     (500, 100_000, 0.4), pytest.param(50_000, 500_000, 2.0, marks=pytest.mark.benchmark)])
 def test_memory_does_not_grow_with_pairs_or_images_times_dimensions(images: int, pairs: int, gigabytes: float) -> None:
-    """An array of pairs × 4096 float32 numbers would take 1.6 GB, and one of images × 64 × 4096 0.5 GB."""
+    """An array of pairs × 4096 float32 numbers would take 1.6 GB.
+
+    An array of images × 64 × 4096 would take 0.5 GB.
+    """
     if sys.platform != "linux":
         pytest.skip(f"ru_maxrss has another unit on {sys.platform} (page size {resource.getpagesize()})")
     completed = subprocess.run([sys.executable, "-c", GROWTH.format(images=images, pairs=pairs)], capture_output=True,

@@ -1,4 +1,4 @@
-"""PLM's similarity and losses: plain loops, the laws of the decay, and the routes of the gradients."""
+"""PLM's similarity and losses: loops, laws of the decay, routes of gradients."""
 
 from __future__ import annotations
 
@@ -48,7 +48,10 @@ def frames(count: int, seed: int, width: int = WIDTH, dimension: int = RANK,
 
 
 class Batch:
-    """Student and teacher embeddings, the teacher's neighborhoods, and proxies of any length."""
+    """Student and teacher embeddings, neighborhoods, and proxies of any length.
+
+    The neighborhoods are the teacher's.
+    """
 
     def __init__(self, seed: int = 0, dtype: torch.dtype = torch.float64, proxies: int = PROXIES) -> None:
         self.embeddings = normalize(normal(BATCH, WIDTH, seed=seed)).to(dtype)
@@ -104,7 +107,10 @@ def slow_losses(batch: Batch, among: Array, to_proxies: Array, scale: float) -> 
 @pytest.mark.parametrize(("n_alpha", "n_beta"), [(4.0, 0.5), (1.0, 1.5), (6.0, 0.0)])
 def test_similarities_equal_plain_loops(dtype: torch.dtype, tolerance: float, seed: int, n_alpha: float,
                                         n_beta: float) -> None:
-    """Squared distances agree to the dtype's precision, and s to its square root, because o is a square root."""
+    """Squared distances agree to the dtype's precision, and s to its square root.
+
+    The reason is that o is a square root.
+    """
     batch = Batch(seed, dtype)
     x, P, rho, psi = batch.teacher, batch.basis, batch.proxies, batch.directions
     across, along = split(x, rho, psi)
@@ -124,7 +130,10 @@ def test_similarities_equal_plain_loops(dtype: torch.dtype, tolerance: float, se
 
 
 def test_the_similarity_of_a_point_in_the_plane() -> None:
-    """With the neighborhood along the x axis, (0.6, 0.8) is 0.8 across and 0.6 along: s′ = 1.4⁻⁴ · 1.6^-½."""
+    """With the neighborhood along the x axis, s′ = 1.4⁻⁴ · 1.6^-½.
+
+    The point (0.6, 0.8) is 0.8 across and 0.6 along.
+    """
     origin, point = torch.zeros(1, 2, dtype=torch.float64), torch.tensor([[0.6, 0.8]], dtype=torch.float64)
     basis = torch.tensor([[[1.0], [0.0]]], dtype=torch.float64)
     across, along = split(point, origin, basis)
@@ -137,7 +146,10 @@ def test_the_similarity_of_a_point_in_the_plane() -> None:
        n_alpha=st.floats(0.5, 6), n_beta=st.floats(0.1, 3), exponent=st.integers(-4, 0))
 def test_similarity_is_symmetric_positive_and_one_only_at_distance_zero(
         seed: int, count: int, width: int, dimension: int, n_alpha: float, n_beta: float, exponent: int) -> None:
-    """The points include duplicates with different neighborhoods, and distances down to 10⁻⁴."""
+    """The points include duplicates with different neighborhoods.
+
+    Distances go down to 10⁻⁴.
+    """
     points = normalize(normal(1, width, seed=seed) + 10.0**exponent * normal(count, width, seed=seed + 1))
     points = torch.cat([points, points[:2]])
     basis = frames(len(points), seed + 2, width, min(dimension, width))
@@ -154,7 +166,10 @@ def test_similarity_is_symmetric_positive_and_one_only_at_distance_zero(
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(n_beta=st.floats(0.01, 4), ratio=st.one_of(st.just(1.0), st.floats(0.1, 0.999), st.floats(1.001, 10)))
 def test_similarity_falls_faster_across_exactly_if_n_alpha_is_twice_n_beta_or_more(n_beta: float, ratio: float) -> None:
-    """For Nα ≥ 2Nβ it does at every distance in (0, 2]; otherwise it fails at small distances, even if Nα > Nβ."""
+    """For Nα ≥ 2Nβ it falls faster across at every distance in (0, 2].
+
+    Otherwise this fails at small distances, even if Nα > Nβ.
+    """
     n_alpha = ratio * 2 * n_beta
     distance = torch.cat([torch.logspace(-6, 0, 200, dtype=torch.float64), torch.linspace(0.01, 2, 200).double()])
     alpha, beta = decay(distance, distance, n_alpha, n_beta)
@@ -181,7 +196,10 @@ def test_a_step_across_lowers_similarity_more_than_a_step_along(n_alpha: float, 
 
 
 def test_close_points_keep_their_distance_in_float32() -> None:
-    """For two unit rows at distance 10⁻⁴, a float32 Gram matrix could give any distance up to 10⁻³."""
+    """The two unit rows are at distance 10⁻⁴.
+
+    A float32 Gram matrix could give any distance up to 10⁻³.
+    """
     point = normalize(normal(1, 128))
     across = torch.linalg.qr(torch.cat([point.mT, normal(128, 3, seed=1)], dim=1)).Q[:, 1:]
     other = (point + 1e-4 * across[:, :1].mT).float()
@@ -281,7 +299,10 @@ def test_each_loss_has_gradients_only_for_its_own_parameters(similarity_gradient
 @every_kind
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_gradients_are_finite_at_distance_zero(similarity_gradient: bool, kind: Kind, dtype: torch.dtype) -> None:
-    """Embeddings and proxies coincide, and directions lie inside a neighborhood or are orthogonal to it."""
+    """Embeddings and proxies coincide.
+
+    Directions lie inside a neighborhood or are orthogonal to it.
+    """
     batch = Batch(3, dtype)
     embeddings = batch.embeddings.clone()
     embeddings[1] = embeddings[0]

@@ -1,4 +1,4 @@
-"""The principal plane, compared with scikit-learn, and its alignment with other layouts."""
+"""The principal plane, compared with scikit-learn, and its alignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""UMAP, compared with umap-learn's own class, and aligned layouts of several frames."""
+"""UMAP, compared with umap-learn's own class, and aligned layouts of frames."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class EncoderSpec(BaseModel):
 
 
 class Encoder(nn.Module):
-    """A network from images (b, 3, s, s) or (b, 1, s, s), 0–255, to features (b, dimension)."""
+    """A network from images (b, 3 or 1, s, s), 0–255, to features (b, dimension)."""
 
     mean: Tensor
     deviation: Tensor
@@ -234,7 +234,10 @@ def image_seconds(spec: EncoderSpec) -> float:
 
 
 def feature_width(spec: EncoderSpec) -> int | None:
-    """Return the width d of the features; None for models of timm and torchvision, where only the model knows it."""
+    """Return the width d of the features; None for models of timm and torchvision.
+
+    The width of those models is known only after loading.
+    """
     if spec.backbone not in BACKBONES:
         return None
     return BACKBONES[spec.backbone].width or _pixels(spec)

@@ -1,6 +1,6 @@
-"""Models of timm and torchvision by name, two optional packages that are imported only on use.
+"""Models of timm and torchvision by name.
 
-The weights are downloaded when a model is used for the first time.
+Both packages are optional and imported only on use. The weights are downloaded when a model is used for the first time.
 """
 
 from __future__ import annotations
@@ -53,7 +53,10 @@ def load(name: str) -> tuple[nn.Module, Triple, Triple, int]:
 
 
 class _Maps(nn.Module):
-    """The feature maps of a timm model; the tokens of a transformer count as one row of pixels."""
+    """The feature maps of a timm model.
+
+    The tokens of a transformer count as one row of pixels.
+    """
 
     def __init__(self, model: Any) -> None:
         super().__init__()

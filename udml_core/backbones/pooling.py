@@ -33,7 +33,7 @@ def pool(network: nn.Module, images: Tensor, pooling: Pooling) -> Tensor:
 
 
 def rmac_scales(size: int) -> tuple[int, int, int]:
-    """Return s, s/√2 and s/2, the scales at which RPML and SSDML read images (512, 362, 256)."""
+    """Return s, s/√2 and s/2, the scales of RPML and SSDML (512, 362, 256)."""
     return size, round(size / math.sqrt(2)), size // 2
 
 
@@ -64,7 +64,10 @@ def rmac(maps: Tensor) -> Tensor:
 
 
 def _starts(length: int, side: int, level: int, longer: bool) -> list[int]:
-    """Return evenly spaced starts: `level` along the shorter side, more along the longer side to overlap by 40 %."""
+    """Return evenly spaced starts of squares along a side.
+
+    The shorter side has `level` starts; the longer side has more, to overlap by 40 %.
+    """
     count = level
     if longer:
         count = max(level, math.ceil((length - side) / (side * (1 - OVERLAP))) + 1)

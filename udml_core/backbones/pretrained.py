@@ -1,4 +1,7 @@
-"""Networks with ImageNet weights from installed Python packages; nothing is downloaded at run time."""
+"""Networks with ImageNet weights from installed Python packages.
+
+Nothing is downloaded at run time.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class _EfficientNetMaps(nn.Module):
 
 
 def efficientnet_lite0() -> nn.Module:
-    """Build EfficientNet-Lite0 without its classifier, with the ImageNet weights of its package."""
+    """Build EfficientNet-Lite0 with ImageNet weights, without its classifier."""
     return _EfficientNetMaps()
 
 
@@ -55,7 +58,10 @@ class _Fire(nn.Module):
 
 
 class SqueezeNet(nn.Module):
-    """SqueezeNet 1.1 up to its last fire module: (b, 3, s, s) → (b, 512, about s/16, about s/16)."""
+    """SqueezeNet 1.1 up to its last fire module.
+
+    It maps (b, 3, s, s) to (b, 512, about s/16, about s/16).
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -95,7 +101,10 @@ def squeezenet() -> nn.Module:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """An unpickler that accepts only NumPy arrays, so that a manipulated file cannot run code."""
+    """An unpickler that accepts only NumPy arrays.
+
+    A manipulated file cannot run code.
+    """
 
     ALLOWED = frozenset({("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")})
 

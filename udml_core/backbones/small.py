@@ -7,7 +7,10 @@ from torch.nn.functional import relu
 
 
 def small_cnn() -> nn.Module:
-    """Build four 3×3 convolutions with batch normalization, 32–64–128–128 channels and two 2×2 max-pools."""
+    """Build four 3×3 convolutions with batch normalization and two 2×2 max-pools.
+
+    The widths are 32–64–128–128 channels.
+    """
     layers: list[nn.Module] = []
     inputs = 3
     for position, outputs in enumerate((32, 64, 128, 128)):
@@ -19,10 +22,10 @@ def small_cnn() -> nn.Module:
 
 
 def lenet() -> nn.Module:
-    """Build SSDML's network for MNIST and Fashion-MNIST, from 28×28 gray pixels to 128 maps of 1×1.
+    """Build SSDML's network for MNIST and Fashion-MNIST.
 
-    Conv 5×5, 20 → max-pool → conv 5×5, 50 → max-pool → conv 4×4, 500 → ReLU → fully connected, 128, without padding;
-    derived from MatConvNet's network.
+    It maps 28×28 gray pixels to 128 maps of 1×1. Conv 5×5, 20 → max-pool → conv 5×5, 50 → max-pool → conv 4×4, 500 →
+    ReLU → fully connected, 128, without padding; derived from MatConvNet's network.
     """
     return nn.Sequential(_Gray(), nn.Conv2d(1, 20, 5), nn.MaxPool2d(2), nn.Conv2d(20, 50, 5), nn.MaxPool2d(2),
                          nn.Conv2d(50, 500, 4), nn.ReLU(), nn.Conv2d(500, 128, 1))
@@ -49,7 +52,10 @@ class _Gray(nn.Module):
 
 
 class _Residual(nn.Module):
-    """Two 3×3 convolutions with a shortcut: the identity, or a 1×1 convolution if the shape changes."""
+    """Two 3×3 convolutions with a shortcut.
+
+    The shortcut is the identity, or a 1×1 convolution if the shape changes.
+    """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Random views of prepared images, computed for a whole batch on the device of the images."""
+"""Random views of prepared images, a whole batch at a time on their device."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class Jitter:
 
 @dataclass(frozen=True)
 class Augmentation:
-    """A random crop resized to the full image, a random change of color, and a horizontal flip of half of the views.
+    """A random crop resized to the full image, a color change, and a flip.
 
-    Crops follow torchvision's RandomResizedCrop, without its rounding to whole pixels. The order of the color changes
-    is drawn once for a batch; the papers draw it for each image.
+    Half of the views are flipped horizontally. Crops follow torchvision's RandomResizedCrop, without its rounding to
+    whole pixels. The order of the color changes is drawn once for a batch; the papers draw it for each image.
 
     Attributes:
         smallest: Smallest share of the image area that a crop keeps; its aspect ratio is between 3/4 and 4/3.
@@ -61,10 +61,10 @@ class Augmentation:
         return self.apply(images, self.draw(len(images), random))
 
     def draw(self, count: int, random: torch.Generator) -> Tensor:
-        """Draw the random numbers of the views of `count` images, (count, draws) in [0, 1), a row for each image.
+        """Draw the random numbers of `count` images' views, (count, draws) in [0, 1).
 
-        The generator is on the CPU, so every device gets the same draws. A process that handles part of a batch draws
-        for the whole batch.
+        Each image has a row. The generator is on the CPU, so every device gets the same draws. A process that handles
+        part of a batch draws for the whole batch.
         """
         draws = torch.rand(count, CROP_DRAWS, generator=random)
         if not self.gray and self.jitter is None:
@@ -82,7 +82,7 @@ class Augmentation:
         return views if self.jitter is None else self._change_colors(views, draws[:, CROP_DRAWS + 1 :], self.jitter)
 
     def sides(self, draws: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the width and height (b,) of the crops that follow from `draws`, as shares of the image side.
+        """Return the crops' width and height (b,) from `draws`, as shares of the side.
 
         The area and the logarithm of the aspect ratio are uniform over their ranges.
         """
@@ -120,7 +120,10 @@ class Augmentation:
 
 
 def luminance(images: Tensor) -> Tensor:
-    """Return 0.299 R + 0.587 G + 0.114 B (b, 1, s, s) of images (b, 3, s, s); images of one channel stay the same."""
+    """Return the luminance 0.299 R + 0.587 G + 0.114 B of images, (b, 1, s, s).
+
+    Images (b, 1, s, s) of one channel stay the same.
+    """
     if images.shape[1] == 1:
         return images
     weights = torch.tensor(LUMINANCE, dtype=images.dtype, device=images.device).view(1, 3, 1, 1)
@@ -133,20 +136,26 @@ def change_brightness(images: Tensor, factor: Tensor) -> Tensor:
 
 
 def change_contrast(images: Tensor, factor: Tensor) -> Tensor:
-    """Scale the distance to the mean luminance of the image by factors (b, 1, 1, 1); 0 gives uniform gray."""
+    """Scale the distance to the image's mean luminance by factors (b, 1, 1, 1).
+
+    A factor of 0 gives uniform gray.
+    """
     return _blend(images, luminance(images).mean((1, 2, 3), keepdim=True), factor)
 
 
 def change_saturation(images: Tensor, factor: Tensor) -> Tensor:
-    """Scale the distance to the luminance of each pixel by factors (b, 1, 1, 1); 0 gives a gray image."""
+    """Scale the distance to each pixel's luminance by factors (b, 1, 1, 1).
+
+    A factor of 0 gives a gray image.
+    """
     return _blend(images, luminance(images), factor)
 
 
 def shift_hue(images: Tensor, shift: Tensor) -> Tensor:
-    """Rotate the hue of images (b, 3, s, s), 0–255, by turns (b, 1, 1, 1), and keep saturation and value.
+    """Rotate the hue of images (b, 3, s, s), 0–255, by turns (b, 1, 1, 1).
 
-    The HSV formula is f(n) = v − (v − min) · max(0, min(k, 4 − k, 1)) with k = (n + 6h) mod 6 and n = 5, 3, 1 for red,
-    green, blue.
+    Saturation and value stay the same. The HSV formula is f(n) = v − (v − min) · max(0, min(k, 4 − k, 1)) with k = (n +
+    6h) mod 6 and n = 5, 3, 1 for red, green, blue.
     """
     red, green, blue = images.split(1, 1)
     largest, smallest = images.amax(1, keepdim=True), images.amin(1, keepdim=True)

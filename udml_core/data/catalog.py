@@ -1,4 +1,4 @@
-"""The available data sets: the built-in sets, folders below UDML_DATA, and folders that the user opened."""
+"""The data sets: built-in sets, folders below UDML_DATA, and opened folders."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ BIRDS = "Photographs of 100 bird species, 227×227 pixels: natural and fine-grai
 
 
 class Birds(Folder):
-    """A subset of CUB-200-2011 (C. Wah et al., research use), in birds100/CLASS/*.jpg below UDML_DATA."""
+    """A subset of CUB-200-2011, in birds100/CLASS/*.jpg below UDML_DATA.
+
+    The data are by C. Wah et al., for research use.
+    """
 
     def __init__(self) -> None:
         base = data_folder()
@@ -44,7 +47,10 @@ class Birds(Folder):
 
 
 def sources() -> list[Source]:
-    """List every known data set, the embedded default first, whether or not its files are present."""
+    """List every known data set, the embedded default first.
+
+    The files of a listed data set may be missing.
+    """
     known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), MNIST(), MNISTTest(), Birds(), Cifar10()]
     names = {source.name for source in known}
     base = data_folder()
@@ -133,7 +139,10 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
 
 
 def _write_image(root: Path, path: str, content: bytes) -> bool:
-    """Write an image file below a folder, under a new name if its own is taken; return whether it was an image."""
+    """Write an image file below a folder; return whether it was an image.
+
+    The file gets a new name if its own exists.
+    """
     parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
     if not parts or any(is_hidden(part) for part in parts) or Path(parts[-1]).suffix.lower() not in ENDINGS:
         return False
@@ -159,7 +168,10 @@ def forget(folder: Path) -> None:
 
 
 def _stored_folders() -> list[Path]:
-    """Return the whole list, with folders that do not exist now: a disconnected disk may come back."""
+    """Return the whole list, with folders that do not exist now.
+
+    A disconnected disk may come back.
+    """
     try:
         return [Path(text) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError):

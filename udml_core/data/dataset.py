@@ -95,7 +95,10 @@ def read_user_image(source: Any, name: str) -> Image.Image:
 
 
 def read_image(source: Any) -> Image.Image:
-    """Read an image as viewers display it: turned by its EXIF orientation, transparency on white, RGB."""
+    """Read an image as viewers display it.
+
+    The image is turned by its EXIF orientation, put on white where it is transparent, and converted to RGB.
+    """
     with open_image(source) as image:
         turn = TURNS.get(_orientation(image))
         turned = image if turn is None else image.transpose(turn)
@@ -125,10 +128,10 @@ def _orientation(image: Image.Image) -> Any:
 
 
 def _eight_bits(image: Image.Image) -> Image.Image:
-    """Scale a gray image of 16 or 32 bits to 8 bits; Pillow's own conversion makes every value above 255 white.
+    """Scale a gray image of 16 or 32 bits to 8 bits.
 
-    White is 65,535 for 16-bit integers. For other types it is the smallest of 1, 255 and 65,535 that no pixel exceeds,
-    or else the brightest pixel.
+    Pillow's own conversion makes every value above 255 white. White is 65,535 for 16-bit integers. For other types it
+    is the smallest of 1, 255 and 65,535 that no pixel exceeds, or else the brightest pixel.
     """
     values = np.nan_to_num(np.asarray(image, dtype=np.float64))
     levels = (65_535.0,) if image.mode.startswith("I;16") else (1.0, 255.0, 65_535.0)
@@ -188,7 +191,10 @@ class Dataset:
         return np.bincount(self.labels, minlength=len(self.class_names)) if self.labels is not None else np.zeros(0)
 
     def members(self, label: int | None) -> Integers:
-        """Return the indices of the images in a class; of all images if `label` is None or there are no labels."""
+        """Return the indices of the images in a class.
+
+        These are all images if `label` is None or there are no labels.
+        """
         if label is None or self.labels is None:
             return np.arange(len(self))
         return np.flatnonzero(self.labels == label)

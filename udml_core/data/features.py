@@ -1,4 +1,7 @@
-"""Frozen features and prepared images: computed once for each data set and encoder, then memory-mapped."""
+"""Frozen features and prepared images, computed once and memory-mapped.
+
+Each data set and encoder has its own files.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,7 @@ def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share
 
 def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation, seed: int,
              report: Report = lambda _share, _step: None) -> Array:
-    """Return the frozen encoder's features of random views of some images, computed on first use.
+    """Return the frozen encoder's features of random views, computed on first use.
 
     Args:
         dataset: The data set.
@@ -127,7 +130,10 @@ def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Arra
 
 
 class _PreparedImages:
-    """Blocks of images as the encoder reads them; the next block is read in the background."""
+    """Blocks of images as the encoder reads them.
+
+    The next block is read in the background.
+    """
 
     def __init__(self, dataset: Dataset, encoder: Encoder) -> None:
         self._dataset = dataset
@@ -151,7 +157,7 @@ class _PreparedImages:
 
 def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],
                      report: Report, step: str) -> Array:
-    """Map the array at `path`; compute and store it block by block if it is missing or incomplete.
+    """Map the array at `path`; compute and store its missing blocks first.
 
     Args:
         path: File of the array.
@@ -176,7 +182,10 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], c
 
 
 def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | None:
-    """Map a stored array; None if it is missing, damaged or of another shape or type, so that it is recomputed."""
+    """Map a stored array; return None if it must be recomputed.
+
+    It must be if it is missing, damaged or of another shape or type.
+    """
     try:
         array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError):
@@ -186,7 +195,7 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
 
 def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
                     compute: Callable[[int, int], Array]) -> Iterator[float]:
-    """Compute the remaining blocks of an array and yield the finished share after each."""
+    """Compute an array's remaining blocks; yield the finished share after each."""
     partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     done = _finished_rows(partial, progress, shape, dtype)
     if not done:
@@ -207,7 +216,9 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
 
 
 def _reserve_space(path: Path) -> None:
-    """Reserve the disk space of a whole file: the system kills a process whose memory map meets a full disk.
+    """Reserve the disk space of a whole file.
+
+    The system kills a process whose memory map meets a full disk.
 
     Raises:
         UserError: The disk has too little free space.

@@ -1,4 +1,7 @@
-"""The few labels that a run trains on: drawn from the data set, or assigned by a user."""
+"""The few labels that a run trains on.
+
+They are drawn from the data set, or assigned by a user.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,18 @@ PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS = 10, 5, 100
 
 
 def default_select(source: LabelSource) -> Select:
-    """Return how the epoch is chosen by default: assigned labels can validate without holding out an image."""
+    """Return the default choice of the epoch.
+
+    Assigned labels can validate without holding out an image.
+    """
     return "validation" if source == "given" else "last"
 
 
 def default_per_class(dataset: Dataset, train: Integers) -> int:
-    """Return 10 labels for each class, or 5 if the median class of the training half has fewer than 100 images."""
+    """Return the default number of labels for each class: 10 or 5.
+
+    It is 5 if the median class of the training half has fewer than 100 images.
+    """
     if dataset.labels is None:
         return PER_CLASS
     sizes = np.bincount(dataset.labels[train])
@@ -62,7 +71,7 @@ def drawn_labels(dataset: Dataset, train: Integers, per_class: int, seed: int) -
 
 
 def given_labels(dataset: Dataset, train: Integers, given: Mapping[str, str]) -> Integers:
-    """Convert assigned labels to class numbers, numbered in the order of the class names.
+    """Convert assigned labels to class numbers in the order of the class names.
 
     Args:
         dataset: The data set.
@@ -82,7 +91,7 @@ def given_labels(dataset: Dataset, train: Integers, given: Mapping[str, str]) ->
 
 
 def check_labels(labels: Integers) -> None:
-    """Check that the labels contain a pair of the same class and a pair of different classes.
+    """Check that the labels contain a similar and a dissimilar pair.
 
     Args:
         labels: Labels (n,) int, −1 where unknown.

@@ -49,7 +49,7 @@ def load_selection(name: str, count: int) -> Array:
     """Return the selection that a name stands for.
 
     Args:
-        name: A name returned by `keep`.
+        name: A name returned by `store_selection`.
         count: Number of images in the data set.
 
     Returns:

@@ -83,12 +83,17 @@ def _halves(dataset: Dataset, name: SplitName) -> tuple[Integers, Integers]:
 
 
 def fixed_sample(test: Integers, count: int) -> Array:
-    """Draw at most `count` test images, ascending, with a fixed seed; a larger sample contains every smaller one."""
+    """Draw at most `count` test images, ascending, with a fixed seed.
+
+    A larger sample contains every smaller one.
+    """
     return np.sort(np.random.default_rng(0).permutation(test)[:count])
 
 
 def holdout(labels: Integers, share: float, seed: int) -> Booleans:
-    """Draw a share of each class: at least one image of two or more, but never all images.
+    """Draw a share of each class.
+
+    The draw has at least one image of a class of two or more, but never all.
 
     Args:
         labels: Class of each image (n,).

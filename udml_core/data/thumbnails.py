@@ -1,4 +1,7 @@
-"""Thumbnails, and sprite sheets with a thumbnail of every image that the browser draws from."""
+"""Thumbnails, and sprite sheets of thumbnails that the browser draws from.
+
+The sheets contain every image.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ BLOCK = 64
 
 @dataclass(frozen=True)
 class Sheets:
-    """JPEG sheets of square cells: image i is on sheet i // per_sheet in cell i % per_sheet, row by row.
+    """JPEG sheets of square cells, row by row.
+
+    Image i is on sheet i // per_sheet in cell i % per_sheet.
 
     Attributes:
         paths: Files of the sheets.
@@ -84,7 +89,7 @@ def make_sheets(dataset: Dataset, report: Report = lambda _share, _step: None) -
 
 
 def are_sheets_made(dataset: Dataset) -> bool:
-    """Return whether the sheets exist, so that `sheets_of` returns at once."""
+    """Return whether the sheets exist, so that `make_sheets` returns at once."""
     return _exist(_plan(dataset))
 
 

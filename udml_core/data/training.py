@@ -62,7 +62,9 @@ class TrainingData:
 
     @property
     def pairs(self) -> tuple[Tensor, Tensor]:
-        """Indices into the training half (p, 2) int64, and whether each pair is similar (p,) bool.
+        """The training pairs (p, 2) int64, and whether each pair is similar, (p,) bool.
+
+        The pairs are indices into the training half.
 
         Raises:
             UndeclaredLabelsError: The method does not declare pairs.
@@ -79,7 +81,10 @@ class TrainingData:
         return torch.from_numpy(self.pixels[indices.cpu().numpy()])
 
     def view_features(self, indices: Tensor) -> Tensor:
-        """Return the features (b, v, d) of all views of images by index in the training half."""
+        """Return the features (b, v, d) of all views of images.
+
+        The images are indices into the training half.
+        """
         if self.views is None:
             raise AttributeError("this method does not declare views_needed, so it receives no views")
         return torch.from_numpy(np.array(self.views[indices.cpu().numpy()]))

@@ -1,1 +1,4 @@
-"""Computations behind sliders and cursors: pure functions of arrays, fast enough to run at every move."""
+"""Computations behind sliders and cursors.
+
+They are pure functions of arrays, fast enough to run at every move.
+"""

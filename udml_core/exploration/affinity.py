@@ -1,4 +1,7 @@
-"""SSDML's propagated affinities around one image, recomputed live on a part of the neighbor graph."""
+"""SSDML's propagated affinities around an image, on a part of the graph.
+
+They are recomputed live.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,10 @@ class LabelGraph:
 
     @property
     def most_informative_row(self) -> int:
-        """The row with the most labeled classes in its neighborhood; the number of labels breaks ties."""
+        """The row with the most labeled classes in its neighborhood.
+
+        The number of labels breaks ties.
+        """
         codes = np.sort(np.column_stack([self.codes, self.codes[self.neighbors]]), axis=1)
         classes = ((codes >= 0) & (np.diff(codes, axis=1, prepend=-1) > 0)).sum(axis=1)
         return int(np.lexsort(((codes >= 0).sum(axis=1), classes))[-1])
@@ -88,7 +94,9 @@ class Subgraph:
     complete: Array
 
     def sorted_neighbors(self, position: int) -> tuple[Array, Array]:
-        """Return the neighbors of a row by descending affinity; the first half are its positives.
+        """Return the neighbors of a row by descending affinity.
+
+        The first half of the neighbors are its positives.
 
         Args:
             position: Position of the row in `rows`.
@@ -120,7 +128,9 @@ def propagate_subgraph(graph: LabelGraph, rows: Array, gamma: float) -> Subgraph
 
 @dataclass(frozen=True)
 class Truth:
-    """Agreement of triplets with the true classes; shares are NaN if no triplet can be judged.
+    """Agreement of triplets with the true classes.
+
+    Shares are NaN if no triplet can be judged.
 
     Attributes:
         triplets: Number of triplets.
@@ -149,7 +159,7 @@ def triplet_truth(neighbors: Array, after: Array, classes: Array) -> Truth:
 
 
 def subgraph_truth(part: Subgraph, classes: Array) -> Truth:
-    """Judge the triplets of a subgraph's anchors whose neighbors are all in the subgraph.
+    """Judge triplets whose anchors have all their neighbors in the subgraph.
 
     Args:
         part: The subgraph.
@@ -192,7 +202,9 @@ def spectrum(embedding: Array) -> Spectrum:
 
 @dataclass(frozen=True)
 class EgoGraph:
-    """The ego graph of a subgraph's first row: its neighbors and their neighbors, as positions in the subgraph.
+    """The ego graph of a subgraph's first row, as positions in the subgraph.
+
+    It contains the neighbors of the row and their neighbors.
 
     Attributes:
         inner: (k,) neighbors of the first row.

@@ -1,4 +1,7 @@
-"""Clusters of authority ascent at an ε and a γ: sizes, purity, members, paths, and the effect of moving a slider."""
+"""Clusters of authority ascent at an ε and a γ.
+
+The module computes sizes, purity, members, paths, and the effect of moving a slider.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,10 @@ class Summary:
 
 
 def summary(clusters: Clusters, labels: Array | None = None) -> Summary:
-    """Compute the statistics of a clustering of n points, against labels (n,) if there are any."""
+    """Compute the statistics of a clustering of n points.
+
+    The clusters are compared with labels (n,) if there are any.
+    """
     assignment = np.asarray(clusters.labels)
     sizes = np.bincount(assignment, minlength=len(clusters.modes))
     singletons = int((sizes == 1).sum())
@@ -47,8 +53,11 @@ def summary(clusters: Clusters, labels: Array | None = None) -> Summary:
                    None if labels is None else nmi(assignment, labels))
 
 
-def rescaled(graph: Graph) -> Graph:
-    """Return the graph with n·ω instead of ω in the exponent of ψ, so that γ has an effect."""
+def rescale_authority(graph: Graph) -> Graph:
+    """Return the graph with n·ω in the exponent of ψ.
+
+    With n·ω instead of ω, γ has an effect.
+    """
     return replace(graph, rescaled=True, _staircase=None)
 
 
@@ -59,7 +68,7 @@ def sweep(graph: Graph, epsilons: Sequence[float], gamma: float,
 
 
 def cluster_purity(clusters: Clusters, labels: Array) -> tuple[Array, Array]:
-    """Return each cluster's most frequent label (c,) and the share of its points that carry it (c,)."""
+    """Return each cluster's most frequent label (c,) and its share of points (c,)."""
     assignment = np.asarray(clusters.labels)
     cluster, majority, counts = _most_frequent(assignment, labels)
     sizes = np.bincount(assignment, minlength=len(clusters.modes))
@@ -67,7 +76,7 @@ def cluster_purity(clusters: Clusters, labels: Array) -> tuple[Array, Array]:
 
 
 def moved_points(before: Array, after: Array) -> Array:
-    """Return the points that left their cluster between two clusterings of the same points.
+    """Return the points that left their cluster between two clusterings.
 
     Each old cluster continues as the new cluster that contains most of its points, or the lowest-numbered on a tie.
     A point in any other new cluster has moved.
@@ -86,7 +95,10 @@ def moved_points(before: Array, after: Array) -> Array:
 
 
 def _most_frequent(groups: Array, values: Array) -> tuple[Array, Array, Array]:
-    """Return the groups (g,), ascending, each group's most frequent value (g,), and its count (g,)."""
+    """Return groups (g,), their most frequent values (g,), and the counts (g,).
+
+    The groups are ascending.
+    """
     width = int(values.max(initial=0)) + 1
     keys, counts = np.unique(groups * width + values, return_counts=True)
     order = np.lexsort((-counts, keys // width))
@@ -103,7 +115,7 @@ def ascent_path(clusters: Clusters, point: int) -> list[int]:
 
 
 def members(clusters: Clusters, cluster: int, vectors: Array) -> Array:
-    """Return the points (m,) of a cluster by their distance to its mean, so that the medoid is first.
+    """Return a cluster's points (m,) by distance to its mean, the medoid first.
 
     For squared Euclidean distances, the point nearest to the mean has the least total distance to the others.
 

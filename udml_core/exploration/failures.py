@@ -1,4 +1,4 @@
-"""Failed queries: which classes are confused, and in which epoch each query became a hit."""
+"""Failed queries: confused classes, and the epoch in which a query became a hit."""
 
 from __future__ import annotations
 
@@ -62,13 +62,16 @@ class Atlas:
         return float(1 - self.misses.mean())
 
     def recall_by_class(self, count: int) -> Array:
-        """Return Recall@1 of each of `count` classes, (count,); NaN for a class without queries."""
+        """Return Recall@1 of each class, (count,); NaN for a class without queries."""
         sizes = np.bincount(self.classes, minlength=count)
         hits = np.bincount(self.classes[~self.misses], minlength=count)
         return np.divide(hits, sizes, out=np.full(count, np.nan), where=sizes > 0)
 
     def members(self, own: int, other: int) -> Array:
-        """Return the rows (m,) of the queries of one class whose nearest image has the other class."""
+        """Return the queries of one class whose nearest image has the other class.
+
+        They are rows (m,).
+        """
         return np.flatnonzero((self.classes == own) & (self.nearest_classes == other))
 
 
@@ -152,5 +155,8 @@ def hit_since(hits: Array) -> Array:
 
 
 def last_hit(hits: Array) -> Array:
-    """Return the last row in which each column of `hits` (e, s) is true, (s,); −1 if it never is."""
+    """Return the last row in which each column of `hits` (e, s) is true, (s,).
+
+    The value is −1 if a column is never true.
+    """
     return np.where(hits.any(axis=0), len(hits) - 1 - hits[::-1].argmax(axis=0), -1)

@@ -1,4 +1,7 @@
-"""Instance discrimination around one image: class similarities, the softmax over instances, views and uncertainty."""
+"""Instance discrimination around one image.
+
+The module covers class similarities, the softmax over instances, views and uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ TAIL = 0.005
 
 
 def latent_rows(embedding: Array, weight: Array) -> Array:
-    """Return z = unit(ReLU(x · weight)), (n, l) float32, of embeddings x (n, l) and a weight (l, l)."""
+    """Return z = unit(ReLU(x · weight)), (n, l) float32.
+
+    The embeddings x are (n, l), the weight is (l, l).
+    """
     rows = torch.from_numpy(np.array(embedding, dtype=np.float32))
     return latent(rows, torch.from_numpy(np.asarray(weight, dtype=np.float32))).numpy()
 
@@ -39,9 +45,9 @@ class Similarities:
 
     @property
     def auc(self) -> float:
-        """The share of (positive, negative) pairs whose positive is larger; NaN if either side is empty.
+        """The share of (positive, negative) pairs whose positive is larger.
 
-        Ties count as half.
+        It is NaN if either side is empty. Ties count as half.
         """
         if not (len(self.positive) and len(self.negative)):
             return float("nan")
@@ -63,7 +69,9 @@ class Similarities:
 
 
 def similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
-    """Compute each image's cosines to its k nearest images of the same class and of other classes.
+    """Compute each image's cosines to its k nearest images by class.
+
+    The same class and other classes are separate.
 
     Args:
         embedding: (n, l) of up to a few thousand images.
@@ -94,9 +102,9 @@ def nearest_mask(embedding: Array, k: int = NEAREST) -> Array:
     rows = unit_rows(embedding)
     cosine = rows @ rows.T
     np.fill_diagonal(cosine, -np.inf)
-    is_near = np.zeros(cosine.shape, dtype=bool)
-    np.put_along_axis(is_near, np.argsort(-cosine, axis=1, kind="stable")[:, : min(k, len(rows) - 1)], True, axis=1)
-    return is_near
+    is_nearest = np.zeros(cosine.shape, dtype=bool)
+    np.put_along_axis(is_nearest, np.argsort(-cosine, axis=1, kind="stable")[:, : min(k, len(rows) - 1)], True, axis=1)
+    return is_nearest
 
 
 def common_edges(compared: list[Similarities]) -> Array:
@@ -161,7 +169,9 @@ def draw_batch(half: Array, index: int, size: int, seed: int) -> Array:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Shares of the denominator D = e^{s/τ} + η Σ_k e^{s_k/τ} (PSLR eq. 3–4); together they sum to 1.
+    """Shares of the denominator D = e^{s/τ} + η Σ_k e^{s_k/τ} (PSLR eq. 3–4).
+
+    Together they sum to 1.
 
     Attributes:
         own: Share of the image's other view, which is the probability of a correct match.
@@ -204,7 +214,7 @@ def two_views(pixels: Array, augmentation: Augmentation, seed: int) -> Array:
     return views.round().clamp(0, 255).to(torch.uint8).numpy()
 
 
-def most_certain(sigma: Array, count: int) -> tuple[Array, Array]:
+def uncertainty_extremes(sigma: Array, count: int) -> tuple[Array, Array]:
     """Return the rows with the smallest and with the largest uncertainty.
 
     Args:

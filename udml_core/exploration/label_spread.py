@@ -1,8 +1,9 @@
-"""Few labels on a neighbor graph: where random walks end, how far a label reaches, which image to label next.
+"""Few labels on a neighbor graph, and random walks that end at labels.
 
-A walk starts at an image. Before each step it ends with probability 1 − γ; otherwise it moves to one of the k
-neighbors. SSDML's affinities are defined by the same walk. `udml_core.graph.propagate` computes the affinities as well;
-this module solves only for the end probabilities, which takes milliseconds and can run after every new label.
+The functions compute how far a label reaches and which image to label next. A walk starts at an image. Before each step
+it ends with probability 1 − γ; otherwise it moves to one of the k neighbors. SSDML's affinities are defined by the same
+walk. `udml_core.graph.propagate` computes the affinities as well; this module solves only for the end probabilities,
+which takes milliseconds and can run after every new label.
 """
 
 from __future__ import annotations
@@ -75,7 +76,10 @@ class WalkEnds:
 
     @cached_property
     def certainty(self) -> Array:
-        """(n,) share of the most probable class among walks that end at a label; NaN if no walk does."""
+        """(n,) share of the most probable class among walks that end at a label.
+
+        It is NaN if no walk ends at a label.
+        """
         most = self.reach.max(axis=1, initial=0)
         return np.divide(most, self.total, out=np.full(len(most), np.nan), where=self.best >= 0)
 
@@ -93,12 +97,14 @@ def walk_ends(neighbors: Array, codes: Array, classes: int, gamma: float) -> Wal
 
 
 def walk_ends_by_class(codes: Array, classes: int, among: Callable[[Array], Array]) -> WalkEnds:
-    """Compute where walks end, class by class, so that a caller can cache the classes that did not change.
+    """Compute where walks end, class by class.
+
+    A caller can cache the classes that did not change.
 
     Args:
         codes: (n,) class codes; −1 marks an unlabeled image.
         classes: Number of classes.
-        among: Maps the labeled images of a class (n,) bool to the probabilities of `ends_among` (n,).
+        among: Maps the labeled images of a class (n,) bool to the probabilities of `end_probability` (n,).
     """
     return WalkEnds(np.array([among(codes == code) for code in range(classes)]).reshape(classes, len(codes)).T)
 
@@ -122,7 +128,7 @@ def end_probability(neighbors: Array, labeled: Array, gamma: float) -> Array:
 
 def agreement(walks: WalkEnds, codes: Array, names: Sequence[str], labels: Array,
               class_names: Sequence[str]) -> float | None:
-    """Compute the share of unlabeled images whose most probable class is their true class.
+    """Compute the share of unlabeled images with a correct most probable class.
 
     Args:
         walks: Where walks end.
@@ -194,7 +200,7 @@ class HopShare:
     share: float
 
 
-def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
+def label_share(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
     """Compute the share of walks to any label that end at one labeled image.
 
     Args:
@@ -211,14 +217,20 @@ def shares(neighbors: Array, codes: Array, row: int, gamma: float) -> Array:
     return np.divide(walks.reach[:, 1], walks.total, out=np.full(len(codes), np.nan), where=walks.best >= 0)
 
 
-def hops(neighbors: Array, row: int) -> Array:
-    """Return the length of the shortest path from each image to a row, (n,); −1 if there is none."""
+def hop_counts(neighbors: Array, row: int) -> Array:
+    """Return the length of the shortest path from each image to a row, (n,).
+
+    The length is −1 without a path.
+    """
     steps = dijkstra(_edges(neighbors).T, unweighted=True, indices=row)
     return np.where(np.isfinite(steps), steps, -1).astype(int)
 
 
 def labels_by_distance(neighbors: Array, codes: Array, row: int) -> Array:
-    """Return the labeled rows by the length of the shortest path from a row; unreachable rows come last."""
+    """Return the labeled rows by the length of the shortest path from a row.
+
+    Unreachable rows come last.
+    """
     steps = dijkstra(_edges(neighbors), unweighted=True, indices=row)
     labeled = np.flatnonzero(codes >= 0)
     return labeled[np.argsort(steps[labeled], kind="stable")]
@@ -246,7 +258,10 @@ def _edges(neighbors: Array) -> sparse.csr_array:
 
 
 def _walk_system(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
-    """Return I − γQ, where the rows of Q are zero at `stops` (n,) bool: a walk does not leave them."""
+    """Return I − γQ with zero rows of Q at `stops` (n,) bool.
+
+    A walk does not leave these images.
+    """
     count, k = neighbors.shape
     steps = np.where(np.repeat(stops, k), 0.0, gamma / k)
     walk = sparse.csr_array((steps, neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))

@@ -1,4 +1,7 @@
-"""The small examples of the lessons, computed with the same functions as the methods."""
+"""The small examples of the lessons.
+
+They are computed with the same functions as the methods.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ class Ascent:
 
 
 def smallest_ascent() -> Ascent:
-    """Return three groups of 15 points in the plane; two of the groups are close together."""
+    """Return three groups of 15 points in the plane, two of them close together."""
     random = np.random.default_rng(7)
     centers = np.repeat([[0.0, 0.0], [1.2, 0.3], [5.5, -0.4]], SMALLEST // 3, axis=0)
     points = (centers + random.normal(0, 0.45, (SMALLEST, 2))).astype(np.float32)
@@ -37,7 +40,10 @@ def smallest_ascent() -> Ascent:
 
 
 def digits_vectors() -> Array:
-    """Return unit-length pixel vectors of the digits, (1797, 64) float32, in the data set's order."""
+    """Return unit-length pixels of the digits, (1797, 64) float32.
+
+    The order is that of the data set.
+    """
     digits = catalog.load("digits")
     pixels = np.stack([np.asarray(digits.images[index].convert("L")) for index in range(len(digits))])
     rows = pixels.reshape(len(digits), -1).astype(np.float32)
@@ -45,6 +51,9 @@ def digits_vectors() -> Array:
 
 
 def digits_ascent(n_neighbors: int = 20) -> tuple[Dataset, Ascent]:
-    """Return the digits and their pixel graph; assets/make_digits_layout.py computed the t-SNE positions."""
+    """Return the digits and their pixel graph.
+
+    assets/make_digits_layout.py computed the t-SNE positions.
+    """
     return catalog.load("digits"), Ascent(AuthorityGraph.build(digits_vectors(), n_neighbors),
                                           np.load(ASSETS / "lessons" / "digits.npy", allow_pickle=False))

@@ -1,4 +1,4 @@
-"""Values that color a map, and the differences between two embeddings of the same images."""
+"""Values that color a map, and differences between two embeddings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ def neighbor_purity(neighbors: Array, labels: Array) -> Array:
 
 
 def neighbors_kept(before: Array, after: Array) -> Array:
-    """Return the share of each point's neighbors (n, k) that are the same in two embeddings, (n,)."""
+    """Return the share of each point's neighbors equal in two embeddings, (n,).
+
+    Both sets of neighbors are (n, k).
+    """
     return (before[:, :, None] == after[:, None, :]).any(axis=2).mean(axis=1)
 
 
@@ -34,7 +37,10 @@ class Change:
     kept: Array
 
     def most_changed(self, count: int) -> Array:
-        """Return the positions in `indices` of the images that kept the fewest neighbors, at most `count`."""
+        """Return the images that kept the fewest neighbors, at most `count`.
+
+        The result has positions in `indices`.
+        """
         return np.argsort(self.kept, kind="stable")[:count]
 
 

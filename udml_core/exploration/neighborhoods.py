@@ -1,4 +1,4 @@
-"""PLM's linear neighborhoods and similarity around an image, recomputed as sliders move.
+"""PLM's linear neighborhoods and similarity, recomputed as sliders move.
 
 S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning", sections 3.2–3.4.
 """
@@ -59,7 +59,9 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Some images of an embedding (n, d) and their candidates: all that the sliders need.
+    """Some images of an embedding (n, d) and their candidates.
+
+    The sliders need nothing else.
 
     Attributes:
         centers: (c, d) embeddings of the images.
@@ -76,7 +78,10 @@ class Surroundings:
     candidates: Array
 
     def neighborhoods(self, geometry: Geometry) -> LinearNeighborhoods:
-        """Return the linear neighborhood of each center as arrays; its `neighbors` are rows of the embedding."""
+        """Return each center's linear neighborhood as arrays.
+
+        Its `neighbors` are rows of the embedding.
+        """
         usable = geometry.within(self.candidates.shape[1], self.points.shape[1])
         candidates = self.candidates[:, :usable.candidates]
         with _one_thread():
@@ -224,9 +229,10 @@ def pair(points: Array, basis: Array, geometry: Geometry) -> Pair:
 
 
 def coordinates(around: Surroundings, hoods: LinearNeighborhoods) -> tuple[Array, Array]:
-    """Return the first center's candidates in its flat, (k, m), and their distances from the flat, (k,).
+    """Return the first center's candidates in its flat (k, m), and their distances.
 
-    Both are of the differences from the center, which the similarity splits (eq. 2), for every geometry.
+    The distances (k,) are from the flat. Both are of the differences from the center, which the similarity splits (eq.
+    2), for every geometry.
     """
     offsets = around.points[around.candidates[0, :hoods.members.shape[1]]].astype(np.float64) - around.centers[0]
     inside = offsets @ hoods.basis[0]
@@ -274,7 +280,7 @@ def along_directions(points: Array, center: Array, basis: Array, count: int = 4,
     return directions
 
 
-def hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
+def count_hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
     """Count the hits among the first images of a ranking.
 
     Args:
@@ -289,7 +295,9 @@ def hits(ordered: Array, counts: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class Heat:
-    """Similarities of a set of images, compared with their classes; NaN if there are no such pairs.
+    """Similarities of a set of images, compared with their classes.
+
+    A mean is NaN if there are no such pairs.
 
     Attributes:
         order: (n,) the images, sorted by class.
@@ -330,7 +338,10 @@ def heat(around: Surroundings, geometry: Geometry, labels: Array) -> Heat:
 
 
 def nearest_to_proxies(proxies: Proxies, embedding: Array, count: int) -> Array:
-    """Return the rows (c, k) of an embedding (n, d) nearest to each proxy, at most `count`, nearest first."""
+    """Return the rows (c, k) of an embedding (n, d) nearest to each proxy.
+
+    There are at most `count`, nearest first.
+    """
     return nearest(embedding, min(count, len(embedding)), proxies.places)[1]
 
 
@@ -340,7 +351,9 @@ def spread(proxies: Proxies) -> float:
 
 
 def mean_positions(positions: Array, rows: Array) -> Array:
-    """Return the mean map position of sets of images, to draw a proxy or query that is not on the map.
+    """Return the mean map position of sets of images.
+
+    It draws a proxy or query that is not on the map.
 
     Args:
         positions: (n, 2) map positions.
@@ -352,7 +365,7 @@ def mean_positions(positions: Array, rows: Array) -> Array:
     return positions[rows].mean(axis=1)
 
 
-def floored(shares: Array) -> Array:
+def floor_percent(shares: Array) -> Array:
     """Return shares in percent, rounded down to one decimal.
 
     Rounding to the nearest could display a value below a threshold as equal to it.

@@ -1,4 +1,4 @@
-"""Pairs of images: their distances against b ± m, contradictions among them, and the pairs most worth labeling."""
+"""Pairs of images: distances against b ± m, contradictions, pairs worth labeling."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ DRAWN = 20_000
 """Number of random candidate pairs, in addition to each image and its nearest images."""
 
 
-def arguments(squared: Array, same: Array, bias: float, margin: float) -> Array:
+def hinge_arguments(squared: Array, same: Array, bias: float, margin: float) -> Array:
     """Compute the hinge argument m − y(b − d²) of each pair.
 
     A positive argument is a violation, and its value is the pair's loss.
 
     Args:
         squared: (p,) squared distances d².
-        same: (p,) bool, whether the pair is labeled as the same class (y = 1) or as different classes (y = −1).
+        same: (p,) bool, whether the pair is similar (y = 1) or dissimilar (y = −1).
         bias: Bias b.
         margin: Margin m.
 
@@ -44,11 +44,13 @@ def arguments(squared: Array, same: Array, bias: float, margin: float) -> Array:
 
 @dataclass(frozen=True)
 class Spread:
-    """Histograms of squared distances before and after training; the last bin includes everything beyond it.
+    """Histograms of squared distances before and after training.
+
+    The last bin includes everything beyond it.
 
     Attributes:
         edges: (41,) bin edges.
-        before: (2, 40) counts of same-class and different-class pairs before training.
+        before: (2, 40) counts of similar and dissimilar pairs before training.
         after: (2, 40) counts after training.
     """
 
@@ -63,7 +65,7 @@ def spread(before: Array, after: Array, same: Array, reach: float) -> Spread:
     Args:
         before: (p,) squared distances before training.
         after: (p,) squared distances after training.
-        same: (p,) bool, whether the pair is labeled as the same class.
+        same: (p,) bool, whether the pair is similar.
         reach: Minimum end of the axis.
     """
     end = max(reach, *(float(np.quantile(part, SHOWN_SHARE)) for part in (before, after) if len(part)))
@@ -73,12 +75,12 @@ def spread(before: Array, after: Array, same: Array, reach: float) -> Spread:
     return Spread(edges, *counts)
 
 
-def against_classes(pairs: Array, same: Array, labels: Array) -> Array:
+def class_contradictions(pairs: Array, same: Array, labels: Array) -> Array:
     """Return which pairs (p, 2) contradict the true classes, (p,) bool.
 
     Args:
         pairs: (p, 2) images.
-        same: (p,) bool, whether the pair is labeled as the same class.
+        same: (p,) bool, whether the pair is similar.
         labels: (n,) true classes.
     """
     return (labels[pairs[:, 0]] == labels[pairs[:, 1]]) != same
@@ -87,10 +89,9 @@ def against_classes(pairs: Array, same: Array, labels: Array) -> Array:
 def contradicting_pairs(pairs: Array, same: Array) -> Array:
     """Return the positions of pairs (p, 2) that contradict other pairs.
 
-    A pair labeled as different is a contradiction if a chain of pairs labeled as the same connects its images: a = b
-    and b = c, but a ≠ c.
+    A dissimilar pair is a contradiction if a chain of similar pairs connects its images: a = b and b = c, but a ≠ c.
     """
-    _, ends, links = _linked(pairs, same)
+    _, ends, links = _link_images(pairs, same)
     component = connected_components(links, directed=False)[1]
     return np.flatnonzero(~same & (component[ends[:, 0]] == component[ends[:, 1]]))
 
@@ -100,13 +101,13 @@ def chain(pairs: Array, same: Array, position: int) -> tuple[int, ...]:
 
     Args:
         pairs: (p, 2) images.
-        same: (p,) bool, whether the pair is labeled as the same class.
+        same: (p,) bool, whether the pair is similar.
         position: Position of a contradicting pair.
 
     Returns:
-        Images from one end of the pair to the other; consecutive images are labeled as the same class.
+        Images from one end of the pair to the other; consecutive images are similar pairs.
     """
-    images, ends, links = _linked(pairs, same)
+    images, ends, links = _link_images(pairs, same)
     first, last = ends[position]
     parents = breadth_first_order(links, last, directed=False)[1]
     path = [first]
@@ -115,8 +116,11 @@ def chain(pairs: Array, same: Array, position: int) -> tuple[int, ...]:
     return tuple(images[path].tolist())
 
 
-def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
-    """Return the images (i,), the pairs as positions among them (p, 2), and the graph of same-class pairs."""
+def _link_images(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
+    """Return the images (i,), the pairs (p, 2), and the graph of similar pairs.
+
+    The pairs are positions among the images.
+    """
     images, ends = np.unique(pairs, return_inverse=True)
     ends = ends.reshape(pairs.shape)
     links = ends[same]
@@ -124,7 +128,10 @@ def _linked(pairs: Array, same: Array) -> tuple[Array, Array, csr_array]:
 
 
 def position_of_pair(pairs: Array, pair: tuple[int, ...]) -> int | None:
-    """Return the position of a pair, in either order, among pairs (p, 2); None if it is not among them."""
+    """Return the position of a pair, in either order, among pairs (p, 2).
+
+    The position is None if the pair is not among them.
+    """
     if len(pair) != 2:
         return None
     positions = np.flatnonzero((np.sort(pairs, axis=1) == sorted(pair)).all(axis=1))
@@ -132,7 +139,10 @@ def position_of_pair(pairs: Array, pair: tuple[int, ...]) -> int | None:
 
 
 def first_new_pair(pairs: Array, known: Array) -> int | None:
-    """Return the position of the first pair (p, 2) that is new; the known pairs (k, 2) may be in either order."""
+    """Return the position of the first pair (p, 2) that is new.
+
+    The known pairs (k, 2) may be in either order.
+    """
     positions = np.flatnonzero(~np.isin(pair_keys(pairs), pair_keys(known)))
     return int(positions[0]) if len(positions) else None
 
@@ -149,9 +159,9 @@ def default_hinge(embedding: Array, seed: int = 0) -> tuple[float, float]:
     """
     first, second = np.random.default_rng(seed).integers(len(embedding), size=(2, 1000))
     # The nearest of the two neighbors is the image itself, so the larger distance belongs to another image.
-    near = nearest(embedding, 2, embedding[np.unique(first)])[0].max(axis=1)
-    far = ((np.asarray(embedding[first], dtype=np.float64) - embedding[second]) ** 2).sum(axis=1)
-    bias = max(1e-12, float(np.median(near) + np.median(far)) / 2)
+    nearest_squared = nearest(embedding, 2, embedding[np.unique(first)])[0].max(axis=1)
+    random_squared = ((np.asarray(embedding[first], dtype=np.float64) - embedding[second]) ** 2).sum(axis=1)
+    bias = max(1e-12, float(np.median(nearest_squared) + np.median(random_squared)) / 2)
     unit = slider_step(bias)
     return round(bias / unit) * unit, unit * max(1, round(bias / unit / 10))
 
@@ -199,8 +209,8 @@ def informative_pairs(pool: Candidates, bias: float, margin: float, count: int,
                       known: Array | None = None) -> tuple[Array, Array]:
     """Choose pairs whose squared distance is nearest to a bend of NML's hinge.
 
-    Half of them are predicted as the same class (d² < b), nearest to b − m. The other half are predicted as different
-    classes, nearest to b + m. The two kinds alternate, the most uncertain pairs first.
+    Half of them are predicted as similar (d² < b), nearest to b − m. The other half are predicted as dissimilar,
+    nearest to b + m. The two kinds alternate, the most uncertain pairs first.
 
     Args:
         pool: Candidate pairs.

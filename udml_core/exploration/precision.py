@@ -14,12 +14,15 @@ Row = Mapping[str, Any]
 """An evaluation of one embedding: measures by name, in percent."""
 
 
-def over_depth(row: Row) -> Array:
-    """Return mprec@K (k,) for K = 1, 2, …, up to the first K that the evaluation does not contain."""
+def precision_over_depth(row: Row) -> Array:
+    """Return mprec@K (k,) for K = 1, 2, ….
+
+    The curve ends before the first K that the evaluation does not contain.
+    """
     return np.array([*takewhile(lambda value: value is not None, (row.get(f"mprec@{k}") for k in count(1)))], float)
 
 
-def over_width(kinds: Sequence[str], rows: Sequence[Row], depth: int = 10) -> dict[str, tuple[Array, Array]]:
+def precision_over_width(kinds: Sequence[str], rows: Sequence[Row], depth: int = 10) -> dict[str, tuple[Array, Array]]:
     """Average mprec@K over the runs of each kind and width.
 
     Args:

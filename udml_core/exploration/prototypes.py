@@ -1,4 +1,4 @@
-"""NML's prototypes: the images with the largest responses, pictures of prototypes, and responses to single features."""
+"""NML's prototypes: largest responses, pictures, responses to single features."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from udml_core.arrays import Array
 from udml_core.losses.kernels import KernelName, kernel_of
 
 
-def strongest(values: Array, rows: Array, count: int) -> Array:
+def strongest_rows(values: Array, rows: Array, count: int) -> Array:
     """Return the rows with the largest values, in descending order.
 
     Args:

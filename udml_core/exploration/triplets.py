@@ -1,4 +1,4 @@
-"""Shapes of triplets: the angle against α, violations, and corners to draw to scale."""
+"""Shapes of triplets: the angle against α, violations, corners to draw to scale."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ class Shape:
 
     @property
     def angle(self) -> Array:
-        """(t,) angle arctan(‖a−p‖ / 2‖n−m‖) at the negative of the symmetrized triangle, in degrees.
+        """(t,) angle arctan(‖a−p‖ / 2‖n−m‖) in degrees.
 
-        A triplet is a violation exactly when the angle exceeds α.
+        It is the angle at the negative of the symmetrized triangle. A triplet is a violation exactly when the angle
+        exceeds α.
         """
         return np.degrees(np.arctan2(np.sqrt(self.near), 2 * np.sqrt(self.far)))
 
@@ -60,13 +61,19 @@ def shape_in(embedding: Array, anchor: Array, positive: Array, negative: Array) 
 
 
 def angle_histogram(shape: Shape) -> tuple[Array, Array]:
-    """Return a histogram of the angles: bin edges (46,) from 0 to 90 degrees, and counts (45,)."""
+    """Return a histogram of the angles.
+
+    It has bin edges (46,) from 0 to 90 degrees, and counts (45,).
+    """
     counts, edges = np.histogram(shape.angle, bins=45, range=(0, 90))
     return edges, counts
 
 
 def sorted_positions(triplets: Triplets, by: Order) -> Array:
-    """Return the positions of the triplets in descending order of a value; ties keep their order."""
+    """Return the triplets' positions in descending order of a value.
+
+    Ties keep their order.
+    """
     values = recorded_shape(triplets).angle if by == "angle" else np.asarray(getattr(triplets, by))
     return np.argsort(-values, kind="stable")
 
@@ -77,7 +84,9 @@ def first_of_each_anchor(triplets: Triplets, positions: Array) -> Array:
 
 
 def truth(triplets: Triplets, labels: Array) -> tuple[Array, Array]:
-    """Compare triplets with the labels (n,) of the training images; a triplet is true if both results are.
+    """Compare triplets with the labels (n,) of the training images.
+
+    A triplet is true if both results are.
 
     Returns:
         (t,) bool, whether the positive has the anchor's class, and (t,) bool, whether the negative has another class.

@@ -1,4 +1,7 @@
-"""Riemannian conjugate gradient with an adaptive line search, after pymanopt 2.2.1, which the tests compare with."""
+"""Riemannian conjugate gradient with an adaptive line search.
+
+It follows pymanopt 2.2.1, which the tests compare with.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +33,9 @@ class Evaluation(ABC):
 
 @dataclass(frozen=True)
 class Progress:
-    """Everything that the next step depends on. Resuming an optimization exactly takes all of it.
+    """Everything that the next step depends on.
+
+    Resuming an optimization exactly takes all of it.
 
     Attributes:
         point: The current point, one tensor per factor of the manifold.
@@ -99,7 +104,7 @@ class ConjugateGradient:
 
     def _search(self, objective: Objective, progress: Progress,
                 slope: float) -> tuple[Point, Evaluation | None, float]:
-        """Search for a step length with sufficient decrease, halving it from the remembered length.
+        """Halve the remembered step length until the decrease is sufficient.
 
         Returns:
             The new point, its evaluation (None if no trial decreased the objective), and the length to try first next

@@ -7,10 +7,11 @@ from udml_core.geometry.stiefel import Stiefel
 
 
 class Grassmann(Stiefel):
-    """G(l, d), the l-dimensional subspaces of R^d, each stored as an orthonormal basis L (d, l) (RPML definition 2).
+    """G(l, d), the l-dimensional subspaces of R^d (RPML definition 2).
 
-    G(l, d) is a quotient of the Stiefel manifold. Tangent vectors are horizontal lifts, LᵀU = 0, so a rotation of the
-    basis inside its subspace is no movement. Only this projection differs from Stiefel.
+    Each subspace is stored as an orthonormal basis L (d, l). G(l, d) is a quotient of the Stiefel manifold. Tangent
+    vectors are horizontal lifts, LᵀU = 0, so a rotation of the basis inside its subspace is no movement. Only this
+    projection differs from Stiefel.
     """
 
     def project(self, point: Point, vector: Point) -> Point:

@@ -1,4 +1,7 @@
-"""The manifold operations that an optimizer needs (Absil, Mahony, Sepulchre 2008, chapters 3–4)."""
+"""The manifold operations that an optimizer needs.
+
+See P.-A. Absil, R. Mahony, R. Sepulchre, 2008, chapters 3–4.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,10 @@ class Manifold(ABC):
         """Draw a point from the seed, on the CPU in float32."""
 
     def transport(self, point: Point, target: Point, tangent: Point) -> Point:
-        """Transport a tangent vector to another point by projection onto the tangent space there."""
+        """Transport a tangent vector to another point by projection.
+
+        The projection is onto the tangent space at the other point.
+        """
         return self.project(target, tangent)
 
     def norm(self, point: Point, tangent: Point) -> Tensor:

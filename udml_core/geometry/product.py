@@ -9,7 +9,10 @@ from udml_core.geometry.manifold import Manifold, Point
 
 
 class Product(Manifold):
-    """M₁ × M₂ × …: operations apply to each factor, and inner products are summed (RPML eq. 13)."""
+    """The product M₁ × M₂ × … (RPML eq. 13).
+
+    Operations apply to each factor, and inner products are summed.
+    """
 
     def __init__(self, *factors: Manifold) -> None:
         self.factors = factors

@@ -9,7 +9,7 @@ from udml_core.geometry.manifold import Manifold, Point
 
 
 def polar(matrix: Tensor) -> Tensor:
-    """Return the orthonormal factor UVᵀ of a matrix UΛVᵀ (d, l) with d ≥ l (RPML eq. 24).
+    """Return the orthonormal factor UVᵀ of UΛVᵀ (d, l), d ≥ l (RPML eq. 24).
 
     It is computed as A(AᵀA)^-½ from the small Gram matrix. For A = L+ξ with ξ tangent at L the eigenvalues of the Gram
     matrix are at least 1, so the inverse root is always defined.

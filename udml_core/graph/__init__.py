@@ -16,7 +16,10 @@ __all__ = ["AuthorityGraph", "AuthorityShift", "Propagation", "Through", "linear
 
 
 def __getattr__(name: str) -> Any:
-    """Import the scikit-learn estimator at its first use: scikit-learn takes longer to load than the command line."""
+    """Import the scikit-learn estimator at its first use.
+
+    scikit-learn takes longer to load than the command line.
+    """
     if name == "AuthorityShift":
         from udml_core.graph.authority_shift import AuthorityShift
 

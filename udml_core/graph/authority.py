@@ -1,4 +1,6 @@
-"""Authority ascent shift: cluster trees that climb a random walk's stationary distribution.
+"""Authority ascent shift: cluster trees that climb a stationary distribution.
+
+The distribution is that of a random walk.
 
 M. Cho, K. M. Lee, "Mode-seeking on graphs via random walks", CVPR 2012. Equation numbers are RPML's (3)–(4).
 """
@@ -33,12 +35,12 @@ class _Staircase:
 
 @dataclass
 class AuthorityGraph:
-    """The affinities of a kNN graph, from which clusters are formed again for any ε and γ.
+    """The affinities of a kNN graph.
 
-    Only an edge that climbs (ω_j > ω_i) can lead to a parent, so only these edges are stored, sorted by row. The
-    parent of a point is its edge of steepest ascent among the edges with ψ > ε. An edge is never chosen if a steeper
-    edge of its row has at least the same ψ. Removing these edges leaves a short staircase per row, and a new ε costs
-    one comparison per step of the staircase.
+    Clusters are formed from them for any ε and γ. Only an edge that climbs (ω_j > ω_i) can lead to a parent, so only
+    these edges are stored, sorted by row. The parent of a point is its edge of steepest ascent among the edges with ψ >
+    ε. An edge is never chosen if a steeper edge of its row has at least the same ψ. Removing these edges leaves a short
+    staircase per row, and a new ε costs one comparison per step of the staircase.
 
     Attributes:
         authority: (n,), ω, the stationary distribution.
@@ -79,7 +81,10 @@ class AuthorityGraph:
         return AuthorityGraph(authority, rows[order], columns[order], affinity[climbing][order], rescaled)
 
     def relevancy(self, gamma: float) -> Array:
-        """Return ψ (eq. 3) of each climbing edge, (e,): d_i P_ij exp(−γ(ω_j−ω_i)²) = W_ij exp(−γ(ω_j−ω_i)²)."""
+        """Return ψ (eq. 3) of each climbing edge, (e,).
+
+        ψ = d_i P_ij exp(−γ(ω_j−ω_i)²) = W_ij exp(−γ(ω_j−ω_i)²).
+        """
         scale = len(self.authority) if self.rescaled else 1
         gain = scale * (self.authority[self.columns] - self.authority[self.rows])
         return self.affinity * np.exp(-gamma * gain**2)
@@ -96,7 +101,7 @@ class AuthorityGraph:
         staircase = self._staircase_at(gamma)
         count = len(self.authority)
         parents = np.arange(count)
-        # Of several assignments to one index NumPy keeps the last. Written backwards, the steepest edge stays.
+        # Of several assignments to one index NumPy keeps the last. Written in reverse order, the steepest edge stays.
         relevant = np.flatnonzero(staircase.psi > epsilon)[::-1]
         parents[staircase.rows[relevant]] = staircase.columns[relevant]
         # Pointer jumping: each round doubles the length of path that a pointer spans, so log n rounds reach the roots.
@@ -150,7 +155,10 @@ class AuthorityGraph:
 
 
 def _undirected_edges(neighbors: Array, squared: Array) -> tuple[Array, Array, Array]:
-    """List each pair of neighbors once: lower end, higher end and squared distance, (e,) each, sorted by the ends."""
+    """List each pair of neighbors once: lower end, higher end, squared distance.
+
+    Each is (e,), sorted by the ends.
+    """
     count, k = neighbors.shape
     rows = np.repeat(np.arange(count), k)
     columns = neighbors.ravel()

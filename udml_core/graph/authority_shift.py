@@ -12,7 +12,9 @@ from udml_core.graph.authority import AuthorityGraph
 
 
 class AuthorityShift(ClusterMixin, BaseEstimator):
-    """Clustering by authority ascent on a kNN graph. The data determine the number of clusters.
+    """Clustering by authority ascent on a kNN graph.
+
+    The data determine the number of clusters.
 
     Args:
         n_neighbors: k of the graph.

@@ -1,4 +1,6 @@
-"""Linear neighborhoods: a low-dimensional subspace at each point, fitted to its nearest neighbors.
+"""Linear neighborhoods: a low-dimensional subspace at each point.
+
+It is fitted to the nearest neighbors of the point.
 
 S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning", section 3.2.
 """
@@ -116,7 +118,10 @@ def _as_dtype(record: LinearNeighborhoods, dtype: torch.dtype) -> LinearNeighbor
 
 def _fit(points: Tensor, centers: Tensor, neighbors: Tensor, dimension: int, threshold: float, admission: bool,
          through: Through) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """Return members (c, k), basis (c, d, m), quality (c, k) and worst (c, k) of one batch of centers."""
+    """Return members, basis, quality and worst of one batch of centers.
+
+    The shapes are (c, k), (c, d, m), (c, k) and (c, k).
+    """
     vectors = points[neighbors].double()
     if through == "point":
         vectors.sub_(centers[:, None])
@@ -185,13 +190,19 @@ def _basis(vectors: Tensor, gram: Tensor, members: Tensor, dimension: int) -> Te
 
 
 def _quality(projected: Tensor, gram: Tensor) -> Tensor:
-    """Return ‖Uᵀv‖²/‖v‖², at most 1, and 1 for v = 0, such as a candidate at the center itself."""
+    """Return ‖Uᵀv‖²/‖v‖², at most 1.
+
+    It is 1 for v = 0, such as a candidate at the center itself.
+    """
     squared = gram.diagonal(dim1=1, dim2=2)
     return torch.where(squared > 0, projected / squared, 1).clamp_max(1)
 
 
 def _nearest(points: Tensor, k: int) -> Tensor:
-    """Return the row numbers of each point's k nearest other points, (n, k) int64, nearest first."""
+    """Return each point's k nearest other points, (n, k) int64, nearest first.
+
+    They are row numbers.
+    """
     lengths = points.square().sum(1)
     parts = []
     for start in range(0, len(points), BATCH):

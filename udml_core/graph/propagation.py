@@ -39,10 +39,10 @@ def propagate_affinities(neighbors: Array, labels: Array, gamma: float = 0.99) -
 
 
 def propagate(neighbors: Array, labels: Array, gamma: float = 0.99) -> Propagation:
-    """Compute W = (W′ + W′ᵀ)/2 with W′ = (1−γ)(I − γQ)⁻¹W0, exactly, at the neighbor pairs only.
+    """Compute W = (W′ + W′ᵀ)/2 with W′ = (1−γ)(I − γQ)⁻¹W0 at neighbor pairs.
 
-    W0 is 1 on the diagonal and between two labels of one class, −1 between labels of different classes, and 0
-    elsewhere. Q_ij = 1/k if j is a neighbor of i.
+    The entries are exact; the others are not computed. W0 is 1 on the diagonal and between two labels of one class, −1
+    between labels of different classes, and 0 elsewhere. Q_ij = 1/k if j is a neighbor of i.
 
     Args:
         neighbors: (n, k) int, the neighbors of each point, without the point itself.

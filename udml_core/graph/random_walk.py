@@ -1,4 +1,7 @@
-"""Similarity by a random walk with restarts on the mutual neighbor graph, as in mining on manifolds (MOM)."""
+"""Similarity by a random walk with restarts on the mutual neighbor graph.
+
+Mining on manifolds (MOM) uses it.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Selected inverse: entries of a sparse matrix's inverse on the matrix's own pattern, without the other entries.
+"""Selected inverse: entries of a sparse inverse on the matrix's own pattern.
 
-The multifrontal method (J. Liu, SIAM Review 1992) factors the matrix into blocks of columns with a common set of rows,
-so that all arithmetic is on dense matrices. Takahashi's recurrence (K. Takahashi, J. Fagan, M. Chen 1973; A. Erisman,
-W. Tinney 1975) then computes the inverse from the last block to the first. A block needs the inverse only at rows that
-its parent block contains, so the entries outside the pattern are never computed.
+The other entries are not computed. The multifrontal method (J. Liu, SIAM Review 1992) factors the matrix into blocks of
+columns with a common set of rows, so that all arithmetic is on dense matrices. Takahashi's recurrence (K. Takahashi, J.
+Fagan, M. Chen 1973; A. Erisman, W. Tinney 1975) then computes the inverse from the last block to the first. A block
+needs the inverse only at rows that its parent block contains, so the entries outside the pattern are never computed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ MAX_ZERO_SHARE = 0.2
 
 @dataclass
 class _Block:
-    """Columns that are eliminated together, and the rows below them, both in elimination order.
+    """Columns that are eliminated together, and the rows below them.
 
-    Let F be the block's frontal matrix, with part 1 for its columns and part 2 for its rows.
+    Both are in elimination order. Let F be the block's frontal matrix, with part 1 for its columns and part 2 for its
+    rows.
 
     Attributes:
         columns: The columns that the block eliminates.
@@ -97,7 +98,10 @@ def _elimination_order(matrix: sparse.sparray) -> Array:
 
 
 def _blocks(pattern: sparse.csr_array) -> list[_Block]:
-    """Group columns with (almost) the same rows below them into blocks; children come before their parents."""
+    """Group columns with (almost) the same rows below them into blocks.
+
+    Children come before their parents.
+    """
     waiting: defaultdict[int, list[_Block]] = defaultdict(list)
     finished: list[_Block] = []
     empty = np.zeros((0, 0))
@@ -122,7 +126,10 @@ def _blocks(pattern: sparse.csr_array) -> list[_Block]:
 
 
 def _is_subset(subset: Array, superset: Array) -> bool:
-    """Return whether the sorted `superset` contains every element of the sorted `subset`."""
+    """Return whether a sorted `superset` contains every element of `subset`.
+
+    `subset` is sorted, too.
+    """
     if not len(subset):
         return True
     if not len(superset) or subset[-1] > superset[-1]:
@@ -131,7 +138,10 @@ def _is_subset(subset: Array, superset: Array) -> bool:
 
 
 def _merge_into_child(block: _Block, child: _Block) -> _Block | None:
-    """Return the child extended by its parent's single column, or None if that would store too many zeros."""
+    """Return the child extended by its parent's single column.
+
+    The result is None if this would store too many zeros.
+    """
     zeros = child.zeros + len(child.columns) * (len(block.rows) + 1 - len(child.rows))
     width = len(child.columns) + 1
     if zeros > MAX_ZERO_SHARE * width * (width + len(block.rows)):
@@ -151,7 +161,10 @@ def _owners(blocks: list[_Block], count: int) -> Array:
 
 
 class _Entries:
-    """A matrix's entries, grouped by the block that eliminates the earlier of row and column."""
+    """A matrix's entries, grouped by block.
+
+    An entry belongs to the block that eliminates the earlier of row and column.
+    """
 
     def __init__(self, matrix: sparse.coo_array, owner: Array, count: int) -> None:
         rows, columns = matrix.coords
@@ -161,7 +174,10 @@ class _Entries:
         self._rows, self._columns, self._values = rows, columns, matrix.data
 
     def of(self, block: int) -> tuple[Array, Array, Array, Array]:
-        """Return the rows, columns and values of a block's entries, and their positions among all entries."""
+        """Return the rows, columns, values and positions of a block's entries.
+
+        The positions are among all entries.
+        """
         chosen = self._order[self._starts[block]:self._starts[block + 1]]
         return self._rows[chosen], self._columns[chosen], self._values[chosen], chosen
 
@@ -192,7 +208,10 @@ def _factor(blocks: list[_Block], entries: _Entries, right: Array) -> Array:
 
 
 def _add_at(front: Array, positions: Array, update: Array) -> None:
-    """Add an update to the front at the given positions, through a view where the positions are consecutive."""
+    """Add an update to the front at the given positions.
+
+    Consecutive positions are written through a view.
+    """
     if len(positions) and positions[-1] - positions[0] == len(positions) - 1:
         front[positions[0]:positions[-1] + 1, positions[0]:positions[-1] + 1] += update
     else:
@@ -241,5 +260,8 @@ def _threads(count: int) -> Iterator[None]:
 
 
 def _product(left: Array, right: Array) -> Array:
-    """Multiply two matrices with torch, which is faster than NumPy for small matrices on two cores."""
+    """Multiply two matrices with torch.
+
+    It is faster than NumPy for small matrices on two cores.
+    """
     return (torch.from_numpy(left) @ torch.from_numpy(right)).numpy()

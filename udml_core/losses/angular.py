@@ -1,4 +1,6 @@
-"""Triplet and angular losses, and the smooth losses of SSDML and RPML with closed-form gradients.
+"""Triplet and angular losses, and the smooth losses of SSDML and RPML.
+
+The smooth losses have closed-form gradients.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision".
 Equation numbers are from this paper unless another is named. Rows are triplets: `anchor`, `positive` and `negative` are
@@ -31,7 +33,10 @@ def triplet_loss(anchor: Tensor, positive: Tensor, negative: Tensor, margin: flo
 
 
 def angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: float = 45.0) -> Tensor:
-    """Compute Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ (eq. 2) of embeddings (t, l), with α in degrees."""
+    """Compute Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ (eq. 2) of embeddings (t, l).
+
+    α is in degrees.
+    """
     return angular_argument(anchor, positive, negative, alpha).clamp_min(0).sum()
 
 
@@ -44,9 +49,10 @@ def angular_argument(anchor: Tensor, positive: Tensor, negative: Tensor, alpha: 
 
 
 def angle(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Compute the angle at the negative of the symmetrized triangle, arctan(‖a−p‖ / 2‖n−m‖) in degrees, (t,).
+    """Compute the symmetrized triangle's angle at the negative, (t,) in degrees.
 
-    It exceeds α exactly when z > 0. The vertex angle a–n–p does not have this property.
+    The angle is arctan(‖a−p‖ / 2‖n−m‖). It exceeds α exactly when z > 0. The vertex angle a–n–p does not have this
+    property.
     """
     base = _squared(anchor - positive).sqrt()
     height = _squared(negative - (anchor + positive) / 2).sqrt()
@@ -59,7 +65,10 @@ def tightness(alpha: float) -> float:
 
 
 def bilinear_weight(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Compute w = (σ(aᵀp) + 1 − σ(mᵀn))/2, (t,), of rows already multiplied by R (eq. 25–27)."""
+    """Compute w = (σ(aᵀp) + 1 − σ(mᵀn))/2, (t,) (eq. 25–27).
+
+    The rows are already multiplied by R.
+    """
     similar = (anchor * positive).sum(1)
     dissimilar = ((anchor + positive) / 2 * negative).sum(1)
     return (torch.sigmoid(similar) + torch.sigmoid(-dissimilar)) / 2
@@ -73,7 +82,7 @@ def concatenated_weight(anchor: Tensor, positive: Tensor, negative: Tensor, para
 
 def weighted_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, parameter: Tensor, projection: Tensor,
                           alpha: float, weight: Weight) -> Tensor:
-    """Compute J = Σ softplus(w·softplus(z)) (eq. 7, 9, 12) with operations that autograd can differentiate.
+    """Compute J = Σ softplus(w·softplus(z)) (eq. 7, 9, 12) for autograd.
 
     The step on the network uses it, and the tests of the closed-form gradient.
 
@@ -120,26 +129,29 @@ class _Projected(Evaluation):
         self.objective = objective
         self.projection = projection
         anchor, positive, negative = self._rows(objective.points @ projection)
-        self.near = anchor - positive
-        self.far = negative - (anchor + positive) / 2
-        self.argument = _squared(self.near) - objective.kappa * _squared(self.far)
+        self.base = anchor - positive
+        self.median = negative - (anchor + positive) / 2
+        self.argument = _squared(self.base) - objective.kappa * _squared(self.median)
 
     def distances(self) -> dict[str, Tensor]:
-        """Return each triplet's argument and squared distances, (t,) each, named as in `explanations.Triplets`."""
-        return {"argument": self.argument, "near": _squared(self.near), "far": _squared(self.far),
-                "side": _squared(self.far - self.near / 2)}
+        """Return each triplet's argument and squared distances, (t,) each.
 
-    def _projection_gradient(self, to_near: Tensor, to_far: Tensor) -> Tensor:
+        The names are as in `explanations.Triplets`.
+        """
+        return {"argument": self.argument, "near": _squared(self.base), "far": _squared(self.median),
+                "side": _squared(self.median - self.base / 2)}
+
+    def _projection_gradient(self, to_base: Tensor, to_median: Tensor) -> Tensor:
         """Compute 2(A−P)ᵀdiag(u)(A−P)L + 2(N−M)ᵀdiag(v)(N−M)L, (d, l).
 
         Args:
-            to_near: u (t,), the derivative of J with respect to δ²(a,p).
-            to_far: v (t,), the derivative of J with respect to δ²(n,m).
+            to_base: u (t,), the derivative of J with respect to δ²(a,p).
+            to_median: v (t,), the derivative of J with respect to δ²(n,m).
         """
         # δ²(n,m) depends on n with factor 2, and through the midpoint m = (a+p)/2 on a and p with factor −1 each.
-        near = 2 * to_near[:, None] * self.near
-        far = to_far[:, None] * self.far
-        return self._scatter(near - far, -near - far, 2 * far)
+        base = 2 * to_base[:, None] * self.base
+        median = to_median[:, None] * self.median
+        return self._scatter(base - median, -base - median, 2 * median)
 
     def _rows(self, values: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         objective = self.objective
@@ -188,12 +200,15 @@ class SmoothAngularEvaluation(_Projected):
         super().__init__(objective, projection)
         self.unit = 1.0
         if objective.scale == "relative":
-            self.unit = max(float((_squared(self.near) + _squared(self.far)).mean()), TINY)
+            self.unit = max(float((_squared(self.base) + _squared(self.median)).mean()), TINY)
         self.loss = _softplus(self.argument / self.unit)
         self.value = self._share() * float(self.loss.sum(dtype=torch.float64))
 
     def measures(self) -> dict[str, Tensor]:
-        """Return each triplet's part in the loss, (t,) each, named as in `explanations.Triplets`."""
+        """Return each triplet's part in the loss, (t,) each.
+
+        The names are as in `explanations.Triplets`.
+        """
         unknown = torch.full_like(self.loss, torch.nan)
         return self.distances() | {"weight": torch.ones_like(self.loss), "similar": unknown, "dissimilar": unknown,
                                    "loss": self.loss}
@@ -213,7 +228,7 @@ class SmoothAngularEvaluation(_Projected):
 
 def smooth_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, projection: Tensor, alpha: float,
                         scale: Scale = "mean") -> Tensor:
-    """Compute the smooth angular loss (SSDML eq. 3) with operations that autograd can differentiate.
+    """Compute the smooth angular loss (SSDML eq. 3) for autograd.
 
     The step on the network uses it, and the tests of the closed-form gradient.
 
@@ -237,7 +252,9 @@ def smooth_angular_loss(anchor: Tensor, positive: Tensor, negative: Tensor, proj
 
 
 class WeightedAngular(_Triplets):
-    """J of eq. 12 on R^{d×l} × Grassmann (bilinear) or R^{2d} × Grassmann (concatenated), for fixed triplets.
+    """J of eq. 12 for fixed triplets.
+
+    The manifold is R^{d×l} × Grassmann (bilinear) or R^{2d} × Grassmann (concatenated).
 
     Args:
         points: X (n, d), unit rows.
@@ -276,7 +293,10 @@ class WeightedAngularEvaluation(_Projected):
         self.value = float(_softplus(self.weighted).sum(dtype=torch.float64))
 
     def measures(self) -> dict[str, Tensor]:
-        """Return each triplet's part in the loss, (t,) each, named as in `explanations.Triplets`."""
+        """Return each triplet's part in the loss, (t,) each.
+
+        The names are as in `explanations.Triplets`.
+        """
         unknown = torch.full_like(self.weight, torch.nan)
         is_bilinear = self.objective.weight == "bilinear"
         return self.distances() | {
@@ -302,7 +322,10 @@ class WeightedAngularEvaluation(_Projected):
         return (torch.sigmoid(self.similar) + torch.sigmoid(-self.dissimilar)) / 2
 
     def _bilinear_gradient(self, to_weight: Tensor) -> Tensor:
-        """Compute ½[Aᵀdiag(q⁺)PR + Pᵀdiag(q⁺)AR − Mᵀdiag(q⁻)NR − Nᵀdiag(q⁻)MR], q± = g∘h±∘μ (eq. 28)."""
+        """Compute the gradient in R (eq. 28).
+
+        It is ½[Aᵀdiag(q⁺)PR + Pᵀdiag(q⁺)AR − Mᵀdiag(q⁻)NR − Nᵀdiag(q⁻)MR], q± = g∘h±∘μ.
+        """
         anchor, positive, negative = self.bilinear_rows
         similar = (to_weight * _slope(self.similar) / 2)[:, None]
         dissimilar = (to_weight * _slope(self.dissimilar) / 2)[:, None]
@@ -329,12 +352,18 @@ class WeightedAngularEvaluation(_Projected):
 
 
 def triplets_used(triplets: Tensor, measures: Sequence[Mapping[str, Tensor]]) -> Triplets:
-    """Combine triplets (t, 3) with the measures of their evaluations, which follow the order of the triplets."""
+    """Combine triplets (t, 3) with the measures of their evaluations.
+
+    The evaluations follow the order of the triplets.
+    """
     return Triplets(*triplets.unbind(1), **{name: torch.cat([part[name] for part in measures]) for name in measures[0]})
 
 
 def _softplus(values: Tensor) -> Tensor:
-    """Compute log(1+eˣ) to float64 precision; torch's default returns x itself from 20 on."""
+    """Compute log(1+eˣ) to float64 precision.
+
+    torch's default returns x itself from 20 on.
+    """
     return functional.softplus(values, threshold=40.0)
 
 
@@ -343,5 +372,8 @@ def _squared(rows: Tensor) -> Tensor:
 
 
 def _slope(score: Tensor) -> Tensor:
-    """Return σ′ = σ(s)σ(−s), which keeps digits that σ(1 − σ) loses where σ rounds to 1."""
+    """Return σ′ = σ(s)σ(−s).
+
+    It keeps digits that σ(1 − σ) loses where σ rounds to 1.
+    """
     return torch.sigmoid(score) * torch.sigmoid(-score)

@@ -1,8 +1,10 @@
-"""Instance discrimination losses: PSLR's four terms, ISIF, and NCE and NPSoftmax on a memory bank.
+"""Instance discrimination losses: PSLR's four terms, ISIF, NCE and NPSoftmax.
+
+NCE and NPSoftmax compare with a memory bank.
 
 M. Ye, J. Shen, "Probabilistic Structural Latent Representation for Unsupervised Embedding". Equation numbers are from
-this paper. A batch z (2m, l) holds the first views of m images, then their second views in the same order, so the
-other view of row i is row i ± m. The paper leaves the extent of the softmax open. Here it covers both views in both
+this paper. A batch z (2m, l) holds the first views of m images, then their second views in the same order, so the other
+view of row i is row i ± m. The paper leaves the extent of the softmax open. Here it covers both views in both
 directions, as in the public code of ISIF (M. Ye et al., "Unsupervised Embedding Learning via Invariant and Spreading
 Instance Feature").
 """
@@ -26,7 +28,7 @@ MIN_NORM = 1e-6
 
 def instance_loss(rows: Tensor, temperature: float, eta: float = 1.0, form: Form = "both", detached: bool = False,
                   similar: Tensor | None = None) -> Tensor:
-    """Compute L_z (eq. 3–5): classify each image as its other view and as no other image.
+    """Compute L_z (eq. 3–5): classify each image as its other view and no other.
 
     Form "both": −(1/2m) Σ_i [S_ii' − log D_i + η Σ_{k≠i,i'} log(1 − e^{S_ik}/D_i)] with S = ZZᵀ/τ and
     D_i = e^{S_ii'} + η Σ_{k≠i,i'} e^{S_ik}. With η = 1 on instance features this is ISIF.
@@ -91,7 +93,9 @@ def normalized_graph(adjacency: Tensor) -> Tensor:
 
 
 def latent(instance: Tensor, weight: Tensor, graph: Tensor | None = None) -> Tensor:
-    """Compute the latent rows Z = ReLU(D^-½ A D^-½ X W) (eq. 2), divided by max(‖z‖, 1e-6), (b, l).
+    """Compute the latent rows Z = ReLU(D^-½ A D^-½ X W) (eq. 2), (b, l).
+
+    Each row is divided by max(‖z‖, 1e-6).
 
     Args:
         instance: X (b, d).
@@ -107,18 +111,18 @@ def graph_layer_input(rows: Tensor, graph: Tensor | None) -> Tensor:
 
 
 def reconstruction_loss(instance: Tensor, reconstructed: Tensor) -> Tensor:
-    """Compute L_r = (1/2m) Σ_i Σ_c h(x_ic − x^r_ic) with h(t) = ½t² for |t| < 1, else |t| − ½ (eq. 7).
+    """Compute L_r = (1/2m) Σ_i Σ_c h(x_ic − x^r_ic) (eq. 7).
 
-    The paper prints |t| without −½, which would make h jump at |t| = 1.
+    h(t) = ½t² for |t| < 1, else |t| − ½. The paper prints |t| without −½, which would make h jump at |t| = 1.
     """
     return smooth_l1_loss(reconstructed, instance, reduction="sum") / len(instance)
 
 
 def structure_loss(noisy: Tensor, adjacency: Tensor | None = None) -> Tensor:
-    """Compute L_g, the mean over A_ij > 0 of (A_ij − sigmoid(z*_iᵀ z*_j))² (eq. 10–11).
+    """Compute L_g, the mean of (A_ij − sigmoid(z*_iᵀ z*_j))² (eq. 10–11).
 
-    The decoder predicts each edge of the graph from the noisy latent rows, so rows joined by an edge must stay similar
-    under noise. With A = I the only edges join each row to itself.
+    The mean is over the pairs with A_ij > 0. The decoder predicts each edge of the graph from the noisy latent rows, so
+    rows joined by an edge must stay similar under noise. With A = I the only edges join each row to itself.
 
     Args:
         noisy: z* (2m, l), rows of any length.
@@ -141,7 +145,9 @@ def divergence(rows: Tensor, log_sigma: Tensor) -> Tensor:
 
 
 def softmax_loss(features: Tensor, bank: Tensor, own: Tensor, temperature: float) -> Tensor:
-    """Compute NPSoftmax, the mean over the batch of −log(e^{v_iᵀf/τ} / Σ_j e^{v_jᵀf/τ}) over a memory bank.
+    """Compute NPSoftmax, the softmax loss over a memory bank.
+
+    It is the mean over the batch of −log(e^{v_iᵀf/τ} / Σ_j e^{v_jᵀf/τ}).
 
     Args:
         features: f (b, l), unit rows.
@@ -156,7 +162,9 @@ def softmax_loss(features: Tensor, bank: Tensor, own: Tensor, temperature: float
 
 
 def contrast(features: Tensor, bank: Tensor, own: Tensor, noise: Tensor, temperature: float) -> Tensor:
-    """Return v_iᵀf/τ of each batch image's own bank row, then of the q noise rows, (b, 1 + q).
+    """Return v_iᵀf/τ of each image's own bank row and q noise rows, (b, 1 + q).
+
+    The own row comes first.
 
     Args:
         features: f (b, l), unit rows.
@@ -170,7 +178,10 @@ def contrast(features: Tensor, bank: Tensor, own: Tensor, noise: Tensor, tempera
 
 
 def log_normalizer(contrasts: Tensor, images: int) -> Tensor:
-    """Estimate log Z, (), with Z = n · mean e^{vᵀf/τ} over the result of `contrast` for the first batch, n `images`."""
+    """Estimate log Z, (), with Z = n · mean e^{vᵀf/τ}.
+
+    The mean is over the result of `contrast` for the first batch; n is `images`.
+    """
     return contrasts.detach().flatten().logsumexp(0) - math.log(contrasts.numel()) + math.log(images)
 
 

@@ -1,9 +1,9 @@
-"""Kernels k(l, x) with closed-form derivatives in l, for embeddings [k(l_1, x), …, k(l_d, x)].
+"""Kernels k(l, x) for embeddings [k(l_1, x), …, k(l_d, x)].
 
-Let c (n, d) be the gradient of a loss with respect to the embedding. By the chain rule its gradient with respect to
-the row l_t is Σ_i c_it ∇_l k(l_t, x_i). So every kernel has two operations: `values` (n, d) and `pullback` (d, D). No
-array of n × d × D entries is ever allocated: a kernel that is no matrix product is summed by compiled loops on a CPU,
-or block by block.
+The derivatives in l have closed forms. Let c (n, d) be the gradient of a loss with respect to the embedding. By the
+chain rule its gradient with respect to the row l_t is Σ_i c_it ∇_l k(l_t, x_i). So every kernel has two operations:
+`values` (n, d) and `pullback` (d, D). No array of n × d × D entries is ever allocated: a kernel that is no matrix
+product is summed by compiled loops on a CPU, or block by block.
 
 The χ² kernel is from G. Sharma, B. Schiele, "Scalable Nonlinear Embeddings for Semantic Category-based Image
 Retrieval".
@@ -138,9 +138,10 @@ class ChiSquared(Kernel):
 
 @dataclass(frozen=True)
 class Intersection(Kernel):
-    """The smoothed intersection kernel k = Σ −t·log(e^{−x/t} + e^{−l/t}), ∇ = σ((x−l)/t).
+    """The smoothed intersection kernel k = Σ −t·log(e^{−x/t} + e^{−l/t}).
 
-    It approximates Σ min(x, l) from below, with an error of at most t·log 2 per feature.
+    Its derivative is ∇ = σ((x−l)/t). It approximates Σ min(x, l) from below, with an error of at most t·log 2 per
+    feature.
 
     Attributes:
         temperature: t.
@@ -158,12 +159,18 @@ class Intersection(Kernel):
 
 
 def _sum_terms(points: Tensor, rows: Tensor, term: Callable[[Tensor], Tensor]) -> Tensor:
-    """Sum `term` over the features, (n, d). It maps a block of points (b, 1, D) to terms (b, d, D)."""
+    """Sum `term` over the features, (n, d).
+
+    `term` maps a block of points (b, 1, D) to terms (b, d, D).
+    """
     return torch.cat([term(part[:, None]).sum(2) for part in points.split(_block_size(rows))])
 
 
 def _sum_slopes(points: Tensor, rows: Tensor, coefficients: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
-    """Sum c_it times `slope` over the points, (d, D). It maps a block of points (b, 1, D) to slopes (b, d, D)."""
+    """Sum c_it times `slope` over the points, (d, D).
+
+    `slope` maps a block of points (b, 1, D) to slopes (b, d, D).
+    """
     result = torch.zeros_like(rows)
     for part, weights in zip(points.split(_block_size(rows)), coefficients.split(_block_size(rows)), strict=True):
         result += (slope(part[:, None]) * weights[:, :, None]).sum(0)
@@ -171,12 +178,18 @@ def _sum_slopes(points: Tensor, rows: Tensor, coefficients: Tensor, slope: Calla
 
 
 def _block_size(rows: Tensor) -> int:
-    """Return the number of points per block; on a CPU the temporary array then stays in the cache."""
+    """Return the number of points per block.
+
+    On a CPU the temporary array then stays in the cache.
+    """
     return max(1, (CACHED_ENTRIES if rows.device.type == "cpu" else DEVICE_ENTRIES) // rows.numel())
 
 
 def _run_threaded(count: int, terms_each: int, work: Callable[[int, int], None]) -> None:
-    """Call work(start, stop) on ranges that cover 0 … count, with at most PyTorch's number of threads."""
+    """Call work(start, stop) on ranges that cover 0 … count.
+
+    At most PyTorch's number of threads run at a time.
+    """
     threads = max(1, min(torch.get_num_threads(), count, count * terms_each // THREADED_TERMS))
     if threads == 1:
         work(0, count)
@@ -207,11 +220,14 @@ def _chi_squared_loops() -> tuple[Callable[..., Any], Callable[..., Any]]:
                     share = points[i, c] / (points[i, c] + rows[t, c] + tiny)
                     output[t, c] += weight * share * share
 
-    return _compiled(value), _compiled(pullback)
+    return _compile(value), _compile(pullback)
 
 
-def _compiled(loop: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a loop whose sums may be reordered for vector instructions. NaN and infinity keep their meaning."""
+def _compile(loop: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a loop whose sums may be reordered for vector instructions.
+
+    NaN and infinity keep their meaning.
+    """
     import numba  # takes half a second to import, and most commands need no loop
 
     return numba.njit(nogil=True, fastmath={"reassoc", "contract", "arcp", "nsz"}, error_model="numpy")(loop)

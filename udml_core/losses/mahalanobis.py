@@ -1,7 +1,8 @@
-"""Mahalanobis metrics M from labeled pairs and a graph, for the baselines of SSDML.
+"""Mahalanobis metrics M from labeled pairs and a graph.
 
-S and D are the mean outer products (d, d) of the differences of similar and dissimilar labeled pairs. R is the weighted
-mean over the edges of a graph, R = X𝓛Xᵀ/Σw. As means, the scale of all three does not depend on the number of images.
+The baselines of SSDML use them. S and D are the mean outer products (d, d) of the differences of similar and dissimilar
+labeled pairs. R is the weighted mean over the edges of a graph, R = X𝓛Xᵀ/Σw. As means, the scale of all three does not
+depend on the number of images.
 """
 
 from __future__ import annotations
@@ -39,16 +40,19 @@ class Bounds(NamedTuple):
     """Bounds on squared distances.
 
     Attributes:
-        near: Upper bound for similar pairs.
-        far: Lower bound for dissimilar pairs.
+        similar: Upper bound for similar pairs.
+        dissimilar: Lower bound for dissimilar pairs.
     """
 
-    near: float
-    far: float
+    similar: float
+    dissimilar: float
 
 
 def labeled_pairs(labels: Tensor) -> Pairs:
-    """List all pairs i < j of labeled points, for labels (n,) with −1 for unlabeled points."""
+    """List all pairs i < j of labeled points.
+
+    The labels are (n,), with −1 for unlabeled points.
+    """
     labeled = torch.nonzero(labels >= 0).squeeze(1)
     first, second = torch.triu_indices(len(labeled), len(labeled), 1).unbind(0)
     same = labels[labeled[first]] == labels[labeled[second]]
@@ -57,7 +61,9 @@ def labeled_pairs(labels: Tensor) -> Pairs:
 
 
 def scatter(points: Tensor, pairs: Tensor, weights: Tensor | None = None) -> Tensor:
-    """Compute the weighted mean outer product of the pairs' differences, (d, d); 0 without pairs.
+    """Compute the weighted mean outer product (d, d) of the pairs' differences.
+
+    It is 0 without pairs.
 
     Args:
         points: (n, d).
@@ -74,10 +80,11 @@ def scatter(points: Tensor, pairs: Tensor, weights: Tensor | None = None) -> Ten
 
 def laplacian_metric(similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_similar: float = 1.0,
                      weight_dissimilar: float = 1.0, weight_edges: float = 1.0) -> tuple[Tensor, float]:
-    """Compute LRML's metric: min γs·tr(MS) − γd·tr(MD) + β·tr(MR) over M ⪰ 0, log|M| ≥ 0.
+    """Compute LRML's metric.
 
-    If B = βR + γsS − γdD is positive definite, the solution is M = |B|^{1/d}B⁻¹. Otherwise the objective has no lower
-    bound, and γd is halved until B is positive definite.
+    It is the minimum of γs·tr(MS) − γd·tr(MD) + β·tr(MR) over M ⪰ 0, log|M| ≥ 0. If B = βR + γsS − γdD is positive
+    definite, the solution is M = |B|^{1/d}B⁻¹. Otherwise the objective has no lower bound, and γd is halved until B is
+    positive definite.
 
     Args:
         similar: S (d, d).
@@ -105,10 +112,10 @@ def laplacian_metric(similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_
 
 
 def close_metric(prior: Tensor, edges: Tensor, weight_edges: float = 1.0) -> Tensor:
-    """Compute the metric of APLLR and APIT: min D_Burg(M, M0) + λ·tr(MR), with the solution M = (M0⁻¹ + λR)⁻¹.
+    """Compute the metric of APLLR and APIT, M = (M0⁻¹ + λR)⁻¹.
 
-    It is computed as M0^½(I + λM0^½RM0^½)⁻¹M0^½, so M0 may be singular. The objective is inferred from U. Dutta,
-    C. Sekhar, 2018.
+    It is the minimum of D_Burg(M, M0) + λ·tr(MR). It is computed as M0^½(I + λM0^½RM0^½)⁻¹M0^½, so M0 may be singular.
+    The objective is inferred from U. Dutta, C. Sekhar, 2018.
 
     Args:
         prior: M0 (d, d).
@@ -121,10 +128,10 @@ def close_metric(prior: Tensor, edges: Tensor, weight_edges: float = 1.0) -> Ten
 
 
 def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor, int]:
-    """Compute KISSME's metric, the positive part of S⁻¹ − D⁻¹ plus a ridge (M. Köstinger et al., CVPR 2012).
+    """Compute KISSME's metric, the positive part of S⁻¹ − D⁻¹ plus a ridge.
 
-    With few labels S is singular, and its inverse is mostly the inverse of the added ridge. SSDML's paper names this
-    as the reason for a poor prior.
+    See M. Köstinger et al., CVPR 2012. With few labels S is singular, and its inverse is mostly the inverse of the
+    added ridge. SSDML's paper names this as the reason for a poor prior.
 
     Returns:
         M0 (d, d), and the rank of S. If the rank is below d, the ridge determines the prior in the other directions.
@@ -138,10 +145,10 @@ def likelihood_ratio_prior(similar: Tensor, dissimilar: Tensor) -> tuple[Tensor,
 
 def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, slack: float = 1.0,
                                 cycles: int = 10, report: Report = ignore_progress) -> Tensor:
-    """Compute ITML's metric: the closest to I in Burg's divergence whose pairs keep their bounds, up to slack.
+    """Compute ITML's metric, whose pairs keep their bounds up to slack.
 
-    The algorithm projects cyclically onto the constraint of one pair after another (J. Davis et al., ICML 2007,
-    algorithm 1).
+    It is the closest such metric to I in Burg's divergence. The algorithm projects cyclically onto the constraint of
+    one pair after another (J. Davis et al., ICML 2007, algorithm 1).
 
     Args:
         points: (n, d).
@@ -155,7 +162,7 @@ def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, sl
     all_pairs = torch.cat([pairs.similar, pairs.dissimilar])
     signs = [1.0] * len(pairs.similar) + [-1.0] * len(pairs.dissimilar)
     difference = points[all_pairs[:, 0]] - points[all_pairs[:, 1]]
-    limits = [bounds.near if sign > 0 else bounds.far for sign in signs]
+    limits = [bounds.similar if sign > 0 else bounds.dissimilar for sign in signs]
     multipliers = [0.0] * len(signs)
     share = slack / (slack + 1)
     for cycle in range(cycles):
@@ -175,9 +182,10 @@ def information_theoretic_prior(points: Tensor, pairs: Pairs, bounds: Bounds, sl
 
 def pair_entropy(distances: Tensor, signs: Tensor, unlabeled: Tensor, threshold: float = 1.0,
                  weight: float = 1.0) -> Tensor:
-    """Compute SERAPH's objective for minimization, −mean log p(y) − μ·mean Σ_y p log p (SSDML eq. 1).
+    """Compute SERAPH's objective for minimization (SSDML eq. 1).
 
-    p(y) = 1/(1+exp(y(δ²−η))). The entropy term makes the metric decide about unlabeled pairs.
+    It is −mean log p(y) − μ·mean Σ_y p log p. p(y) = 1/(1+exp(y(δ²−η))). The entropy term makes the metric decide about
+    unlabeled pairs.
 
     Args:
         distances: δ² (p,) of labeled pairs.
@@ -193,9 +201,9 @@ def pair_entropy(distances: Tensor, signs: Tensor, unlabeled: Tensor, threshold:
 
 
 def squared_distances(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tensor]:
-    """Return a function that maps a metric (d, d) to δ², (p,), of fixed pairs (p, 2) of points (n, d).
+    """Return a function that maps a metric (d, d) to the pairs' δ², (p,).
 
-    The faster of two ways is chosen by the numbers of pairs and points.
+    The pairs (p, 2) of points (n, d) are fixed. The faster of two ways is chosen by the numbers of pairs and points.
     """
     count, width = points.shape
     first, second = pairs.unbind(1)
@@ -216,9 +224,9 @@ def squared_distances(points: Tensor, pairs: Tensor) -> Callable[[Tensor], Tenso
 def entropy_metric(metric: Tensor, points: Tensor, labeled: Tensor, signs: Tensor, unlabeled: Tensor,
                    threshold: float = 1.0, weight: float = 1.0, trace: float = 0.0, steps: int = 50,
                    report: Report = ignore_progress) -> Tensor:
-    """Compute SERAPH's metric by projected gradient: minimize `pair_entropy` + λ·tr M over M ⪰ 0.
+    """Compute SERAPH's metric by projected gradient.
 
-    The objective is not convex; the result depends on the start.
+    It minimizes `pair_entropy` + λ·tr M over M ⪰ 0. The objective is not convex; the result depends on the start.
 
     Args:
         metric: (d, d), the start.

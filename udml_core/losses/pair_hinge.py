@@ -35,7 +35,10 @@ class PairHinge:
     margin: float
 
     def argument(self, squared: Tensor, same: Tensor) -> Tensor:
-        """Return m − y(b − d²) of squared distances, (p,); a positive value is the pair's loss."""
+        """Return m − y(b − d²) of squared distances, (p,).
+
+        A positive value is the pair's loss.
+        """
         return self.margin - _sign(same, squared) * (self.bias - squared)
 
     def loss(self, squared: Tensor, same: Tensor) -> Tensor:
@@ -48,9 +51,10 @@ class PairHinge:
         return squared_distances(self._embed(points, rows, images), positions)
 
     def gradient(self, points: Tensor, rows: Tensor, pairs: Tensor, same: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute the arguments (p,) and the gradient (d, D) of the mean loss with respect to the rows l.
+        """Compute the arguments (p,) and the gradient (d, D) of the mean loss.
 
-        ∂l_t = Σ 2yς(k_ti − k_tj)(∇k(l_t, x_i) − ∇k(l_t, x_j)) / p, with ς = 1 if the argument is positive, else 0.
+        The gradient is with respect to the rows l. ∂l_t = Σ 2yς(k_ti − k_tj)(∇k(l_t, x_i) − ∇k(l_t, x_j)) / p, with ς =
+        1 if the argument is positive, else 0.
         """
         # An image occurs in many pairs. The coefficients 2yς(k_ti − k_tj)/p of its pairs are summed first, so that each
         # distinct image is embedded and pulled back only once.

@@ -24,9 +24,9 @@ TINY = 1e-14
 
 
 def split(points: Tensor, centers: Tensor, basis: Tensor) -> tuple[Tensor, Tensor]:
-    """Split the distance of each point from each center into o across and p along the neighborhood, (n, c) each.
+    """Split each point's distance from each center into o and p, (n, c) each.
 
-    With v = y_i − y_j: p = ‖P_jᵀv‖ and o = √max(‖v‖² − p², 0).
+    o is across the neighborhood and p is along it. With v = y_i − y_j: p = ‖P_jᵀv‖ and o = √max(‖v‖² − p², 0).
 
     Args:
         points: (n, d).
@@ -59,20 +59,29 @@ def decay(across: Tensor, along: Tensor, n_alpha: float = 4.0, n_beta: float = 0
 
 def directed_similarity(points: Tensor, centers: Tensor, basis: Tensor, n_alpha: float = 4.0,
                         n_beta: float = 0.5) -> Tensor:
-    """Compute s′ = αβ (eq. 2) of each point, measured with the neighborhoods at the centers, (n, c)."""
+    """Compute s′ = αβ (eq. 2) of each point, (n, c).
+
+    It is measured with the neighborhoods at the centers.
+    """
     alpha, beta = decay(*split(points, centers, basis), n_alpha, n_beta)
     return alpha * beta
 
 
 def similarity(points: Tensor, basis: Tensor, n_alpha: float = 4.0, n_beta: float = 0.5) -> Tensor:
-    """Compute s (eq. 5) among the points, (n, n): symmetric, in (0, 1], and 1 only at distance zero."""
+    """Compute s (eq. 5) among the points, (n, n).
+
+    It is symmetric, in (0, 1], and 1 only at distance zero.
+    """
     directed = directed_similarity(points, points, basis, n_alpha, n_beta)
     return (directed + directed.mT) / 2
 
 
 def cross_similarity(points: Tensor, basis: Tensor, others: Tensor, other_basis: Tensor, n_alpha: float = 4.0,
                      n_beta: float = 0.5) -> Tensor:
-    """Compute s (eq. 5) between points (n, d) and others (c, d), each with a basis of its own, (n, c)."""
+    """Compute s (eq. 5) between points (n, d) and others (c, d), (n, c).
+
+    Each has a basis of its own.
+    """
     forward = directed_similarity(points, others, other_basis, n_alpha, n_beta)
     backward = directed_similarity(others, points, basis, n_alpha, n_beta)
     return (forward + backward.mT) / 2
@@ -80,7 +89,10 @@ def cross_similarity(points: Tensor, basis: Tensor, others: Tensor, other_basis:
 
 def proxy_similarity(points: Tensor, basis: Tensor, proxies: Tensor, directions: Tensor, n_alpha: float = 4.0,
                      n_beta: float = 0.5) -> Tensor:
-    """Compute s, (n, c), between points and proxies ρ (c, d) of any length, with directions Ψ (c, d, m)."""
+    """Compute s, (n, c), between points and proxies ρ (c, d) of any length.
+
+    The proxies have directions Ψ (c, d, m).
+    """
     return cross_similarity(points, basis, normalize(proxies), directions, n_alpha, n_beta)
 
 
@@ -96,7 +108,10 @@ def binary_similarity(neighbors: Tensor, members: Tensor) -> Tensor:
 
 
 def binary_proxy_similarity(points: Tensor, proxies: Tensor, n_neighbors: int) -> Tensor:
-    """Return 1 if a proxy is among a point's k nearest proxies and other points, otherwise 0, (n, c) (ablation 2)."""
+    """Return 1 if a proxy is among a point's k nearest, else 0, (n, c) (ablation 2).
+
+    The k nearest are among the proxies and the other points.
+    """
     count = len(points)
     squared = _squared_distances(points, torch.cat([points, normalize(proxies)])).fill_diagonal_(torch.inf)
     nearest = squared.topk(n_neighbors, largest=False).indices
@@ -116,7 +131,10 @@ def proxy_loss(embeddings: Tensor, proxies: Tensor, similarities: Tensor, scale:
 
 
 def neighborhood_loss(basis: Tensor, directions: Tensor, similarities: Tensor) -> Tensor:
-    """Compute Σ_i Σ_j Σ_k (s(i,ρ_j) − cos θ_kji)² with cos θ_kji = ‖P_iᵀψ_kj‖/‖ψ_kj‖ (eq. 8)."""
+    """Compute Σ_i Σ_j Σ_k (s(i,ρ_j) − cos θ_kji)² (eq. 8).
+
+    cos θ_kji = ‖P_iᵀψ_kj‖/‖ψ_kj‖.
+    """
     projected = torch.einsum("ndp,cdk->ncpk", basis, normalize(directions, dim=1))
     cosine = _root(projected.square().sum(2))
     return (similarities[:, :, None] - cosine).square().sum()

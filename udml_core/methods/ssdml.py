@@ -253,5 +253,5 @@ def _curves(last: SmoothAngularEvaluation) -> dict[str, float]:
     If both distances grow together, all points move apart and the embedding collapses.
     """
     return {"loss": float(last.loss.mean()), "violating": float((last.argument > 0).float().mean()),
-            "positive distance": float(last.near.square().sum(1).mean()),
-            "negative distance": float(last.far.square().sum(1).mean())}
+            "positive distance": float(last.base.square().sum(1).mean()),
+            "negative distance": float(last.median.square().sum(1).mean())}

@@ -21,11 +21,12 @@ MIN_GAIN = 0.002
 
 
 def snap_to_grid(layout: Array, report: Callable[[float], None] = lambda _: None) -> tuple[Array, int, int]:
-    """Assign each point of a layout to its own grid cell such that Σ ‖point − cell‖² is minimal.
+    """Assign each point of a layout to its own grid cell.
 
-    The grid has the aspect of the layout and about as many cells as points. Up to 2,000 points are assigned exactly.
-    More points are first assigned by recursive halving. The assignment is then solved exactly within overlapping
-    windows until this hardly improves it; the result is at most a few percent above the minimum.
+    The assignment minimizes Σ ‖point − cell‖². The grid has the aspect of the layout and about as many cells as points.
+    Up to 2,000 points are assigned exactly. More points are first assigned by recursive halving. The assignment is then
+    solved exactly within overlapping windows until this hardly improves it; the result is at most a few percent above
+    the minimum.
 
     Args:
         layout: (m, 2).
@@ -50,7 +51,7 @@ def seams(vectors: Array, cells: Array, rows: int, columns: int) -> tuple[Array,
 
     Args:
         vectors: (m, d), the embeddings.
-        cells: (m,) int64, from `snapped`.
+        cells: (m,) int64, from `snap_to_grid`.
         rows: Number of grid rows.
         columns: Number of grid columns.
 
@@ -65,7 +66,10 @@ def seams(vectors: Array, cells: Array, rows: int, columns: int) -> tuple[Array,
 
 
 def _best_cells(points: Array, centers: Array) -> Array:
-    """Return the center assigned to each point in the assignment of minimal total squared distance."""
+    """Return each point's center in the assignment of minimal squared distance.
+
+    The total over all points is minimal.
+    """
     from scipy.optimize import linear_sum_assignment  # at first use, because it slows the start of the command line
     from scipy.spatial.distance import cdist
 
@@ -73,7 +77,10 @@ def _best_cells(points: Array, centers: Array) -> Array:
 
 
 def _fit_to_grid(layout: Array) -> tuple[Array, int, int]:
-    """Choose the numbers of rows and columns, and scale the layout to the range from 0 to columns and 0 to rows."""
+    """Choose the numbers of rows and columns, and scale the layout to them.
+
+    The range is from 0 to columns and from 0 to rows.
+    """
     low = layout.min(axis=0)
     extent = np.maximum(layout.max(axis=0) - low, 1e-12)
     aspect = min(max(extent[0] / extent[1], 1 / 4), 4.0)
@@ -83,7 +90,10 @@ def _fit_to_grid(layout: Array) -> tuple[Array, int, int]:
 
 
 def _halve(points: Array, rows: int, columns: int) -> Array:
-    """Return a first assignment: halve the rectangle of cells along its longer side and split the points by rank."""
+    """Return a first assignment by repeated halving of the rectangle of cells.
+
+    A rectangle is halved along its longer side, and its points are split by rank.
+    """
     cells = np.empty(len(points), dtype=np.int64)
     pending = [(np.arange(len(points)), 0, rows, 0, columns)]
     while pending:
@@ -111,7 +121,10 @@ def _halve(points: Array, rows: int, columns: int) -> Array:
 
 def _refine(points: Array, centers: Array, cells: Array, rows: int, columns: int,
             report: Callable[[float], None]) -> Array:
-    """Solve the assignment within windows that tile the grid, at four shifts, until a round hardly lowers the cost."""
+    """Solve the assignment within windows that tile the grid, at four shifts.
+
+    The rounds stop when a round hardly lowers the cost.
+    """
     cells = cells.copy()
     owner = np.full(len(centers), -1)
     owner[cells] = np.arange(len(points))
@@ -132,7 +145,10 @@ def _refine(points: Array, centers: Array, cells: Array, rows: int, columns: int
 
 
 def _windows(rows: int, columns: int, shift_up: int, shift_left: int) -> Iterator[Array]:
-    """Yield the cell numbers of each window that tiles the grid, shifted by half windows up and left."""
+    """Yield the cell numbers of each window that tiles the grid.
+
+    The windows are shifted by half windows up and left.
+    """
     half = WINDOW // 2
     for top in range(-shift_up * half, rows, WINDOW):
         for left in range(-shift_left * half, columns, WINDOW):

@@ -39,7 +39,10 @@ class Plane:
 
 
 def pca_layout(points: Array, before: Array | None = None) -> Array:
-    """Project points (n, d) on their principal plane, (n, 2), aligned with the layout `before` of the same points."""
+    """Project points (n, d) on their principal plane, (n, 2).
+
+    The result is aligned with the layout `before` of the same points.
+    """
     layout = Plane.of(points)(points)
     return layout if before is None else procrustes(layout, before)(layout)
 

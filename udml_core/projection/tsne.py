@@ -29,7 +29,10 @@ PLACING_PERPLEXITY = 5
 
 
 class _ExactIndex(KNNIndex):
-    """openTSNE's interface to exact neighbors: of the points themselves, and of new points."""
+    """openTSNE's interface to exact neighbors.
+
+    The neighbors are of the points themselves, and of new points.
+    """
 
     def __init__(self, points: Array, k: int) -> None:
         self.points, self.k, self.n_samples = points, k, len(points)
@@ -75,9 +78,10 @@ def tsne_layout(points: Array, perplexity: float = 30.0, seed: int = 0, before: 
 
 
 def place(points: Array, layout: Array, perplexity: float, seed: int, new: Array) -> Array:
-    """Place new points (q, d) on the layout (n, 2) of the points (n, d), which do not move.
+    """Place new points (q, d) on the layout (n, 2) of the points (n, d).
 
-    This is openTSNE's transform, on an embedding rebuilt from the stored layout and recomputed affinities.
+    The points of the layout do not move. This is openTSNE's transform, on an embedding rebuilt from the stored layout
+    and recomputed affinities.
     """
     embedding = TSNEEmbedding(np.array(layout, dtype=np.float64), _affinities(points, perplexity), random_state=seed,
                               negative_gradient_method="bh", n_jobs=os.cpu_count())

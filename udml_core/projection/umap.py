@@ -1,4 +1,4 @@
-"""UMAP and aligned UMAP with exact neighbors, composed of umap-learn's own functions.
+"""UMAP and aligned UMAP with exact neighbors, from umap-learn's functions.
 
 L. McInnes, J. Healy, J. Melville, "UMAP: Uniform Manifold Approximation and Projection for Dimension Reduction", 2018.
 
@@ -85,10 +85,11 @@ def umap_layouts(frames: Sequence[Array], n_neighbors: int = 15, min_dist: float
 
 
 def place(points: Array, layout: Array, n_neighbors: int, min_dist: float, seed: int, new: Array) -> Array:
-    """Place new points (q, d) on the layout (n, 2) of the points (n, d), which do not move.
+    """Place new points (q, d) on the layout (n, 2) of the points (n, d).
 
-    These are the steps of `UMAP.transform`, which need only the points and their layout. Each new point starts at the
-    weighted mean of its neighbors' positions, and only the new points are optimized.
+    The points of the layout do not move. These are the steps of `UMAP.transform`, which need only the points and their
+    layout. Each new point starts at the weighted mean of its neighbors' positions, and only the new points are
+    optimized.
     """
     squared, indices = nearest(points, n_neighbors, new)
     distances = np.sqrt(squared)
@@ -110,7 +111,10 @@ def place(points: Array, layout: Array, n_neighbors: int, min_dist: float, seed:
 
 
 def _graph(points: Array, n_neighbors: int) -> scipy.sparse.csr_matrix:
-    """Build the fuzzy simplicial set. As in umap-learn, each point counts as its own first neighbor."""
+    """Build the fuzzy simplicial set.
+
+    As in umap-learn, each point counts as its own first neighbor.
+    """
     squared, indices = nearest(points, n_neighbors - 1)
     own = np.arange(len(points))[:, None]
     return fuzzy_simplicial_set(points, n_neighbors, None, "euclidean", knn_indices=np.hstack([own, indices]),
@@ -119,7 +123,10 @@ def _graph(points: Array, n_neighbors: int) -> scipy.sparse.csr_matrix:
 
 def _aligned(starts: list[Array], graphs: list[Any], a: float, b: float, random: np.random.RandomState,
              progress: dict[str, Any]) -> list[Array]:
-    """Run the steps of AlignedUMAP after the graphs, with each point related to itself in the other frames."""
+    """Run the steps of AlignedUMAP after the graphs.
+
+    Each point is related to itself in the other frames.
+    """
     layouts: list[Array] = []
     for start in starts:
         layout = start * (EXTENT / np.abs(start).max())
@@ -150,7 +157,10 @@ def _random_state(random: np.random.RandomState) -> Array:
 
 
 class _ProgressFile(io.StringIO):
-    """A text file for tqdm that reports the share in a line such as ``12/200`` and stores nothing."""
+    """A text file for tqdm that reports the share in a line such as ``12/200``.
+
+    It stores nothing.
+    """
 
     def __init__(self, report: Report) -> None:
         super().__init__()

@@ -86,4 +86,4 @@ def load_graph(run: Run, graph_id: str, rescaled: bool) -> views.Graph:
 
 @st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
 def _rescaled_graph(run: Run, graph_id: str) -> views.Graph:
-    return views.rescaled(load_graph(run, graph_id, False))
+    return views.rescale_authority(load_graph(run, graph_id, False))

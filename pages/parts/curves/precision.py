@@ -39,7 +39,7 @@ def precision_of(runs: Sequence[Run]) -> None:
     titles = [_title(spec) for _, spec, _ in comparable]
     finals = [rows["final"] for *_, rows in comparable]
     references = _references([(spec, rows) for _, spec, rows in comparable])
-    if not all(len(views.over_depth(row)) for row in finals):
+    if not all(len(views.precision_over_depth(row)) for row in finals):
         st.info("Some of these runs were evaluated before mprec@K was kept for every K. Evaluate them again: "
                 "`python -m udml_core evaluate RUN --again`.", icon=":material/lightbulb:")
     left, right = st.columns(2)
@@ -48,7 +48,7 @@ def precision_of(runs: Sequence[Run]) -> None:
                    for title, row, (run, *_) in zip(titles, finals, comparable, strict=True)], finals, references)
     if len({row["dimension"] for row in finals}) > 1:
         with right:
-            _by_width(views.over_width(titles, finals), references)
+            _by_width(views.precision_over_width(titles, finals), references)
     st.caption("mprec@K is the share of an image's K nearest test images that have its class, averaged over the images "
                "of a class, then over the classes. A level line keeps a class together far beyond the nearest "
                "neighbors; a falling line is precise for the nearest neighbors only.")
@@ -75,7 +75,7 @@ def _references(evaluated: Sequence[tuple[Spec, Mapping[str, Any]]]) -> dict[str
 
 def _by_depth(names: Sequence[str], rows: Sequence[views.Row], references: Mapping[str, views.Row]) -> None:
     curves = {name: curve for name, row in [*zip(names, rows, strict=True), *references.items()]
-              if len(curve := views.over_depth(row))}
+              if len(curve := views.precision_over_depth(row))}
     if not curves:
         return
     figure = go.Figure()

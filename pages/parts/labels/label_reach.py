@@ -38,7 +38,7 @@ def label_reach(view: GraphView, gamma: float) -> int | None:
         st.caption("No image of this graph has a label.")
         return None
     row = _pick_label(view, labeled)
-    shares = spreading.shares(view.graph.neighbors, view.graph.codes, row, gamma)
+    shares = spreading.label_share(view.graph.neighbors, view.graph.codes, row, gamma)
     left, right = st.columns([3, 2], gap="medium")
     with right:
         _shares_by_steps(view, row, shares)
@@ -73,7 +73,7 @@ def _pick_label(view: GraphView, labeled: Array) -> int:
 
 
 def _shares_by_steps(view: GraphView, row: int, shares: Array) -> None:
-    groups = spreading.mean_share_by_hops(spreading.hops(view.graph.neighbors, row), shares)
+    groups = spreading.mean_share_by_hops(spreading.hop_counts(view.graph.neighbors, row), shares)
     lines([group.hops for group in groups], [100 * group.share for group in groups],
           "walks that end at this label, %", "steps to the label", "affinity-hops")
     table_behind("Share by steps as a table", pd.DataFrame({

@@ -17,7 +17,7 @@ from pages.parts.components.slider import live_slider
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Uncertainty
-from udml_core.exploration.instances import most_certain
+from udml_core.exploration.instances import uncertainty_extremes
 from udml_core.runs import Run
 
 ENDS = 24
@@ -82,7 +82,7 @@ def certain_and_uncertain(run: Run, dataset: Dataset, indices: Array, color: Col
                f"with median {np.median(sigma):.4g}. If smallest and largest are close, σ hardly "
                "distinguishes images.")
     clicks = []
-    for column, title, ends in zip(st.columns(2), ("Most certain", "Least certain"), most_certain(sigma, ENDS),
+    for column, title, ends in zip(st.columns(2), ("Most certain", "Least certain"), uncertainty_extremes(sigma, ENDS),
                                    strict=True):
         with column:
             st.markdown(f"**{title}**")

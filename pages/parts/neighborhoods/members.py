@@ -51,7 +51,7 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
         The index of the image that was clicked just now.
     """
     members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
-    quality, worst = views.floored(hoods.quality[0]), views.floored(hoods.worst[0])
+    quality, worst = views.floor_percent(hoods.quality[0]), views.floor_percent(hoods.worst[0])
     st.caption(f"{_explain_untested(geometry)} A further candidate is admitted if every member still has a quality of "
                "at least T with it."
                + (" Heights and distances from the flat measure the difference from the image, as s does."

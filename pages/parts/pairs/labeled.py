@@ -28,7 +28,7 @@ def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
     contradicting = views.contradicting_pairs(labeled.pairs, labeled.same)
     against_classes = np.zeros(0, dtype=np.int64)
     if dataset.labels is not None:
-        against_classes = np.flatnonzero(views.against_classes(labeled.pairs, labeled.same, dataset.labels))
+        against_classes = np.flatnonzero(views.class_contradictions(labeled.pairs, labeled.same, dataset.labels))
     counts = {"all": len(labeled), "classes": len(against_classes), "others": len(contradicting)}
     choices = [name for name in LISTS if name != "classes" or dataset.labels is not None]
     titles = {name: f"{LISTS[name]}: {counts[name]:,}" for name in choices}

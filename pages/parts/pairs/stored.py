@@ -50,7 +50,7 @@ class StoredPairs:
         rows = views.contradicting_pairs(self.pairs, self.record.same)
         if self.dataset.labels is None:
             return rows
-        against = views.against_classes(self.pairs, self.record.same, self.dataset.labels)
+        against = views.class_contradictions(self.pairs, self.record.same, self.dataset.labels)
         return np.union1d(rows, np.flatnonzero(against))
 
 

@@ -46,7 +46,9 @@ def assign(dataset: Dataset, images: Iterable[int], name: str) -> str:
 
 
 def undo(dataset: Dataset) -> list[int]:
-    """Revert the last action and return the indices of its images; empty if there is no action to revert.
+    """Revert the last action and return the indices of its images.
+
+    The indices are empty if there is no action to revert.
 
     Raises:
         UserError: The log cannot be written.
@@ -66,7 +68,7 @@ def assigned_labels(dataset: Dataset) -> dict[str, str]:
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
-    """Return every class that was ever assigned, in the order of the first assignments.
+    """Return every class ever assigned, in the order of the first assignments.
 
     Reverted classes stay in the list, so that the other classes keep their numbers, keyboard keys and colors.
     """
@@ -74,7 +76,10 @@ def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
 
 
 def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, str]:
-    """Convert labels by image name to labels by index; images that the data set does not contain are dropped."""
+    """Convert labels by image name to labels by index.
+
+    Images that the data set does not contain are dropped.
+    """
     index_of = {name: index for index, name in enumerate(dataset.names)}
     return {index_of[image]: label for image, label in labels.items() if image in index_of}
 

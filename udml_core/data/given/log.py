@@ -1,7 +1,8 @@
-"""Append-only logs of what users say about images: one JSON object on each line, never rewritten.
+"""Append-only logs of what users say about images.
 
-The logs of a folder belong to its path, so that images can be added and removed. When a folder is moved or copied, the
-logs about the same images are copied to the new path. The logs of other data sets belong to their fingerprint.
+Each line is a JSON object and is never rewritten. The logs of a folder belong to its path, so that images can be added
+and removed. When a folder is moved or copied, the logs about the same images are copied to the new path. The logs of
+other data sets belong to their fingerprint.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ from udml_core.paths import given_folder
 
 
 def log_path_of(dataset: Dataset, kind: str) -> Path:
-    """Return the path of a log, after copying an earlier log about the same images to it if it does not exist."""
+    """Return the path of a log; copy an earlier log to it if it is missing.
+
+    The earlier log is about the same images.
+    """
     images = dataset.images
     owner = f"folder {images.root}" if isinstance(images, FileImages) else dataset.fingerprint
     home = hashlib.sha256(os.fsencode(owner)).hexdigest()[:24]
@@ -40,7 +44,10 @@ def log_path_of(dataset: Dataset, kind: str) -> Path:
 
 
 def _pointer_path(dataset: Dataset) -> Path:
-    """Return the file that names the folder of the newest logs about these images, independent of their path."""
+    """Return the file that names the folder of the newest logs about these images.
+
+    It does not depend on the images' path.
+    """
     return given_folder() / "given" / "images" / dataset.fingerprint[:24]
 
 

@@ -30,7 +30,10 @@ WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "dif
 
 
 def pair_keys(pairs: Integers) -> Array:
-    """Return a number (p,) int64 for each pair (p, 2) of indices below 2³¹, independent of their order."""
+    """Return a number (p,) int64 for each pair (p, 2) of indices below 2³¹.
+
+    The number does not depend on the order of the two images.
+    """
     ordered = np.sort(pairs, axis=1)
     return ordered[:, 0] << 31 | ordered[:, 1]
 
@@ -51,18 +54,26 @@ class PairSet:
         return len(self.same)
 
     def within(self, images: Integers) -> PairSet:
-        """Return the pairs with both images among `images` (m,), ascending, as indices into `images`."""
+        """Return the pairs with both images among `images` (m,).
+
+        `images` is ascending. The pairs are indices into it.
+        """
         kept = np.isin(self.pairs, images).all(axis=1)
         return PairSet(np.searchsorted(images, self.pairs[kept]), self.same[kept])
 
     def without(self, known: PairSet) -> PairSet:
-        """Return the pairs that `known` does not contain with the same label, in either order of the images."""
+        """Return the pairs that `known` does not contain with the same label.
+
+        The images may be in either order.
+        """
         keys, known_keys = (2 * pair_keys(pair_set.pairs) + pair_set.same for pair_set in (self, known))
         kept = ~np.isin(keys, known_keys)
         return PairSet(self.pairs[kept], self.same[kept])
 
     def check(self) -> None:
-        """Check that there are similar and dissimilar pairs; otherwise distances shrink to 0 or grow without bound.
+        """Check that there are similar and dissimilar pairs.
+
+        Otherwise distances shrink to 0 or grow without bound.
 
         Raises:
             UserError: All pairs are similar, all are dissimilar, or there are none.
@@ -98,7 +109,10 @@ class PairLog:
                                            "time": time.time()})
 
     def undo(self) -> tuple[int, int, bool] | None:
-        """Revert the last answer and return it; None if there is none, or if its images no longer exist."""
+        """Revert the last answer and return it.
+
+        The result is None without an answer, or if its images no longer exist.
+        """
         answers = self._effective_answers()
         if not answers:
             return None
@@ -142,7 +156,10 @@ def read_pairs(path: Path, dataset: Dataset) -> PairSet:
 
 
 def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
-    """Parse the content of a CSV file of pairs as `read_pairs` does; error messages use `name` for the file."""
+    """Parse the content of a CSV file of pairs as `read_pairs` does.
+
+    Error messages use `name` for the file.
+    """
     try:
         reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), skipinitialspace=True)
         rows = [(reader.line_num, row) for row in reader]
@@ -177,7 +194,10 @@ def write_pairs(pair_set: PairSet, dataset: Dataset) -> bytes:
 
 
 def _image_index(text: str | None, index_of: dict[str, int]) -> int | None:
-    """Return the index of an image from its name, else from its index as text; None for other texts."""
+    """Return the index of an image from its name or index; None for other texts.
+
+    The name is tried first.
+    """
     text = (text or "").strip()
     if text in index_of:
         return index_of[text]

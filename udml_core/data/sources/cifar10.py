@@ -16,9 +16,10 @@ HALVES = ("train", "test")
 
 
 class Cifar10(Folder):
-    """CIFAR-10 with its official division, in cifar10/train/CLASS/* and cifar10/test/CLASS/* below UDML_DATA.
+    """CIFAR-10 with its official division, below UDML_DATA.
 
-    A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009. JPEG files are a lossy copy.
+    The files are cifar10/train/CLASS/* and cifar10/test/CLASS/*. A. Krizhevsky, "Learning multiple layers of features
+    from tiny images", 2009. JPEG files are a lossy copy.
     """
 
     def __init__(self) -> None:

@@ -11,7 +11,10 @@ from udml_core.paths import ASSETS
 
 
 class FashionMini(Source):
-    """500 training and 100 test images of each class, in `assets/fashion-mini.npz` (Zalando, MIT)."""
+    """500 training and 100 test images of each Fashion-MNIST class (Zalando, MIT).
+
+    They are in `assets/fashion-mini.npz`.
+    """
 
     name = "fashion-mini"
     title = "Fashion-MNIST, 6,000 images"

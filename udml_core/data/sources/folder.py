@@ -1,4 +1,7 @@
-"""A user's folder of images: `folder/class/*.jpg`, or image files directly in the folder, without labels."""
+"""A user's folder of images: `folder/class/*.jpg`, or files without labels.
+
+Images without labels are directly in the folder.
+"""
 
 from __future__ import annotations
 
@@ -98,9 +101,10 @@ class Folder(Source):
 
 
 def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:
-    """Describe each image file of a folder: {relative path: bytes, time, digest, size, gray, reason}.
+    """Describe each image file: {path: bytes, time, digest, size, gray, reason}.
 
-    The reason says why a file is skipped and is None for a readable image. Unchanged files are taken from the cache.
+    Paths are relative to the folder. The reason says why a file is skipped and is None for a readable image. Unchanged
+    files are taken from the cache.
     """
     cache_file = cache_folder() / "folders" / f"{hashlib.sha256(str(root).encode()).hexdigest()[:16]}.json"
     try:

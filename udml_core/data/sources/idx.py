@@ -1,4 +1,4 @@
-"""MNIST and the whole Fashion-MNIST: gray images of 28×28 pixels in Y. LeCun's idx format."""
+"""MNIST and the whole Fashion-MNIST: 28×28 gray pixels in Y. LeCun's idx format."""
 
 from __future__ import annotations
 
@@ -100,7 +100,10 @@ class MNIST(IdxFiles):
 
 
 class MNISTTest(MNIST):
-    """The 10,000 digits of the official test half, used as a data set without an official division."""
+    """The 10,000 digits of MNIST's official test half.
+
+    The data set has no official division.
+    """
 
     name = "mnist-t10k"
     title = "MNIST, 10,000 digits"

@@ -11,10 +11,10 @@ ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", "
 
 
 def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    """Yield the files below a folder that have an image extension, with relative paths and forward slashes.
+    """Yield the files below a folder that have an image extension.
 
-    Hidden files and unreadable folders are skipped. Links to folders are followed; each folder is visited once, under
-    its own name if possible.
+    The relative paths have forward slashes. Hidden files and unreadable folders are skipped. Links to folders are
+    followed; each folder is visited once, under its own name if possible.
     """
     waiting, seen = deque([("", str(root))]), set()
     while waiting:
@@ -35,12 +35,15 @@ def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
 
 
 def is_hidden(name: str) -> bool:
-    """Return whether a file or folder of this name is hidden or belongs to the operating system."""
+    """Return whether a name is hidden or belongs to the operating system."""
     return name.startswith((".", "__MACOSX"))
 
 
 def is_text(name: str) -> bool:
-    """Return whether a name is valid Unicode; names on old disks and in foreign archives may not be."""
+    """Return whether a name is valid Unicode.
+
+    Names on old disks and in foreign archives may be invalid.
+    """
     try:
         name.encode()
         return True
@@ -49,7 +52,10 @@ def is_text(name: str) -> bool:
 
 
 def _entries(folder: str) -> tuple[list[os.DirEntry[str]], tuple[int, int] | None]:
-    """Return the sorted entries of a folder and its identity; None as identity if the folder is unreadable."""
+    """Return the sorted entries of a folder and its identity.
+
+    The identity is None if the folder is unreadable.
+    """
     try:
         status = os.stat(folder)
         with os.scandir(folder) as entries:

@@ -26,10 +26,13 @@ class Source(ABC):
 
     @abstractmethod
     def missing(self) -> str | None:
-        """Return which files are missing and how to get them; None if the data set can be loaded."""
+        """Return which files are missing and how to get them; None if none is missing."""
 
     def signature(self) -> str:
-        """Return a text that changes with the files, without reading them; constant for fixed data sets."""
+        """Return a text that changes with the files, without reading them.
+
+        It is constant for fixed data sets.
+        """
         return ""
 
     @abstractmethod

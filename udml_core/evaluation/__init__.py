@@ -1,0 +1,23 @@
+"""The evaluation measures, the same for all methods.
+
+Values are fractions unless stated otherwise. Neighbors are nearest by Euclidean distance; ties go to the lowest index.
+"""
+
+from udml_core.evaluation.classification import knn_accuracy, linear_accuracy
+from udml_core.evaluation.clusters import (
+    kmeans_clusters,
+    label_purity,
+    neighborhood_purity,
+    nmi,
+    pairwise_f,
+    similarity_correlation,
+)
+from udml_core.evaluation.ranking import rankings
+from udml_core.evaluation.retrieval import map_at_r, mean_precision_at_k, neighbor_stability, recall_at_k
+from udml_core.evaluation.structure import distortion, distortion_neighbors, effective_rank, trustworthiness
+from udml_core.evaluation.summary import evaluate, headline_measures
+
+__all__ = ["distortion", "distortion_neighbors", "effective_rank", "evaluate", "headline_measures", "kmeans_clusters",
+           "knn_accuracy", "label_purity", "linear_accuracy", "map_at_r", "mean_precision_at_k", "neighbor_stability",
+           "neighborhood_purity", "nmi", "pairwise_f", "rankings", "recall_at_k", "similarity_correlation",
+           "trustworthiness"]

@@ -1,0 +1,56 @@
+"""All measures of an embedding in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from udml_core.arrays import Array
+from udml_core.evaluation.clusters import kmeans_clusters, label_purity, nmi, pairwise_f
+from udml_core.evaluation.retrieval import map_at_r, mean_precision_at_k, recall_at_k
+from udml_core.evaluation.structure import distortion, distortion_neighbors, effective_rank
+
+DEPTHS = range(1, 51)
+"""The values of K in the curve of mprec@K."""
+
+
+def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Callable[[float], None] = lambda _: None,
+             sample: int = 2_000) -> dict[str, float]:
+    """Compute every measure of an embedding.
+
+    Values are in percent except for counts and the effective rank. With labels: recall@k, mprec@1 to mprec@50, MAP@R,
+    and NMI, F, precision, recall and purity of k-means at the true number of classes. Always: the effective rank, and
+    trustworthiness and continuity against `space` (not for fewer than 3 images).
+
+    Args:
+        embeddings: (n, d).
+        labels: (n,), or None.
+        space: (n, D), the vectors that the embedding was computed from.
+        report: Called with the finished share.
+        sample: Maximum number of evenly spaced images for trustworthiness and continuity.
+    """
+    result: dict[str, float] = {"images": float(len(embeddings)), "dimension": float(embeddings.shape[1])}
+    if labels is not None:
+        result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
+        report(0.3)
+        result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, labels, DEPTHS).items()}
+        score, left_out = map_at_r(embeddings, labels)
+        result |= {"map@r": 100 * score, "map@r left out": float(left_out)}
+        report(0.5)
+        clusters = kmeans_clusters(embeddings, len(np.unique(labels)))
+        result |= {"nmi": 100 * nmi(clusters, labels), "purity": 100 * label_purity(clusters, labels)}
+        result |= {name: 100 * value for name, value in pairwise_f(clusters, labels).items()}
+        report(0.8)
+    chosen = np.linspace(0, len(embeddings) - 1, min(sample, len(embeddings))).astype(int)
+    if len(chosen) > 2:
+        trust, continuity = distortion(space[chosen], embeddings[chosen], distortion_neighbors(len(chosen)))
+        result |= {"trustworthiness": 100 * float(trust.mean()), "continuity": 100 * float(continuity.mean())}
+    result["effective rank"] = effective_rank(embeddings)
+    report(1.0)
+    return result
+
+
+def headline_measures(row: Mapping[str, float]) -> dict[str, float]:
+    """Return the measures without the curve of mprec@K, of which only K = 10 is kept."""
+    return {name: value for name, value in row.items() if name == "mprec@10" or not name.startswith("mprec@")}
