@@ -140,12 +140,14 @@ def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
     assert estimate.memory > 1e8
 
 
-def test_workers_raise_the_memory_thresholds_before_they_load_a_numerical_library(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_is_started_through_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
     monkeypatch.setattr("udml_core.jobs.launch.subprocess.Popen", lambda words, **_options: commands.append(words))
     jobs.submit(spec(), tmp_path / "runs")
     assert commands[0][1:4] == ["-m", "udml_core", "work"]
+
+
+def test_the_command_line_raises_the_memory_thresholds_before_it_loads_a_numerical_library() -> None:
     code = ("import sys\n"
             "from udml_core import __main__ as program\n"
             "program.keep_freed_memory = lambda: print('torch' in sys.modules)\n"
