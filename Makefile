@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: app setup dev test check benchmark wheel
+.PHONY: app setup dev test check benchmark wheel mutants
 
 app: setup
 	$(BIN)/streamlit run app.py
@@ -23,6 +23,10 @@ check: dev
 
 benchmark: dev
 	UDML_BENCHMARK=1 $(BIN)/python -m pytest tests/benchmarks -s
+
+# Breaks the source one line at a time and reports the mutants that no test notices.
+mutants: dev
+	$(BIN)/python -m tests.mutants
 
 # Builds the library's wheel, installs it into an empty environment outside the checkout, and runs `udml` there.
 wheel:

@@ -1,4 +1,7 @@
-"""UDML Explorer: metric learning with few labels or none, made visible. Start it with `make app`."""
+"""UDML Explorer: metric learning with few labels or none, made visible.
+
+Start it with `make app`.
+"""
 
 from pathlib import Path
 
@@ -36,6 +39,6 @@ st.navigation({
         st.Page("pages/results.py", title="Results", icon=":material/table_chart:"),
     ],
     "Lessons": [
-        st.Page("pages/lesson_epsilon.py", title="How ε shapes clusters", icon=":material/school:"),
+        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:"),
     ],
 }).run()

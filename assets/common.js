@@ -5,7 +5,7 @@
 const kept = (window.udmlKept ??= new Map());
 const MOST_KEPT = 48;
 
-function fetched(url, read) {
+function fetchPart(url, read) {
   const key = `${read.name} ${url}`;
   if (!kept.has(key)) {
     if (kept.size >= MOST_KEPT) kept.delete(kept.keys().next().value);
@@ -32,7 +32,7 @@ function unpack(data) {
   const parts = bytes.subarray(4 + length);
   const array = async (part, Type) => {
     if (!part) return null;
-    if (part.url) return new Type(await fetched(part.url, asBuffer));
+    if (part.url) return new Type(await fetchPart(part.url, asBuffer));
     return new Type(parts.slice(part.at, part.at + part.length).buffer);
   };
   return [header, array];
@@ -54,7 +54,7 @@ function unpackMask(bytes, count) {
 }
 
 // Components of the same group on a page notify each other directly, without a round trip to Python.
-function tell(kind, group, detail) {
+function notify(kind, group, detail) {
   if (group) window.dispatchEvent(new CustomEvent(`udml-${kind}`, { detail: { group, ...detail } }));
 }
 
@@ -64,7 +64,7 @@ const isStreamlits = (key) => ["c", "r"].includes(key.toLowerCase());
 const calm = () => window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 
 // Return the sheet that holds image `id`, its cell, and the sheet's number of rows, as the last sheet may be short.
-function placeOf({ urls, count, columns, perSheet }, id) {
+function positionOf({ urls, count, columns, perSheet }, id) {
   const sheet = Math.floor(id / perSheet);
   const cell = id % perSheet;
   return { url: urls[sheet], column: cell % columns, row: Math.floor(cell / columns), columns,

@@ -1,8 +1,8 @@
 // Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
-//          columns, perSheet}, byPlace, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
+//          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query
-// answers: trigger "picked" id; trigger "asked" id (right-click, long press or Q: the image becomes the query);
+// answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
 //          with `multiple` state "selection" {mask over the tiles, revision}
 const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠" };
 const WORDS = { hit: "same class", miss: "other class", query: "query", same: "same", different: "different" };
@@ -37,7 +37,7 @@ class Gallery {
   async update(header, array, answers) {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     this.answers = answers;
-    const tiles = header.tiles.url ? await fetched(header.tiles.url, asJson) : header.tiles.list;
+    const tiles = header.tiles.url ? await fetchPart(header.tiles.url, asJson) : header.tiles.list;
     const mask = await array(header.selection?.mask, Uint8Array);
     if (turn !== this.turn || !this.grid.isConnected) return;
     const content = JSON.stringify([header.tiles, header.sheets, header.side]);
@@ -65,16 +65,16 @@ class Gallery {
     this.chosen = new Uint8Array(tiles.length);
     this.revision = -1;
     this.grid.replaceChildren(...tiles.map((tile) => tileButton(tile, !this.header.pairs)));
-    [...this.grid.children].forEach((button, place) => { button.place = place; this.seen.observe(button); });
+    [...this.grid.children].forEach((button, position) => { button.position = position; this.seen.observe(button); });
     const again = focused === null ? -1 : tiles.findIndex((tile) => String(tile.id) === focused);
     this.rove(again >= 0 ? again : 0);
     if (again >= 0) this.grid.children[again].focus();
   }
 
   async paint(button) {
-    const { sheets, byPlace } = this.header;
-    const where = placeOf(sheets, byPlace ? button.place : Number(button.dataset.id));
-    const link = await fetched(where.url, asLink).catch(() => null);
+    const { sheets, byPosition } = this.header;
+    const where = positionOf(sheets, byPosition ? button.position : Number(button.dataset.id));
+    const link = await fetchPart(where.url, asLink).catch(() => null);
     if (!link) return;
     const percent = (index, count) => (count > 1 ? (100 * index) / (count - 1) : 0);
     const image = button.firstChild;
@@ -86,7 +86,7 @@ class Gallery {
   mark() {
     const { chosen, multiple } = this.header;
     if (multiple) {
-      for (const button of this.grid.children) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.place])));
+      for (const button of this.grid.children) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.position])));
       return;
     }
     const [old, current] = ["[aria-current]", `[data-id="${chosen}"]`].map((found) => this.grid.querySelector(found));
@@ -96,22 +96,22 @@ class Gallery {
   }
 
   // Tab reaches one tile of the grid; the arrow keys move the focus within the grid.
-  rove(place) {
-    if (place < 0) return;
+  rove(position) {
+    if (position < 0) return;
     const tiles = this.grid.children;
     if (tiles[this.here]) tiles[this.here].tabIndex = -1;
-    this.here = Math.max(0, Math.min(tiles.length - 1, place));
+    this.here = Math.max(0, Math.min(tiles.length - 1, position));
     if (tiles[this.here]) tiles[this.here].tabIndex = 0;
   }
 
-  focus(place) {
-    this.rove(place);
+  focus(position) {
+    this.rove(position);
     this.grid.children[this.here]?.focus();
     this.grid.children[this.here]?.scrollIntoView({ block: "nearest" });
   }
 
   point(button) {
-    tell("hover", this.header?.group, { from: this, id: button ? Number(button.dataset.id) : -1 });
+    notify("hover", this.header?.group, { from: this, id: button ? Number(button.dataset.id) : -1 });
   }
 
   pick(button) {
@@ -121,7 +121,7 @@ class Gallery {
   query(event, button) {
     if (!button || this.header.pairs) return;
     event.preventDefault();
-    this.answers.setTriggerValue("asked", Number(button.dataset.id));
+    this.answers.setTriggerValue("searched", Number(button.dataset.id));
   }
 
   clicked(event) {
@@ -129,10 +129,10 @@ class Gallery {
     if (!button) return;
     if (!this.header.multiple) { this.pick(button); return; }
     if (event.shiftKey && this.last !== undefined) {
-      const [low, high] = [Math.min(this.last, button.place), Math.max(this.last, button.place)];
+      const [low, high] = [Math.min(this.last, button.position), Math.max(this.last, button.position)];
       this.chosen.fill(1, low, high + 1);
-    } else this.chosen[button.place] ^= 1;
-    this.last = button.place;
+    } else this.chosen[button.position] ^= 1;
+    this.last = button.position;
     this.announce();
   }
 
@@ -145,7 +145,7 @@ class Gallery {
   key(event) {
     const button = event.target.closest(".tile");
     if (!button) return;
-    const here = button.place;
+    const here = button.position;
     const tiles = this.grid.children;
     let perRow = 1;
     while (tiles[perRow] && tiles[perRow].offsetTop === tiles[0].offsetTop) perRow += 1;

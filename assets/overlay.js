@@ -32,7 +32,7 @@ class Overlay {
     const best = new Map();
     for (const rows of spans) {
       for (const row of rows) {
-        const [sx, sy] = this.chart.place(row);
+        const [sx, sy] = this.chart.screenPosition(row);
         if (sx < 0 || sy < 0 || sx > width || sy > height) continue;
         const cell = Math.floor(sy / TILE) * across + Math.floor(sx / TILE);
         const rank = this.chart.grayed(row) ? 1e9 + row : row;
@@ -41,7 +41,7 @@ class Overlay {
     }
     for (const rank of best.values()) {
       const row = rank % 1e9;
-      const [sx, sy] = this.chart.place(row);
+      const [sx, sy] = this.chart.screenPosition(row);
       pen.globalAlpha = this.chart.grayed(row) ? 0.25 : 1;
       this.drawImage(pen, this.chart.idOf(row), sx, sy, TILE - 8, this.chart.tint(row));
     }
@@ -57,7 +57,7 @@ class Overlay {
     const gap = Math.max(0, Math.min(6, side * 0.14));
     for (const rows of this.chart.within(x0 - 1, y0 - 1, x1 + 1, y1 + 1)) {
       for (const row of rows) {
-        const [sx, sy] = this.chart.place(row);
+        const [sx, sy] = this.chart.screenPosition(row);
         if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
         pen.globalAlpha = this.chart.grayed(row) ? 0.18 : 1;
         if (this.chart.images && side >= 5) this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side > 24 ? this.chart.tint(row) : "");
@@ -97,10 +97,10 @@ class Overlay {
   }
 
   sheetOf(id) {
-    const where = placeOf(this.chart.header.sheets, id);
+    const where = positionOf(this.chart.header.sheets, id);
     if (!this.sheetImages.has(where.url)) {
       this.sheetImages.set(where.url, null);
-      fetched(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.chart.ask(false); }, () => {});
+      fetchPart(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.chart.ask(false); }, () => {});
     }
     return { image: this.sheetImages.get(where.url), ...where };
   }
@@ -117,7 +117,7 @@ class Overlay {
   }
 
   drawHover(pen) {
-    const [x, y] = this.chart.place(this.chart.hovered);
+    const [x, y] = this.chart.screenPosition(this.chart.hovered);
     const k = this.chart.header.width;
     pen.strokeStyle = this.chart.text;
     pen.lineWidth = 1.5;
@@ -125,7 +125,7 @@ class Overlay {
       for (let at = 0; at < k; at += 1) {
         const other = this.chart.neighbors[this.chart.hovered * k + at];
         if (other < 0) continue;
-        const [ox, oy] = this.chart.place(other);
+        const [ox, oy] = this.chart.screenPosition(other);
         pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.globalAlpha = 0.75; pen.stroke();
         pen.beginPath(); pen.arc(ox, oy, 6, 0, 2 * Math.PI); pen.globalAlpha = 1; pen.stroke();
       }
@@ -135,11 +135,11 @@ class Overlay {
   }
 
   drawMark(pen, { row, word, lines }) {
-    const [x, y] = this.chart.place(row);
+    const [x, y] = this.chart.screenPosition(row);
     pen.strokeStyle = this.chart.text;
     pen.lineWidth = 2;
     for (const other of lines ?? []) {
-      const [ox, oy] = this.chart.place(other);
+      const [ox, oy] = this.chart.screenPosition(other);
       pen.beginPath(); pen.moveTo(x, y); pen.lineTo(ox, oy); pen.stroke();
     }
     pen.lineWidth = 3;

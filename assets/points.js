@@ -103,11 +103,11 @@ class Points {
 
   attribute(program, name, buffer, size, type) {
     const { gl } = this;
-    const place = gl.getAttribLocation(program, name);
-    if (place < 0) return;
+    const location = gl.getAttribLocation(program, name);
+    if (location < 0) return;
     gl.bindBuffer(gl.ARRAY_BUFFER, this.buffers[buffer]);
-    gl.enableVertexAttribArray(place);
-    gl.vertexAttribPointer(place, size, type, false, 0, 0);
+    gl.enableVertexAttribArray(location);
+    gl.vertexAttribPointer(location, size, type, false, 0, 0);
   }
 
   // rows: pairs of points to join by a line; from, to: positions of all points before and after a move

@@ -3,7 +3,7 @@
 // header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
 //          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
 //          marks, placed, linked, camera, cameraKey, grid: {right, down, columns, rows, low, high}}
-// answers: state "selection" {mask, revision}; trigger "picked" row; trigger "asked" row (right-click, long press or
+// answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
 const TRAVEL = 700;
 const NONE = -1;
@@ -318,7 +318,7 @@ class Chart {
     if (linked) {
       const chosen = new Set();
       this.selected.forEach((flag, row) => { if (flag) chosen.add(this.idOf(row)); });
-      tell("select", group, { from: this, chosen, revision: this.revision });
+      notify("select", group, { from: this, chosen, revision: this.revision });
     }
     this.legend.draw();
     this.answers.setStateValue("selection", { mask: this.selectedCount ? packMask(this.selected) : "",
@@ -403,7 +403,7 @@ class Chart {
     return Math.min(16, base * Math.max(1, this.camera.zoom / this.fitted) ** 0.3);
   }
 
-  place(row) {
+  screenPosition(row) {
     const t = this.eased();
     const x = this.from[2 * row] + (this.to[2 * row] - this.from[2 * row]) * t;
     const y = this.from[2 * row + 1] + (this.to[2 * row + 1] - this.from[2 * row + 1]) * t;
@@ -554,7 +554,7 @@ class Chart {
   }
 
   query(row) {
-    if (row !== NONE) this.answers.setTriggerValue("asked", row);
+    if (row !== NONE) this.answers.setTriggerValue("searched", row);
   }
 
   key(event) {
@@ -582,7 +582,7 @@ class Chart {
   hover(row) {
     if (row === this.hovered) return;
     this.hovered = row;
-    tell("hover", this.header.group, { from: this, id: row === NONE ? NONE : this.idOf(row) });
+    notify("hover", this.header.group, { from: this, id: row === NONE ? NONE : this.idOf(row) });
     this.showTip();
     this.ask(false);
   }
@@ -599,7 +599,7 @@ class Chart {
     } else if (color.label !== header.classLabel) {
       words.push(`${color.label}: ${this.values[row] < 0 ? (color.none ?? "none") : color.names[this.values[row]]}`);
     }
-    const names = header.names ? await fetched(header.names, asJson).catch(() => null) : null;
+    const names = header.names ? await fetchPart(header.names, asJson).catch(() => null) : null;
     if (this.hovered !== row) return;
     words.push(names ? names[this.idOf(row)] : `image ${this.idOf(row)}`);
     const picture = this.tip.querySelector("canvas");
@@ -610,7 +610,7 @@ class Chart {
     this.tip.querySelector("div").textContent = words.join(" · ");
     this.tip.hidden = false;
     const { width, height } = this.room();
-    const [x, y] = this.place(row);
+    const [x, y] = this.screenPosition(row);
     this.tip.style.left = `${Math.max(4, Math.min(x + 16, width - this.tip.offsetWidth - 4))}px`;
     this.tip.style.top = `${Math.max(4, y + 16 + this.tip.offsetHeight > height ? y - this.tip.offsetHeight - 12 : y + 16)}px`;
   }

@@ -1,4 +1,4 @@
-"""Costs of affinity propagation on Fashion-MNIST in the features of an untrained LeNet.
+"""Costs of affinity propagation on Fashion-MNIST in an untrained LeNet's features.
 
 Compares a partition of the paper's size with the dense solve, and measures all 60,000 training images at once.
 
@@ -45,7 +45,9 @@ def main() -> None:
 
 
 def points() -> tuple[Array, Array]:
-    """Return unit features (60000, 128) of the training images, and labels of which all but 10 per class are −1.
+    """Return unit features of the training images, and few labels.
+
+    The features are (60000, 128); of the labels (60000,) all but 10 per class are −1.
 
     Raises:
         UserError: The data set is not installed.
@@ -62,7 +64,10 @@ def points() -> tuple[Array, Array]:
 
 
 def partition_costs(features: Array, labels: Array) -> dict[str, float]:
-    """Measure the seconds of propagation and of the dense solve on the first points, and their difference."""
+    """Measure the seconds of propagation and of the dense solve on the first points.
+
+    The largest difference of the results is measured as well.
+    """
     features, labels = features[:PARTITION], labels[:PARTITION]
     neighbors = nearest(features, NEIGHBORS)[1]
     dense: list[Array] = []

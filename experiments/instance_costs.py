@@ -1,4 +1,6 @@
-"""Costs of a training step of PSLR, ISIF and NCE, relative to the encoder alone and to the input pipeline.
+"""Costs of a training step of PSLR, ISIF and NCE.
+
+The costs are relative to the encoder alone and to the input pipeline.
 
     python -m experiments.instance_costs --backbone resnet18-small --size 32 --batch 128 \\
         --out assets/results/instance-costs.json
@@ -35,7 +37,10 @@ METHODS: dict[str, dict[str, Any]] = {"pslr": {"eta": 100.0}, "isif": {}, "nce":
 
 
 def costs(name: str, backbone: str, size: int, batch: int, device: str, repetitions: int = 5) -> dict[str, float]:
-    """Measure median seconds of a step and of the bare encoder, and the views per second of input and step."""
+    """Measure the costs of a step and of its parts.
+
+    The costs are the median seconds of a step and of the bare encoder, and the views per second of input and step.
+    """
     encoder = Encoder(EncoderSpec(backbone=backbone, size=size)).to(device)
     images = 4 * batch
     pixels = torch.randint(0, 256, (images, 3, size, size), dtype=torch.uint8, generator=generator(0, 0)).numpy()

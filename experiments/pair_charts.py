@@ -1,4 +1,6 @@
-"""Draw the figures of NML's paper from a record of `experiments.pairs`, one SVG file for each data set.
+"""Draw the figures of NML's paper from a record of `experiments.pairs`.
+
+Each data set becomes one SVG file.
 
 The left figure is mprec@K over K at one width; the right figure is mprec@10 over the width d.
 
@@ -61,9 +63,9 @@ def chart(title: str, rows: Mapping[str, Any], width: int) -> str:
 
 
 def curves(rows: Mapping[str, Any], width: int) -> tuple[dict[str, Points], dict[str, Points]]:
-    """Return each method's points of mprec@K over K at a width, and of mprec@10 over the width.
+    """Return each method's points for both charts.
 
-    The features without a projection are a horizontal line over the width.
+    One chart shows mprec@K over K at a width, the other mprec@10 over the width. The features without a projection are a horizontal line over the width.
     """
     over_depth: dict[str, Points] = {}
     over_width: dict[str, Points] = {}

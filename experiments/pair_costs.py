@@ -1,4 +1,6 @@
-"""Costs of NML: a training step and an embedded image compared with KML, and pairs per second compared with autograd.
+"""Costs of NML.
+
+A training step and an embedded image are compared with KML, and pairs per second with autograd.
 
     python -m experiments.pair_costs --out assets/results/nml-costs.json
 """
@@ -39,7 +41,11 @@ def main() -> None:
 
 
 def draw_data(images: int, width: int = WIDTH) -> tuple[Tensor, Tensor, Tensor]:
-    """Draw histograms (images, width), pairs of rows (BATCH, 2), and whether a pair is the same class (BATCH,)."""
+    """Draw histograms and pairs of them.
+
+    Returns:
+        Histograms (images, width), pairs of rows (BATCH, 2), and whether a pair has the same class (BATCH,).
+    """
     random = torch.Generator().manual_seed(0)
     points = histograms(torch.rand(images, width, generator=random).square())
     return points, torch.randint(images, (BATCH, 2), generator=random), torch.arange(BATCH) % 2 == 0
@@ -62,7 +68,10 @@ def costs(count: int) -> dict[str, float]:
 
 
 def speeds(width: int, dimension: int) -> dict[str, Any]:
-    """Measure the pairs per second of the closed-form gradient (`ours`) and of autograd, in batches."""
+    """Measure the pairs per second of the closed-form gradient and of autograd.
+
+    `ours` is the closed-form gradient. Both work in batches.
+    """
     points, pairs, same = draw_data(3000, width)
     rows, hinge = points[:dimension] * 0.3, PairHinge(ChiSquared(), 0.1, 0.02)
     seconds = medians(7, ours=lambda: hinge.gradient(points, rows, pairs, same),

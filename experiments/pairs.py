@@ -1,4 +1,6 @@
-"""NML and its baselines at several widths, as in the figures of its paper, or a sweep of its bias and margin.
+"""NML and its baselines at several widths, or a sweep of its bias and margin.
+
+The paper's figures show the same widths.
 
     python -m experiments.pairs birds100 fashion-mini digits --seeds 3 --out assets/results/nml.json
     python -m experiments.pairs birds100 fashion-mini --sweep --dimensions 64 --out assets/results/nml-sweep.json
@@ -23,7 +25,7 @@ import torch
 
 from experiments.zero_shot import mean_and_deviation, provenance
 from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.given.pairs import MOST_PAIRS, PairSet
@@ -73,7 +75,9 @@ def main() -> None:
 
 
 def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -> Iterator[tuple[str, Method]]:
-    """Yield the rows of the table with their methods; a sweep is a grid at the default learning rate.
+    """Yield the rows of the table with their methods.
+
+    A sweep is a grid at the default learning rate.
 
     Args:
         dimensions: Widths of the embedding.
@@ -107,7 +111,7 @@ class ExperimentData:
     def __init__(self, name: str) -> None:
         self.dataset = catalog.load(name)
         self.title = self.dataset.title
-        backbone = "pixels" if name == "digits" else "efficientnet-lite0"
+        backbone = "pixels" if name == "digits" else DEFAULT_BACKBONE
         self.encoder = Encoder(choose_spec(backbone, self.dataset.native_size, self.dataset.gray))
         self.features = np.array(features_of(self.dataset, self.encoder))
 
@@ -117,7 +121,9 @@ class ExperimentData:
         return max(variants, key=lambda variant: self.measure(variant, 0)["validation"]) if variants else method
 
     def measure(self, method: Method, seed: int) -> dict[str, float]:
-        """Train, keep the epoch that is best on the held-out images, and evaluate it on the test half.
+        """Train, keep the best epoch on the held-out images, and evaluate it.
+
+        The evaluation is on the test half.
 
         Returns:
             mprec@K, R@1 and the validation score in percent, the epoch that was kept, and the seconds of training.

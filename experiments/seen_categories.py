@@ -1,4 +1,6 @@
-"""Learning curves on seen classes: instance discrimination from scratch under one training budget.
+"""Learning curves on seen classes.
+
+Instance discrimination trains from scratch under one training budget.
 
     python -m experiments.seen_categories cifar10 --epochs 200 --runs runs/cifar10 \\
         --out assets/results/cifar10-curves.json
@@ -81,7 +83,7 @@ def find_or_create_run(dataset: Dataset, row: str, seed: int, backbone: str, fol
 
 
 def link_first_images(dataset: str, per_class: int, folder: Path) -> Path:
-    """Fill a data folder with links to the first images of every class of a data set, and return it.
+    """Fill a data folder with links to the first images of every class; return it.
 
     Args:
         dataset: Name of the data set's folder below UDML_DATA.

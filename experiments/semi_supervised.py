@@ -1,4 +1,6 @@
-"""SSDML's tables: encoders trained with few labels, several seeds; every row and seed is a run.
+"""SSDML's tables: encoders trained with few labels.
+
+Every row and seed is a run.
 
     python -m experiments.semi_supervised fashion-mini --seeds 3 --out assets/results/fashion-mini-ssdml.json
     python -m experiments.semi_supervised birds100 --table 5 --table alpha --epochs 20 --out …
@@ -20,6 +22,7 @@ from typing import Any
 
 from experiments.seen_categories import link_first_images
 from experiments.zero_shot import finish_run, mean_and_deviation, provenance, summarize
+from udml_core.backbones import DEFAULT_BACKBONE
 from udml_core.cli import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -122,7 +125,7 @@ def choose_fields(options: argparse.Namespace, method: str, dataset: Dataset) ->
 
 def choose_backbone(dataset: Dataset) -> str:
     if dataset.native_size > 32:
-        return "efficientnet-lite0"
+        return DEFAULT_BACKBONE
     return "lenet" if dataset.gray else "cifar-quick"
 
 

@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.training import training_data
@@ -51,7 +51,7 @@ def main() -> None:
     results: dict[str, Any] = {}
     for name in options.datasets:
         dataset = catalog.load(name)
-        encoder = Encoder(choose_spec("pixels" if name == "digits" else "efficientnet-lite0", dataset.native_size,
+        encoder = Encoder(choose_spec("pixels" if name == "digits" else DEFAULT_BACKBONE, dataset.native_size,
                                       dataset.gray))
         features = np.array(features_of(dataset, encoder))
         assert dataset.labels is not None
@@ -117,7 +117,10 @@ def train_ssdml(features: Array, labels: Array, encoder: Encoder, train: Array, 
 
 
 def summarize(seeds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """Return means and deviations of both kinds, and the number of seeds in which suggestions were better."""
+    """Return means and deviations of both kinds, and count the seeds.
+
+    The count is the number of seeds in which suggestions were better.
+    """
     rows = {kind: {name: [float(np.mean(values)), float(np.std(values))]
                    for name, values in ((name, [seed[kind][name] for seed in seeds]) for name in seeds[0][kind])}
             for kind in seeds[0]}

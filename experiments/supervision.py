@@ -1,4 +1,6 @@
-"""PLM's table 2: quality of the supervision that methods derive without labels from a test half's frozen features.
+"""PLM's table 2: quality of the supervision that methods derive without labels.
+
+The supervision is derived from a test half's frozen features.
 
     python -m experiments.supervision fashion-mini birds100 digits --out assets/results/supervision.json
 
@@ -20,7 +22,7 @@ import torch
 from sklearn.cluster import AgglomerativeClustering
 
 from udml_core.arrays import Array
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
@@ -41,7 +43,7 @@ def main() -> None:
     results = {}
     for name in options.datasets:
         dataset = catalog.load(name)
-        backbone = "pixels" if name == "digits" else "efficientnet-lite0"
+        backbone = "pixels" if name == "digits" else DEFAULT_BACKBONE
         encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
         test = make_split(dataset, "zero-shot").test
         assert dataset.labels is not None
@@ -57,7 +59,7 @@ def main() -> None:
 
 
 def measure_rows(points: Array, labels: Array) -> dict[str, dict[str, float]]:
-    """Measure every row of the table on unit features (n, D) with classes (n,), in percent."""
+    """Measure every row in percent, on unit features (n, D) with classes (n,)."""
     classes = len(np.unique(labels))
     linkage = AgglomerativeClustering(classes, metric="cosine", linkage="average")
     ascent = AuthorityGraph.build(points, ASCENT).clusters(EPSILON, GAMMA)
@@ -79,7 +81,7 @@ def measure_rows(points: Array, labels: Array) -> dict[str, dict[str, float]]:
 
 
 def measure_clusters(clusters: Array, labels: Array) -> dict[str, float]:
-    """Return purity, mean size, and the correlation of cluster equality with class equality."""
+    """Return purity, mean size, and correlation of cluster with class equality."""
     return {"purity": 100 * label_purity(clusters, labels), "size": len(labels) / len(np.unique(clusters)),
             "correlation": 100 * similarity_correlation(clusters[:, None] == clusters, labels)}
 

@@ -1,4 +1,6 @@
-"""Compare methods zero-shot on one data set; every row and seed is a run with its evaluation.
+"""Compare methods zero-shot on one data set.
+
+Every row and seed is a run with its evaluation.
 
     python -m experiments.zero_shot birds100 --seeds 3 --out assets/results/birds100-zero-shot.json \\
         --row "RPML=rpml" --row "RPML, start PCA=rpml beginning=pca"
@@ -141,7 +143,7 @@ def build_record(title: str, results: dict[str, Any]) -> dict[str, Any]:
 
 
 def provenance(module: str) -> dict[str, Any]:
-    """Return the command, device, versions and date of a record that a module of this package writes."""
+    """Return command, device, versions and date of a module's record."""
     arguments = " ".join(f'"{argument}"' if " " in argument else argument for argument in sys.argv[1:])
     device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
     return {"command": f"python -m experiments.{module} {arguments}", "device": device,

@@ -1,4 +1,4 @@
-"""Labels & affinity: how few labels change a neighbor graph and its triplets, and whether the embedding collapses."""
+"""Labels & affinity: effects of few labels on a neighbor graph, and collapse."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from udml_core.exploration import affinity as views
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
 
-MOST_IMAGES = 600  # around the chosen image, so that affinities follow the slider
+MOST_IMAGES = 600  # Around the current image, so that affinities follow the slider
 
 
 @st.fragment
@@ -53,10 +53,10 @@ def explore(run: Run, source: str, epoch: int) -> None:
 
 
 def show_image(view: GraphView) -> None:
-    """Show the image and its label."""
+    """Show the current image and its label."""
     label = view.label_name(view.row)
     with st.container(horizontal=True, vertical_alignment="center"):
-        picture(view.dataset.images[view.image], 96, f"Chosen image: {view.dataset.names[view.image]}")
+        picture(view.dataset.images[view.image], 96, f"Current image: {view.dataset.names[view.image]}")
         st.markdown(f"**{view.dataset.caption(view.image)}**  \n{(view.graph.codes >= 0).sum()} of "
                     f"{len(view.graph.images):,} images of this graph have a label"
                     + (f"; this image has the label {label}." if label else "."))
@@ -71,7 +71,7 @@ def show_graph(run: Run) -> None:
 
 
 def show_spectrum(run: Run) -> None:
-    """Show the effective rank of the embedding, on request beside another run of the same images."""
+    """Show the embedding's effective rank, on request beside another run's."""
     st.header("Is the embedding collapsing?")
     st.markdown("The effective rank measures how many directions the embedding uses. A metric that may grow and shrink "
                 "freely can reduce its loss by putting everything into few directions. With an orthonormal L the loss "

@@ -1,4 +1,4 @@
-"""Clusters: the pseudo-labels of authority ascent at any ε and γ, and the images in them."""
+"""Clusters: the pseudo-labels of authority ascent at any ε and γ."""
 
 import numpy as np
 import streamlit as st
@@ -13,7 +13,8 @@ from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
 from pages.parts.clusters.sweep import show_sweep
-from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.map.coloring import ascent_settings
@@ -37,7 +38,6 @@ def choose_clustering(run: Run, graph_id: str) -> Clustering:
         gamma = field_slider(describe_field(type(settings), "gamma"), "clusters-gamma", settings.gamma,
                              "penalty of steep edges")
     with switch:
-        # Links say rescaled=1, which a toggle bound to the address does not accept.
         rescaled = st.toggle("Rescale ω", st.query_params.get("rescaled") == "1", key="clusters-rescaled",
                              help="Multiply ω by the number of images in the relevancy ψ; without this, neighboring ω "
                                   "differ so little that γ has hardly any effect.")
@@ -101,9 +101,9 @@ def explore(run: Run, graph_id: str) -> None:
         show_distortion(shown)
         st.caption(UNITS)
     clicks.append(show_moved(clustering))
-    picked = int(number_from_address("picked", -1))
-    if 0 <= picked < len(clustering.dataset):
-        clicks.append(show_path(clustering, picked))
+    current = int(number_from_address("picked", -1))
+    if 0 <= current < len(clustering.dataset):
+        clicks.append(show_path(clustering, current))
     show_sweep(clustering, shown.map_id if shown else None)
     clicks.append(largest_clusters(clustering))
     cluster_sizes(clustering)

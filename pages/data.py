@@ -1,4 +1,4 @@
-"""Data: choose or import a data set, view samples, classes and splits, compute features."""
+"""Data: choose or import a data set, view its images, compute features."""
 
 import pandas as pd
 import streamlit as st
@@ -12,7 +12,7 @@ from pages.parts.kit.figures import bars
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.tables import table_behind
 from udml_core import jobs
-from udml_core.backbones import BACKBONES, EncoderSpec, choose_spec
+from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec, choose_spec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
@@ -23,13 +23,18 @@ from udml_core.tasks import LIVE_STATES
 
 SAMPLES = 36
 MOST_BARS = 30
-SPLIT_WORDS = {"zero-shot": "One half of the classes trains, the other half tests. The papers use this split.",
+SPLIT_WORDS = {"zero-shot": "Half of the classes are used for training, the other half for testing. The papers use "
+                            "this split.",
                "seen": "Both halves have the same classes and different images.",
-               "all": "Every image trains and is searched. Use it for images without labels."}
+               "all": "Every image is used for training and for search. Use it for images without labels."}
 
 
 def choose_name() -> str | None:
-    """Choose a data set; the address holds its name. Return None if its files are missing."""
+    """Choose a data set; the address holds its name.
+
+    Returns:
+        The name; None if the files are missing.
+    """
     sources = catalog.sources()
     names = [source.name for source in sources]
     titles = {source.name: source.title + ("" if source.missing() is None else " (not available)")
@@ -87,8 +92,9 @@ def show_classes_and_splits(dataset: Dataset) -> None:
                      "Meaning": SPLIT_WORDS[name]})
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
     if dataset.labels is None:
-        st.info("These images have no classes. Training needs none. Without classes the evaluation measures how well "
-                "neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
+        st.info("These images have no classes. Methods without supervision need none. Without classes the "
+                "evaluation measures how well neighborhoods are preserved, not the share of hits.",
+                icon=":material/label_off:")
         return
     sizes = [int(size) for size in dataset.class_sizes]
     if len(sizes) <= MOST_BARS:
@@ -107,9 +113,10 @@ def show_feature_progress(run: Run) -> None:
 
 
 def show_features(dataset: Dataset) -> None:
-    """Show whether the features of a backbone are cached, are being computed, or can be computed."""
+    """Show the state of a backbone's features: cached, in progress or missing."""
     st.subheader("Features")
-    backbone = st.selectbox("Backbone", list(BACKBONES), format_func=lambda name: BACKBONES[name].title,
+    backbone = st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(DEFAULT_BACKBONE),
+                            format_func=lambda name: BACKBONES[name].title,
                             key="data-backbone")
     encoder = choose_spec(backbone, dataset.native_size, dataset.gray)
     if features_path(dataset, encoder).exists():
@@ -139,9 +146,9 @@ def live_run(dataset: Dataset, encoder: EncoderSpec) -> Run | None:
 st.title("Data")
 with show_user_errors():
     import_folder()
-    selected = choose_name()
-    if selected is not None:
-        data = load_dataset(selected)
+    name = choose_name()
+    if name is not None:
+        data = load_dataset(name)
         show_overview(data)
         show_classes_and_splits(data)
         show_features(data)

@@ -1,4 +1,7 @@
-"""Grid: a map with every image in a cell of its own, and seams colored by the distance between adjacent images."""
+"""Grid: a map with every image in a cell of its own.
+
+Seams are colored by the distance between adjacent images.
+"""
 
 from dataclasses import replace
 
@@ -10,7 +13,9 @@ from pages.parts.base.analyses import frame_words, load_result, request_analysis
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.scatter import Color, grid_layout, scatter, seam_range
+from pages.parts.components.image_grid import grid_layout, seam_range
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.downloads import Download, image_list, share
 from pages.parts.map.choosing import new_map_menu, pick_map
 from pages.parts.map.coloring import pick_color
@@ -29,7 +34,7 @@ def color_in_order_of(grid: ImageGrid, shown: MapFrame, color: Color) -> Color:
 @st.fragment
 @show_user_errors()
 def explore(run: Run, map_id: str, frame: int, grid_id: str) -> None:
-    """Show the grid, the picked image and the selection."""
+    """Show the grid, the current image and the selection."""
     shown, grid = load_map(run, map_id, frame), load_result(run, grid_id)
     assert isinstance(grid, ImageGrid)
     color = color_in_order_of(grid, shown, pick_color(shown, "Border color"))
@@ -40,9 +45,9 @@ def explore(run: Run, map_id: str, frame: int, grid_id: str) -> None:
     st.caption(f"{size}. The seam between two images is dark if they are close in the embedding and bright yellow if "
                f"they are far apart, from {low:.2f} to {high:.2f} in Euclidean distance. Bright lines separate groups "
                "of similar images. Positions and areas carry no units.")
-    picked = picked_image(shown)
-    if picked is not None:
-        clicks.append(nearest_images(shown, picked, "anywhere on the grid", "grid-near"))
+    current = picked_image(shown)
+    if current is not None:
+        clicks.append(nearest_images(shown, current, "anywhere on the grid", "grid-near"))
     clicks.append(selected_images(shown.dataset, selected, "grid-selected"))
     ids = selected.ids if len(selected.ids) else grid.indices
     share([Download("Selection as a CSV file", "selection.csv", "text/csv",
@@ -51,7 +56,7 @@ def explore(run: Run, map_id: str, frame: int, grid_id: str) -> None:
 
 
 def pick_embedding(frames: tuple[str, ...]) -> str:
-    """Choose the embedding of the map that the grid is made from; the address holds its name."""
+    """Choose which of the map's embeddings the grid shows; the address holds it."""
     default = frames[-1]
     wanted = choice_from_address("moment", frames, default)
     name = st.selectbox("Embedding", frames, frames.index(wanted), format_func=frame_words, key="grid-moment")

@@ -1,4 +1,4 @@
-"""Home: what the app does, a button that trains the default run, and the newest runs."""
+"""Home: what the app does, how to train the first run, and the newest runs."""
 
 import streamlit as st
 

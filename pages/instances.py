@@ -1,4 +1,4 @@
-"""Instances: an image's two random views, and the softmax that discriminates it from other images."""
+"""Instances: an image's two views, and the softmax against other images."""
 
 from __future__ import annotations
 
@@ -23,37 +23,37 @@ LARGEST_DRAW = 2**31
 REPRESENTATIONS = {"latent": "Latent z, which the loss compares", "instance": "Embedding x"}
 
 
-def show_image(chosen: ChosenImage) -> None:
+def show_image(current: ChosenImage) -> None:
     """Show the image's name and half, with links to other images."""
-    half = "training half" if chosen.index in chosen.split.train else "test half"
+    half = "training half" if current.index in current.split.train else "test half"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{chosen.dataset.caption(chosen.index)}**, {half}. Click an image below to look at it, or "
-                    "choose an image on the map.")
+        st.markdown(f"**{current.dataset.caption(current.index)}**, {half}. Click an image below to make it the "
+                    "current image, or choose an image on the map.")
         st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:",
-                     query_params={"run": chosen.run.id, "picked": str(chosen.index)})
+                     query_params={"run": current.run.id, "picked": str(current.index)})
         st.button("Show a random image", icon=":material/shuffle:", key="instance-another", on_click=pick_random_image,
-                  args=(chosen.split,))
+                  args=(current.split,))
 
 
 def pick_random_image(split: Split) -> None:
-    """Choose a random image of the training half."""
+    """Make a random image of the training half the current image."""
     write_address("picked", str(np.random.default_rng().choice(split.train)))
 
 
-def show_uncertainty(chosen: ChosenImage) -> None:
+def show_uncertainty(current: ChosenImage) -> None:
     """Show σ of the image, if it is in the training half and the run learned σ."""
-    rows = np.flatnonzero(chosen.split.train == chosen.index)
-    sigma = noise(chosen.run, chosen.run.kept_epoch()) if has_record(chosen.run, Uncertainty) else None
+    rows = np.flatnonzero(current.split.train == current.index)
+    sigma = noise(current.run, current.run.kept_epoch()) if has_record(current.run, Uncertainty) else None
     if sigma is not None and len(rows):
         own = sigma[rows[0]]
         st.markdown(f"**Uncertainty σ = {own:.4g}**, lower than that of {100 * (sigma > own).mean():.0f} % of the "
                     "training images.")
         st.page_link("pages/map.py", label="Show σ of all images on the map", icon=":material/scatter_plot:",
-                     query_params={"run": chosen.run.id, "color": "uncertainty"})
+                     query_params={"run": current.run.id, "color": "uncertainty"})
 
 
 def pick_representation(has_latent: bool) -> bool:
-    """Choose between the latent z and the embedding x, if the run has both; the address holds the choice."""
+    """Choose the latent z or the embedding x; the address holds the choice."""
     if not has_latent:
         return False
     kind = st.segmented_control("Representation", list(REPRESENTATIONS), required=True, key="instance-representation",
@@ -66,18 +66,18 @@ def pick_representation(has_latent: bool) -> bool:
 @st.fragment
 @show_user_errors()
 def explore(run: Run) -> None:
-    """Show the image, its views and the softmax against other images."""
+    """Show the current image, its views and the softmax against other images."""
     dataset, split = dataset_of(run), load_split(run)
     index = int(number_from_address("picked", int(split.train[0]), 0, len(dataset) - 1))
-    chosen = ChosenImage(run, dataset, split, index, int(number_from_address("draw", 0, 0, LARGEST_DRAW)))
-    show_image(chosen)
-    show_uncertainty(chosen)
+    current = ChosenImage(run, dataset, split, index, int(number_from_address("draw", 0, 0, LARGEST_DRAW)))
+    show_image(current)
+    show_uncertainty(current)
     has_latent = has_record(run, LatentLayer)
     latent = pick_representation(has_latent)
-    embeddings = random_views(run, index, chosen.draw)[1]
+    embeddings = random_views(run, index, current.draw)[1]
     cosines = {which: views.agreement(as_compared(run, embeddings[which], which, latent)) for which in EMBEDDINGS}
-    two_views(chosen, cosines, "z" if latent else "x" if has_latent else "the embedding")
-    compete(chosen, cosines, latent)
+    two_views(current, cosines, "z" if latent else "x" if has_latent else "the embedding")
+    compete(current, cosines, latent)
 
 
 st.title("Instances")

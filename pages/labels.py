@@ -1,4 +1,4 @@
-"""Labels: assign classes to a few images, see the labels spread, and see which image to label next."""
+"""Labels: assign classes to a few images and see the labels spread."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ def show_numbers(board: Board) -> None:
 
 
 def accuracy(board: Board) -> float | None:
-    """Return the share of unlabeled images whose most probable class is correct; None without classes."""
+    """Return the share of unlabeled images whose most probable class is correct.
+
+    Returns:
+        The share; None without classes.
+    """
     if board.dataset.labels is None:
         return None
     return views.agreement(board.ends, board.codes, board.names, board.dataset.labels[board.images],

@@ -1,4 +1,4 @@
-"""Lesson: a lower ε merges clusters, a higher ε splits them."""
+"""Lesson: ε merges and shatters clusters."""
 
 import numpy as np
 import pandas as pd
@@ -7,7 +7,8 @@ from PIL import Image
 
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.lesson import Question, ask_prediction, multiples, points_picture, show_takeaway
 from pages.parts.kit.tables import table_behind
@@ -46,7 +47,11 @@ def words_of(numbers: Summary) -> str:
 
 @st.cache_data(show_spinner=False)
 def clusters_at(name: str, epsilons: tuple[float, ...]) -> tuple[list[Array], list[Summary]]:
-    """Return pictures as arrays, and numbers, of the clusters of a case at several values of ε."""
+    """Return the clusters of a case at several values of ε.
+
+    Returns:
+        Pictures as arrays, and the numbers that describe the clusters.
+    """
     small = name == "smallest"
     ascent, labels = (smallest(), None) if small else (digits()[1], digits()[0].labels)
     clusterings = [ascent.graph.clusters(epsilon) for epsilon in epsilons]
@@ -98,7 +103,7 @@ def explore_digits() -> None:
                       for cluster in largest], "Modes of the largest clusters", "lesson-modes", 72)
 
 
-st.title("A lower ε merges clusters, a higher ε splits them")
+st.title("ε merges and shatters")
 st.markdown(
     "Authority ascent does not need the number of clusters. Each image moves along an edge of the neighbor graph to an "
     "image with **higher authority**, if the edge is **relevant enough: ψ > ε**. A path ends at a mode, an image "

@@ -1,14 +1,16 @@
-"""Map: the embedding in two dimensions through training, beside a second map, with its distortion."""
+"""Map: the embedding in two dimensions through training, beside a second map."""
 
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import Selection, selection
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.scatter import Color, map_file, scatter
+from pages.parts.components.map_content import Color
+from pages.parts.components.map_file import map_file
+from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
 from pages.parts.kit.downloads import Download, image_list, share
 from pages.parts.map.choosing import new_map_menu, pick_map
@@ -18,11 +20,10 @@ from pages.parts.map.comparison import changed_neighborhoods
 from pages.parts.map.frame import UNITS, MapFrame, load_map, show_distortion
 from pages.parts.map.images import nearest_images, pick_clicked, picked_image, selected_images
 from pages.parts.map.placing import place_images, placed_images
+from pages.parts.map.second_map import pick_comparison, pick_second_map
 from pages.parts.map.training import epoch_curves, pair_similarities
 from pages.parts.map.uncertainty import LABEL, certain_and_uncertain
 from udml_core.runs import Run
-
-COMPARISONS = {"": "Nothing", "frame": "Another embedding of this map", "run": "Another map or run"}
 
 
 def pick_frame(run: Run, map_id: str, parameter: str, label: str, default: int = -1) -> MapFrame:
@@ -53,7 +54,7 @@ def map_title(shown: MapFrame) -> str:
 
 
 def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linked: bool,
-             picked: int | None) -> int | None:
+             current: int | None) -> int | None:
     """Draw a map with its title and its distortion.
 
     Args:
@@ -62,15 +63,15 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
         color: The colors of the points.
         selected: The data set's selection.
         linked: Whether another map on the page shows the same selection.
-        picked: Data set index of the picked image, which is marked with its neighbors.
+        current: Data set index of the current image, which is marked with its neighbors.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
     title = map_title(shown)
     st.markdown(f"**{title}**")
-    rows = np.flatnonzero(shown.projection.indices == (-1 if picked is None else picked))
-    marks = [{"row": int(row), "word": "picked", "lines": shown.neighbors[row].tolist()} for row in rows]
+    rows = np.flatnonzero(shown.projection.indices == (-1 if current is None else current))
+    marks = [{"row": int(row), "word": "current", "lines": shown.neighbors[row].tolist()} for row in rows]
     description = f"Map of {title}, {len(shown.projection.indices)} images"
     clicked = scatter(shown.dataset, shown.layout, color, selected, description, key, marks=marks,
                       placed=placed_images(shown), linked=linked)
@@ -104,21 +105,21 @@ def explore(run: Run, map_id: str, other_run: Run | None, other_map: str | None)
     with right:
         color = pick_color(shown, "Color")
     selected = selection(shown.dataset)
-    picked = picked_image(shown)
+    current = picked_image(shown)
     clicks = []
     if other is None:
-        clicks.append(draw_map(shown, "map", color, selected, False, picked))
+        clicks.append(draw_map(shown, "map", color, selected, False, current))
     else:
         other_colors = colorings(other)
         other_color = other_colors.get(color.label, next(iter(other_colors.values())))()
         left, right = st.columns(2)
         with left:
-            clicks.append(draw_map(shown, "map", color, selected, True, picked))
+            clicks.append(draw_map(shown, "map", color, selected, True, current))
         with right:
-            clicks.append(draw_map(other, "map2", other_color, selected, True, picked))
+            clicks.append(draw_map(other, "map2", other_color, selected, True, current))
     st.caption(UNITS)
-    if picked is not None:
-        clicks.append(nearest_images(shown, picked, frame_words(shown.name), "map-near"))
+    if current is not None:
+        clicks.append(nearest_images(shown, current, frame_words(shown.name), "map-near"))
     epoch_curves(shown)
     pair_similarities(shown)
     if color.label == LABEL:
@@ -130,41 +131,22 @@ def explore(run: Run, map_id: str, other_run: Run | None, other_map: str | None)
     pick_clicked(clicks)
 
 
-def pick_comparison() -> str:
-    """Choose what to show beside the map; the address holds the choice."""
-    wanted = choice_from_address("compare", list(COMPARISONS), "")
-    comparison = st.selectbox("Compare with", list(COMPARISONS), list(COMPARISONS).index(wanted),
-                              format_func=COMPARISONS.__getitem__, key="choose-compare")
-    write_address("compare", comparison)
-    return comparison
-
-
-def pick_second_map(run: Run) -> tuple[Run | None, str | None]:
-    """Choose a run on the same images and one of its maps."""
-    images = run.spec().fingerprint
-    left, right = st.columns(2)
-    with left:
-        second_run = pick_run("Second run", "run2", lambda other: other.spec().fingerprint == images)
-    with right:
-        return second_run, pick_map(second_run, "map2", "Second map") if second_run else None
-
-
 st.title("Map")
 with show_user_errors():
-    chosen = pick_run()
-    if chosen is not None:
+    run = pick_run()
+    if run is not None:
         row = st.columns([4, 2, 1.2], vertical_alignment="bottom")
         with row[0]:
-            first_map = pick_map(chosen)
+            first_map = pick_map(run)
         with row[2]:
-            new_map_menu(chosen)
+            new_map_menu(run)
         if first_map is not None:
             with row[1]:
                 comparison = pick_comparison()
             match comparison:
                 case "frame":
-                    explore(chosen, first_map, chosen, first_map)
+                    explore(run, first_map, run, first_map)
                 case "run":
-                    explore(chosen, first_map, *pick_second_map(chosen))
+                    explore(run, first_map, *pick_second_map(run))
                 case _:
-                    explore(chosen, first_map, None, None)
+                    explore(run, first_map, None, None)

@@ -1,4 +1,4 @@
-"""Neighborhoods: the linear neighborhood of an image, and why two images are similar."""
+"""Neighborhoods: linear neighborhoods, and why two images are similar."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def show_first_image(center: Center) -> None:
 @st.fragment
 @show_user_errors()
 def explore(run: Run, which: Which) -> None:
-    """Show the sliders, the neighborhood of the first image and its similarity to the second."""
+    """Show the sliders, the first image's neighborhood and the second image."""
     dataset = dataset_of(run)
     received = receive_images("neighborhood-paste", 1)
     if received:
@@ -92,7 +92,7 @@ def nearest_file(center: Center, similarities: Array) -> bytes:
 
 
 def follow_click(center: Center, clicked_point: int | None, clicked_image: int | None, becomes_first: bool) -> None:
-    """Make the clicked point, or the image that was clicked just now, the first or second image."""
+    """Make the image that was clicked just now the first or second image."""
     first = clicked_image if clicked_point is None and becomes_first else clicked_point
     if first is not None:
         set_images(first)
@@ -106,8 +106,8 @@ def follow_click(center: Center, clicked_point: int | None, clicked_image: int |
 
 st.title("Neighborhoods")
 with show_user_errors():
-    chosen = pick_run()
-    if chosen is not None:
-        explore(chosen, choose_embedding())
-        if proxies_of(chosen) is not None:
-            explore_proxies(chosen)
+    run = pick_run()
+    if run is not None:
+        explore(run, choose_embedding())
+        if proxies_of(run) is not None:
+            explore_proxies(run)

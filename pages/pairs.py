@@ -1,4 +1,4 @@
-"""Pairs: the same and different pairs that a run learned from, NML's prototypes, and labeling pairs."""
+"""Pairs: a run's similar and dissimilar pairs, NML's prototypes, and labeling."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from pages.parts.pairs.stored import StoredPairs, pair_detail, pair_list, pick_r
 from udml_core.data.dataset import Dataset
 from udml_core.explanations import Pairs, Prototypes
 from udml_core.exploration import pairs as views
+from udml_core.methods import METHODS, NML
 from udml_core.runs import Run
 
 STORED, PROTOTYPES, LABELING = "learnt", "prototypes", "give"
@@ -27,7 +28,7 @@ VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pa
 @st.fragment
 @show_user_errors()
 def explore(run: Run, epoch: int) -> None:
-    """Show the sliders, the distances, the list of pairs and the selected pair."""
+    """Show the sliders, the distances, the list of pairs and the current pair."""
     record = load_record(run, epoch, Pairs)
     assert record is not None
     stored = StoredPairs(run, dataset_of(run), record)
@@ -36,16 +37,16 @@ def explore(run: Run, epoch: int) -> None:
     violations(stored, hinge, arguments, epoch)
     charts = st.container()
     rows = pick_rows(stored, arguments)
-    selected = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
-    selected = int(rows[0]) if selected is None and len(rows) else selected
+    current = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
+    current = int(rows[0]) if current is None and len(rows) else current
     default = default_hinge(run)
     with charts:
         distance_charts(record.before, record.after, record.same, hinge, 2 * (default.bias + default.margin),
-                        None if selected is None else (float(record.before[selected]), float(record.after[selected])))
-    pair_list(stored, rows, selected)
-    if selected is not None:
-        first, second = stored.pairs[selected].tolist()
-        pair_detail(stored, selected, hinge, float(arguments[selected]))
+                        None if current is None else (float(record.before[current]), float(record.after[current])))
+    pair_list(stored, rows, current)
+    if current is not None:
+        first, second = stored.pairs[current].tolist()
+        pair_detail(stored, current, hinge, float(arguments[current]))
         st.button("Label this pair", icon=":material/edit:", key="pairs-answer", on_click=label_pair,
                   args=(stored.dataset, (first, second)))
     share([Download("Pairs as a table", "pairs.csv", "text/csv", lambda: table_file(
@@ -72,12 +73,13 @@ def pick_view(run: Run) -> str:
 
 def explain_missing(run: Run, view: str) -> None:
     """Show why a view has nothing to show, and a link to train a method that fills it."""
-    st.info("This run did not learn from pairs; NML, ML and KML do. Choose another run or train one. You can label "
-            "pairs of these images under 'Label pairs'." if view == STORED else
-            "This run has no prototypes; NML learns them. Choose another run or train one.",
+    *others, last = (method.card.title for method in METHODS if method.card.supervision == "pairs")
+    st.info(f"This run did not learn from pairs; {', '.join(others)} and {last} do. Choose another run or train one. "
+            "You can label pairs of these images under 'Label pairs'." if view == STORED else
+            f"This run has no prototypes; {NML.card.title} learns them. Choose another run or train one.",
             icon=":material/lightbulb:")
-    st.page_link("pages/train.py", label="Train NML", icon=":material/model_training:",
-                 query_params={"dataset": run.spec().dataset, "method": "nml"})
+    st.page_link("pages/train.py", label=f"Train {NML.card.title}", icon=":material/model_training:",
+                 query_params={"dataset": run.spec().dataset, "method": NML.card.name})
 
 
 st.title("Pairs")

@@ -33,7 +33,7 @@ def choose_experiment() -> Experiment:
 
 
 def show_table(table: Table, key: str) -> None:
-    """Show one data set's rows: a measure as a chart, all measures as a table, and the curves over the epochs."""
+    """Show one data set's rows as a chart, as a table and as curves over the epochs."""
     st.subheader(table.title)
     measures = [measure for measure in table.measures() if measure not in NOT_CHARTED] or table.measures()
     measure = measures[0]
@@ -90,9 +90,9 @@ st.title("Results")
 st.caption("Measurements of this project, beside the values that papers report. Each record has its command, versions "
            "and all seeds. The evaluation of your own runs follows the same protocol.")
 with show_user_errors():
-    chosen = choose_experiment()
-    st.markdown(f"*{chosen.finding.source}.* {chosen.finding.text}")
-    for number, measured in enumerate(chosen.tables):
-        show_table(measured, f"results-{chosen.finding.name}-{number}")
-    show_method(chosen)
-    share(list(downloads(chosen)), "results")
+    experiment = choose_experiment()
+    st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
+    for number, measured in enumerate(experiment.tables):
+        show_table(measured, f"results-{experiment.finding.name}-{number}")
+    show_method(experiment)
+    share(list(downloads(experiment)), "results")

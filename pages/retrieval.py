@@ -1,4 +1,4 @@
-"""Retrieval: search with images before and after training, and the failures of the search, grouped by classes."""
+"""Retrieval: search with images before and after training, and its failures."""
 
 import random
 
@@ -29,42 +29,42 @@ ANY_CLASS = -1
 SEARCH, FAILURES = "Search", "Failures"
 
 
-def choose_sample_query(opened: Retrieval) -> tuple[Mode, int | None]:
+def choose_sample_query(retrieval: Retrieval) -> tuple[Mode, int | None]:
     """Show random test images to search with, of one class or of all.
 
     Returns:
         What a click does, and the index of the image that was clicked just now.
     """
-    dataset = opened.dataset
+    dataset = retrieval.dataset
     first, left, right = st.columns([3, 3, 1], gap="medium", vertical_alignment="bottom")
     with first:
         mode = choose_mode()
-    present = {int(label) for label in dataset.labels[opened.split.test]} if dataset.labels is not None else set()
+    present = {int(label) for label in dataset.labels[retrieval.split.test]} if dataset.labels is not None else set()
     label = left.selectbox("Class of the sample images", [ANY_CLASS, *sorted(present)],
                            key=f"ask-{dataset.fingerprint[:8]}",
                            format_func=lambda label: "any class" if label == ANY_CLASS else dataset.class_names[label])
     if right.button("Shuffle", icon=":material/shuffle:", width="stretch", help="Show other sample images."):
         st.session_state["shuffle"] = st.session_state.get("shuffle", 0) + 1
-    members = np.intersect1d(opened.split.test, dataset.members(None if label == ANY_CLASS else label)).tolist()
+    members = np.intersect1d(retrieval.split.test, dataset.members(None if label == ANY_CLASS else label)).tolist()
     sample = random.Random(st.session_state.get("shuffle", 0)).sample(members, min(SAMPLE, len(members)))
     return mode, gallery(dataset, [tile_of(dataset, index) for index in sorted(sample)], "Sample queries",
-                         "retrieval-queries", side=72, chosen=current_query(opened).single, height=190)
+                         "retrieval-queries", side=72, chosen=current_query(retrieval).single, height=190)
 
 
-def search(opened: Retrieval) -> None:
+def search(retrieval: Retrieval) -> None:
     """Show the query, the filters and both rankings."""
-    mode, clicked = choose_sample_query(opened)
+    mode, clicked = choose_sample_query(retrieval)
     clicks = [clicked]
-    receive_query_images(opened, mode)
-    query = current_query(opened)
-    show_query(opened, query)
+    receive_query_images(retrieval, mode)
+    query = current_query(retrieval)
+    show_query(retrieval, query)
     if query.own:
         st.caption("The link to this page does not include your own images; it shows the query without them.")
-    search_filter = choose_filter(opened, [*query.add, *query.subtract])
+    search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
     rankings: Rankings = {}
     if query.images("add"):
         with show_user_errors():
-            rankings = {which: opened.search(build_query(opened, query, which), search_filter.k, which,
+            rankings = {which: retrieval.search(build_query(retrieval, query, which), search_filter.k, which,
                                              search_filter.gallery, search_filter.allowed) for which in WHEN}
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
@@ -72,32 +72,37 @@ def search(opened: Retrieval) -> None:
         st.info("Click an image above or bring your own. The nearest images, before and after training, appear here.",
                 icon=":material/touch_app:")
     if any(rankings.values()):
-        clicks.append(show_rankings(opened, rankings))
+        clicks.append(show_rankings(retrieval, rankings))
         if query.single is not None:
-            clicks.append(show_single_query(opened, query.single, rankings, search_filter.gallery))
+            clicks.append(show_single_query(retrieval, query.single, rankings, search_filter.gallery))
     elif rankings:
         st.info("No image in the searched half passes both filters. Remove a filter, or search in all images.",
                 icon=":material/filter_alt_off:")
-    share_results(opened, rankings)
-    search_with_clicked(opened, clicks, mode)
+    share_results(retrieval, rankings)
+    search_with_clicked(retrieval, clicks, mode)
 
 
-def show_single_query(opened: Retrieval, index: int, rankings: Rankings, gallery: Gallery) -> int | None:
-    """Show a link to the page Neighborhoods and the nearest image by epoch; return the index of the clicked image."""
+def show_single_query(retrieval: Retrieval, index: int, rankings: Rankings, gallery: Gallery) -> int | None:
+    """Show a link to the page Neighborhoods, and the nearest image by epoch.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
     st.page_link("pages/neighborhoods.py", label="Why is the first hit similar?", icon=":material/hub:",
-                 query_params={"run": opened.run.id, "picked": str(index), "second": str(rankings["final"][0].index)})
-    labels, names = opened.dataset.labels, opened.dataset.class_names
-    if gallery == "test" and labels is not None and labels[index] not in labels[opened.split.test]:
+                 query_params={"run": retrieval.run.id, "picked": str(index),
+                               "second": str(rankings["final"][0].index)})
+    labels, names = retrieval.dataset.labels, retrieval.dataset.class_names
+    if gallery == "test" and labels is not None and labels[index] not in labels[retrieval.split.test]:
         st.caption(f"No test image has the class {names[labels[index]]}: all its images are in the training half. "
                    "Search in all images to find them.")
-    return show_epochs(opened, index)
+    return show_epochs(retrieval, index)
 
 
-def search_with_clicked(opened: Retrieval, clicks: list[int | None], mode: Mode) -> None:
+def search_with_clicked(retrieval: Retrieval, clicks: list[int | None], mode: Mode) -> None:
     """Make the image that was clicked just now part of the query and show the search."""
     clicked = clicked_tile(clicks)
     if clicked is not None:
-        set_query(current_query(opened).with_image(clicked, mode))
+        set_query(current_query(retrieval).with_image(clicked, mode))
         st.session_state["next-view"] = SEARCH
         st.rerun(scope="fragment")
 
@@ -108,18 +113,18 @@ def explore(run: Run) -> None:
     if "next-view" in st.session_state:
         st.session_state["view"] = st.session_state.pop("next-view")
     with show_user_errors():
-        opened = load_retrieval(run)
+        retrieval = load_retrieval(run)
         search_tab, failures_tab = st.tabs([SEARCH, FAILURES], key="view", bind="query-params")
         if search_tab.open:
             with search_tab:
-                search(opened)
+                search(retrieval)
         if failures_tab.open:
             with failures_tab, show_user_errors():
-                search_with_clicked(opened, [show_failures(opened)], "alone")
+                search_with_clicked(retrieval, [show_failures(retrieval)], "alone")
 
 
 st.title("Retrieval")
 with show_user_errors():
-    chosen = pick_run()
-    if chosen is not None:
-        explore(chosen)
+    run = pick_run()
+    if run is not None:
+        explore(run)

@@ -1,4 +1,4 @@
-"""Runs: queue, live curves, stop and resume, comparison of two runs, mprec@K of several, and why a run failed."""
+"""Runs: queue, live curves, stop and resume, comparison, and why a run failed."""
 
 import pandas as pd
 import streamlit as st
@@ -21,7 +21,11 @@ NOT_COMPARED = ("created", "fingerprint", "versions")
 
 
 def choose_runs(runs: list[Run]) -> list[Run]:
-    """Choose runs in the table; without a choice the runs in the address, else the newest run."""
+    """Choose runs in the table.
+
+    Returns:
+        The chosen runs; without a choice the runs in the address, else the newest run.
+    """
     frame = pd.DataFrame([row_of(run) for run in runs[:MOST_LISTED]])
     event = st.dataframe(
         frame, hide_index=True, width="stretch", height="content" if len(frame) <= SHORT_TABLE else 320,
@@ -32,11 +36,11 @@ def choose_runs(runs: list[Run]) -> list[Run]:
     if rows:
         chosen = [runs[row] for row in rows]
         if len(rows) > MOST_COMPARED:
-            st.caption("Only the first two selected runs are compared. The chart of mprec@K below shows all of them.")
+            st.caption("Only the first two of these runs are compared. The chart of mprec@K below shows all of them.")
         st.query_params["run"] = chosen[0].id
         write_address("with", ".".join(run.id for run in chosen[1:]))
         return chosen
-    st.caption("Select one run for its details, two to compare them, more to see mprec@K of all in one chart.")
+    st.caption("Choose one run for its details, two to compare them, more to see mprec@K of all in one chart.")
     by_id = {run.id: run for run in runs}
     wanted = [st.query_params.get("run", ""), *st.query_params.get("with", "").split(".")]
     return [by_id[run_id] for run_id in dict.fromkeys(wanted) if run_id in by_id] or runs[:1]
@@ -49,7 +53,10 @@ def live_runs(runs: list[Run]) -> list[Run]:
 
 @st.fragment(run_every="2s")
 def show_live_runs(compared: list[Run], live_before: list[Run]) -> None:
-    """Show waiting and running runs and the curves of the chosen runs; run the page again when one starts or ends."""
+    """Show the waiting and running runs and the curves of the compared runs.
+
+    The page runs again when a run starts or ends.
+    """
     live = live_runs(list_runs(runs_folder()))
     for run in live:
         live_panel(run, "runs")
@@ -120,7 +127,7 @@ def show_differences(first: Run, second: Run) -> None:
 
 
 def show_evaluations(compared: list[Run]) -> None:
-    """Show the evaluation of each run, before and after training, with frozen features and PCA."""
+    """Show the evaluation of each run beside frozen features and PCA."""
     evaluations = {short_name(run): evaluation for run in compared if (evaluation := run.evaluation()) is not None}
     if evaluations:
         st.subheader("Evaluation on the test half")

@@ -1,4 +1,4 @@
-"""Train: choose data set, method and hyper-parameters, see the expected time, start a run."""
+"""Train: choose data set, method and options, see the expected time, start a run."""
 
 from contextlib import suppress
 from typing import Any
@@ -15,10 +15,9 @@ from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.splits import make_split
-from udml_core.declaration import describe
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
-from udml_core.runs import RUN_OPTIONS, RunRequest, Spec, list_runs, runs_folder
+from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
 NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.", "pairs": "Needs pairs of images.",
@@ -27,7 +26,7 @@ PROMISES = {"gain": "Expected to improve on its own start", "may fall": "May end
 
 
 def choose_dataset() -> Dataset | None:
-    """Choose an available data set; a folder of an earlier run can be opened through the address."""
+    """Choose an available data set; a link can also open the folder of an earlier run."""
     titles = {source.name: source.title for source in catalog.sources() if source.missing() is None}
     wanted = st.query_params.get("dataset", next(iter(titles)))
     if wanted not in titles and any(run.spec().dataset == wanted for run in list_runs(runs_folder())):
@@ -63,7 +62,11 @@ def explain(method: type[Method]) -> None:
 
 
 def choose_supervision(method: type[Method], dataset: Dataset) -> tuple[dict[str, Any], PairChoice | None]:
-    """Choose the labels or pairs that the method learns from; no pairs with instructions if there are none yet."""
+    """Choose the labels or pairs that the method learns from.
+
+    Returns:
+        The options, and the pairs; None in place of the pairs, with instructions on the page, if none are given yet.
+    """
     supervision = method.card.supervision
     if supervision not in ("few", "pairs"):
         return {}, PairChoice()
@@ -71,7 +74,7 @@ def choose_supervision(method: type[Method], dataset: Dataset) -> tuple[dict[str
         pairs = pick_pairs(dataset) if supervision == "pairs" else PairChoice()
         if pairs is None or pairs.given is not None:
             return {}, pairs
-        names = [field.name for field in describe(RunRequest) if supervision in field.shown.supervision]
+        names = form_options(RunRequest, supervision)
         values = option_form(RunRequest, names, {} if dataset.labels is not None else {"labels": ("given",)})
         if values.get("labels") == "given":
             values["labels_per_class"] = None
@@ -116,10 +119,8 @@ try:
             fields = method_form(chosen, f"train-{chosen.card.name}")
         supervised, pair_choice = choose_supervision(chosen, data)
         if pair_choice is not None:
-            general = [field.name for field in describe(RunRequest)
-                       if field.name in RUN_OPTIONS and not field.shown.supervision]
             with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
-                values = option_form(RunRequest, general)
+                values = option_form(RunRequest, form_options(RunRequest))
             with show_user_errors():
                 request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields}
                                           | values | supervised)

@@ -1,4 +1,4 @@
-"""Triplets: the triplets that training used, with their images, their angles, and their change through training."""
+"""Triplets: the triplets that training used, with their images and angles."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def choose_alpha(run: Run) -> float:
 @st.fragment
 @show_user_errors()
 def explore(run: Run, epoch: int) -> None:
-    """Show the slider, the list of triplets, and the open triplet."""
+    """Show the slider, the list of triplets, and the current triplet."""
     record = load_record(run, epoch, Triplets)
     assert record is not None
     stored = StoredTriplets(run, record)
@@ -77,19 +77,22 @@ def show_shares(stored: StoredTriplets, violating: Array, alpha: float, epoch: i
 
 
 def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
-    """Draw the open triplet's two edges on a map; a click on another anchor opens its first triplet."""
+    """Draw the current triplet's two edges on a map.
+
+    A click on another anchor makes its first triplet the current triplet.
+    """
     shown = covering_map(stored.run, np.unique(stored.images))
     if shown is None:
         st.page_link("pages/map.py", label="Compute a map to see the triplet on it", icon=":material/scatter_plot:",
                      query_params={"run": stored.run.id})
         return
     st.markdown("**Map after training**, with lines from the anchor to its positive and its negative. Click another "
-                "anchor to open its triplet.")
+                "anchor to show its triplet.")
     rows = rows_of(shown.projection.indices, stored.images[:, choice.triplet]).tolist()
     marks = [{"row": row, "word": role, "lines": [] if role == "anchor" else [rows[0]]}
              for row, role in zip(rows, ROLES, strict=True)]
     clicked = scatter(stored.dataset, shown.layout, colorings(shown)["weight"](), selection(stored.dataset),
-                      "Map with the two edges of the open triplet", "triplets-map", marks=marks, height=440)
+                      "Map with the two edges of the current triplet", "triplets-map", marks=marks, height=440)
     show_distortion(shown)
     st.caption(UNITS)
     open_first_of(stored, choice.ordered, clicked)
@@ -108,7 +111,8 @@ with show_user_errors():
     if wanted and not any(run.id == wanted and run.stored_status().state == "done" and has_triplets(run)
                           for run in list_runs(runs_folder())):
         st.info(f"The run {wanted[:60]} has no triplets to show. Choose another run.", icon=":material/link_off:")
-    chosen = pick_run(fits=has_triplets, missing="No finished run has triplets: RPML, sRPML and SSDML store them.")
-    if chosen is not None:
-        epoch = pick_epoch(chosen, Triplets, lambda: write_address("triplet", ""))
-        explore(chosen, epoch)
+    run = pick_run(fits=has_triplets,
+                   missing="No finished run has triplets; a method that trains with triplets stores them.")
+    if run is not None:
+        epoch = pick_epoch(run, Triplets, lambda: write_address("triplet", ""))
+        explore(run, epoch)

@@ -1,4 +1,4 @@
-"""Isolation of the tests: a cache for each session and a folder of runs for each test."""
+"""Isolation of the tests: a cache per session and a folder of runs per test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ settings.load_profile("project")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run tests that wait for browsers and processes first, so that computing tests fill the waiting time."""
+    """Run tests that wait for browsers and processes first.
+
+    Computing tests then fill the waiting time."""
     items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent != Path(__file__).parent))
 
 

@@ -37,7 +37,9 @@ def trained(root: Path, **request: Any) -> Run:
 
 
 def worked(root: Path, **request: Any) -> Run:
-    """Return an executed run in its own folder; an equal request trains once in a test session and is copied."""
+    """Return an executed run in its own folder.
+
+    An equal request trains once in a test session and is copied."""
     planned, pairs = spec(**request), request.get("pairs")
     run = create_run(planned, root, pairs)
     own_spec = (run.folder / "spec.json").read_bytes()
@@ -47,7 +49,7 @@ def worked(root: Path, **request: Any) -> Run:
 
 
 def _executed(planned: Spec, pairs: PairSet | None) -> Path:
-    """Return the folder of an executed run of this plan, which all processes of the session share."""
+    """Return the folder of an executed run, which all processes of the session share."""
     content = planned.model_dump_json(exclude={"created"}).encode()
     if pairs is not None:
         content += pairs.pairs.tobytes() + pairs.same.tobytes()
@@ -72,7 +74,9 @@ def wait_for(run: Task, *states: str, seconds: float = 240) -> float:
 
 
 def write_digits(folder: Path, count: int = 60, by_class: bool = True) -> Path:
-    """Write images of digits as PNG files, in one subfolder for each class or directly in the folder."""
+    """Write images of digits as PNG files.
+
+    The files lie in one subfolder for each class or directly in the folder."""
     digits = load_digits()
     for index in range(count):
         parent = folder / f"class {digits.target[index]}" if by_class else folder

@@ -1,4 +1,4 @@
-"""Analyses: computed once, in the background, stored with the run, stopped, resumed and failed with a message."""
+"""Analyses: computed once, stored with the run, stopped, resumed and failed."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def workers_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Submitted tasks are executed at once in this process, and their log goes to their folder."""
+    """Execution of submitted tasks at once in this process, with a log in their folder."""
     def execute(task: Run | Analysis) -> None:
         with task.log_path.open("a") as log, redirect_stderr(log):
             training_worker.work(task) if isinstance(task, Run) else analysis_worker.work(task)

@@ -1,4 +1,6 @@
-"""Continuing a finished run with further pairs: a new run starts from its state, and the finished run stays."""
+"""Continuing a finished run with further pairs.
+
+A new run starts from the state of the finished run, which stays."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Every measure, compared with literal loops.
 
-The data include ties, duplicates and classes of one image.
-"""
+The data include ties, duplicates and classes of one image."""
 
 from __future__ import annotations
 
@@ -50,8 +49,7 @@ with_examples = settings(max_examples=60, deadline=None, derandomize=True)
 def tied_embeddings(draw: st.DrawFn) -> Case:
     """Draw a few points on a small integer grid.
 
-    Duplicates, ties and classes of one point are frequent on it.
-    """
+    Duplicates, ties and classes of one point are frequent."""
     count, dimension = draw(st.integers(2, 12)), draw(st.integers(1, 3))
     rows = st.lists(st.integers(-2, 2), min_size=dimension, max_size=dimension)
     embeddings = draw(st.lists(rows, min_size=count, max_size=count))
@@ -156,10 +154,7 @@ def test_retrieval_does_not_depend_on_scale_and_origin(scale: float, offset: flo
 
 
 def test_a_collapsed_embedding_is_ranked_by_distance() -> None:
-    """Unit vectors at distances of 1e-5 differ in float32.
-
-    The ranking must not treat them as ties.
-    """
+    """Unit vectors at distances of 1e-5 differ in float32 and must not rank as ties."""
     embeddings, labels = generic(seed=6)
     collapsed = np.ones((len(labels), 1), dtype=np.float64) + 1e-5 * embeddings
     collapsed = collapsed.astype(np.float32)
@@ -206,10 +201,7 @@ def test_cluster_measures_do_not_depend_on_cluster_names(case: Case) -> None:
 
 
 def test_nmi_uses_the_arithmetic_mean_of_the_entropies() -> None:
-    """Four singletons and two classes of two points.
-
-    I = H(labels) = log 2, H(clusters) = log 4.
-    """
+    """Four singletons, two classes of 2: I = H(labels) = log 2, H(clusters) = log 4."""
     assert nmi(np.arange(4), np.array([0, 0, 1, 1])) == pytest.approx(math.log(2) / ((math.log(4) + math.log(2)) / 2))
 
 
@@ -249,10 +241,7 @@ def test_distortion_equals_a_literal_loop_with_ties(case: Case, seed: int, k: in
 
 
 def test_mean_distortion_on_digits_equals_scikit_learn() -> None:
-    """Random projections remove the ties of integer pixels.
-
-    scikit-learn does not resolve them reliably.
-    """
+    """Random projections remove ties, which scikit-learn does not resolve reliably."""
     random = np.random.default_rng(0)
     space = (load_digits().data @ random.normal(size=(64, 32))).astype(np.float32)
     embedding = space @ random.normal(size=(32, 2)).astype(np.float32)

@@ -1,4 +1,4 @@
-"""The failure atlas and the nearest-image history, compared with loops."""
+"""The failure atlas and the history of nearest images, compared with loops."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from udml_core.exploration.failures import (
 
 
 def class_points(seed: int, count: int = 120, classes: int = 4) -> tuple[np.ndarray, np.ndarray]:
-    """Return unit vectors (n, 6) shifted toward their class, and the classes (n,)."""
+    """Return unit vectors (n, 6) and classes (n,).
+
+    The vectors are shifted toward the direction of their class."""
     random = np.random.default_rng(seed)
     labels = random.integers(0, classes, count)
     vectors = random.normal(size=(count, 6)) + 1.2 * random.normal(size=(classes, 6))[labels]

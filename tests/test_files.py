@@ -1,4 +1,4 @@
-"""Atomic writes: threads write the same file, and deleted folders stay deleted."""
+"""Atomic writes: several threads write a file, and a deleted folder stays deleted."""
 
 from __future__ import annotations
 

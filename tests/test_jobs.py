@@ -249,7 +249,7 @@ def test_a_worker_without_signals_obeys_the_stop_request(tmp_path: Path, monkeyp
 
 def test_a_worker_that_cannot_be_stopped_is_not_reported_as_stopped(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """This test itself holds the lock, and the status has a process number that another process uses now."""
+    """The test holds the lock, and another process uses the status's process number."""
     monkeypatch.setattr("udml_core.jobs.launch.PATIENCE", 0.1)
     run = create_run(spec(), tmp_path / "runs")
     running = run.stored_status().model_copy(update={"state": "running", "pid": os.getpid(), "pid_born": 1.0})

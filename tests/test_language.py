@@ -1,4 +1,4 @@
-"""The words of the project: American spelling, standard terms, sentences with a subject.
+"""The words of the project: American spelling, standard terms, full sentences.
 
 Every docstring, comment, message, caption and paragraph is checked against phrases that the project does not use.
 """
@@ -43,7 +43,7 @@ def phrases_in(text: str) -> list[str]:
 
 
 def sentences_of(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield line numbers with the comments and strings of a Python file, or the lines of another text."""
+    """Yield a Python file's comments and strings, or another text's lines, by number."""
     source = path.read_text(encoding="utf-8")
     if path.suffix != ".py":
         yield from enumerate(source.splitlines(), 1)
@@ -64,7 +64,9 @@ NOT_A_VERB = {
 
 
 def declarative_docstrings(path: Path) -> Iterator[tuple[int, str]]:
-    """Yield functions whose docstring does not begin with a verb; properties and tests may name what they are."""
+    """Yield functions whose docstring does not begin with a verb.
+
+    Properties and tests may begin with a noun."""
     if path.suffix != ".py":
         return
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -20,10 +20,9 @@ def squared_distances(queries: Array, points: Array) -> Array:
 
 
 def brute_force(queries: Array, points: Array, k: int, excluded: Array | None = None) -> tuple[Array, Array]:
-    """Return squared distances and indices of the k nearest points.
+    """Return squared distances and indices of the k nearest.
 
-    `excluded` marks (query, point) pairs to leave out.
-    """
+    `excluded` marks (query, point) pairs to leave out."""
     squared = squared_distances(queries, points)
     if excluded is not None:
         squared[excluded] = np.inf

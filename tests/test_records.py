@@ -1,4 +1,6 @@
-"""Records of experiments: every record is listed, readable, consistent with its seeds, and has an existing command."""
+"""Records of experiments.
+
+Every record is listed, readable, consistent with its seeds, and has an existing command."""
 
 from __future__ import annotations
 

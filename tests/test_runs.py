@@ -1,4 +1,4 @@
-"""The folder of a run: atomic writes, readable after damage, stored values that no later version changes."""
+"""The folder of a run: atomic writes, reading after damage, values that stay."""
 
 from __future__ import annotations
 

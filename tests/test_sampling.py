@@ -1,7 +1,4 @@
-"""Triplets, pairs and batches: laws on random labelings.
-
-Semi-hard negatives are compared with a literal loop.
-"""
+"""Triplets, pairs and batches: laws, and a literal loop for semi-hard negatives."""
 
 from __future__ import annotations
 
@@ -125,10 +122,7 @@ def test_the_limit_applies_only_if_exceeded_and_draws_anchors_uniformly() -> Non
 
 
 def test_negatives_are_uniform_among_the_semi_hard() -> None:
-    """The first row has three semi-hard negatives.
-
-    One more negative is too near, and two are too far.
-    """
+    """The first row has 3 semi-hard negatives, one too near and two too far."""
     embeddings = torch.tensor([[0.0], [1.0], [1.1], [1.2], [1.3], [0.5], [3.0], [3.0]])
     labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
     negatives = torch.stack([semi_hard_triplets(embeddings, labels, 1.0, generator(0, epoch))[0, 2]
@@ -170,7 +164,7 @@ def test_half_of_the_label_pairs_are_similar_and_no_point_is_paired_with_itself(
 
 
 def test_drawn_edges_estimate_the_weighted_mean_over_all_edges() -> None:
-    """The mean over 20,000 draws for five points approximates the expected value."""
+    """The mean over 20,000 draws of five points approximates the expected value."""
     random, times = generator(0, 0), 20_000
     weights = torch.tensor([[1.0, 3.0, 0.0], [0.1, 0.2, 0.3], [0.0, 0.0, 0.0], [5.0, 5.0, 5.0], [0.0, 0.0, 2.0]])
     quantity = torch.tensor([[2.0, 1.0, 9.0], [4.0, 5.0, 6.0], [7.0, 7.0, 7.0], [1.0, 2.0, 6.0], [8.0, 8.0, 3.0]])

@@ -1,4 +1,4 @@
-"""The methods as scikit-learn transformers: its estimator checks, pipelines, pairs and partial fits."""
+"""Methods as scikit-learn transformers: its checks, pipelines, pairs, partial fits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Twenty kills at random times: every finished epoch stays readable, and the result is bit-equal."""
+"""Twenty kills: every finished epoch stays readable, and the result is bit-equal."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def wait(run: Run, seconds: float = 240) -> None:
 
 
 def assert_readable(run: Run) -> int:
-    """Check that each epoch of the curves has its sample and explanations, and return the number of these epochs."""
+    """Check that each epoch of the curves has its files; return the number of epochs."""
     rows, _ = run.metrics()
     numbers = [row["epoch"] for row in rows]
     assert numbers == list(range(len(numbers)))
@@ -53,7 +53,7 @@ def assert_readable(run: Run) -> int:
 
 
 def kill_after(run: Run, seconds: float) -> bool:
-    """Kill the worker's group after a number of seconds, and return whether it was still working."""
+    """Kill the worker's group after some seconds; return whether it was working."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and run.status().state in LIVE_STATES:
         time.sleep(0.01)
@@ -96,7 +96,7 @@ def test_a_run_killed_ten_times_ends_bit_equal_to_an_undisturbed_run(method: str
 
 def test_a_run_that_failed_in_its_first_epoch_selects_the_same_model(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Selection ignores epoch 0: with this recipe the start, from principal components, is better than every epoch."""
+    """Selection ignores epoch 0, the best here: it starts from principal components."""
     fields = {"dimension": 16, "alpha": 80.0, "epsilon": 0.9, "epochs": 3, "steps": 3, "beginning": "pca"}
     spec = planned("rpml", split="zero-shot", fields=fields, select="validation")
     whole, run = (create_run(spec, tmp_path) for _ in range(2))

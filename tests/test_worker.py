@@ -166,7 +166,7 @@ def test_assigned_labels_select_by_the_rank_of_training_images(
 
 
 def rows(ranks: list[float], scores: list[float], name: str = TRAINED_RANK) -> list[dict[str, Any]]:
-    """Return curves of a run on assigned labels; the rank of the test half stays constant."""
+    """Return curves of a run on assigned labels; the test half's rank stays constant."""
     return [{"epoch": epoch, "effective rank": 1.0, name: rank} | ({"given recall@1": score} if epoch else {})
             for epoch, (rank, score) in enumerate(zip(ranks, [0, *scores], strict=True))]
 
@@ -266,7 +266,7 @@ def test_a_full_file_system_fails_with_a_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("room", [120, 200, 280, 360, 440, 520])
 def test_a_full_disk_is_recognized_at_every_write(room: int, tmp_path: Path) -> None:
-    """The disk fills at curves, samples, checkpoints, embeddings or index; NumPy and faiss lose the error's number."""
+    """The disk fills at any file; NumPy and faiss lose the error's number."""
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={room}k", "tmpfs", str(disk)], capture_output=True,
@@ -368,9 +368,9 @@ def test_a_failed_map_does_not_fail_the_run(error: Exception, tmp_path: Path,
 
 
 def test_large_data_sets_get_no_map_without_a_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "MOST_ANALYSED", 1796)
+    monkeypatch.setattr(worker, "MOST_ANALYZED", 1796)
     assert list_analyses(trained(tmp_path, method="pca", fields={"dimension": 8})) == []
-    monkeypatch.setattr(worker, "MOST_ANALYSED", 1797)
+    monkeypatch.setattr(worker, "MOST_ANALYZED", 1797)
     kinds = {analysis.spec().kind for analysis in list_analyses(trained(tmp_path, method="frozen", fields={}))}
     assert kinds == {"pca", "graph"}
 

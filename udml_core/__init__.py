@@ -1,6 +1,7 @@
-"""Metric learning with few labels or none: five papers' methods and their baselines under one protocol.
+"""Metric learning with few labels or none, under one protocol.
 
-A method is its hyper-parameters plus `fit`; a run is a folder; an explanation is a few arrays.
+The methods come from five papers and include their baselines. A method is its hyper-parameters plus `fit`; a run is a
+folder; an explanation is a few arrays.
 """
 
 import os

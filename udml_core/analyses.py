@@ -1,7 +1,8 @@
-"""Analyses of a finished run, computed in the background and stored with the run: maps, graphs and image grids.
+"""Analyses of a finished run: maps, graphs and image grids.
 
-An analysis is a folder RUN/analyses/KIND-HASH. The hash covers the request, so the same analysis is computed only once.
-Only this module knows the names of the files in it. It loads without torch, because the command line reads it at once.
+Analyses are computed in the background and stored with the run. An analysis is a folder RUN/analyses/KIND-HASH. The
+hash covers the request, so the same analysis is computed only once. Only this module knows the names of the files in
+it. It loads without torch, because the command line reads it at once.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from udml_core.arrays import Array
+from udml_core.declaration import Options, Shown
 from udml_core.errors import UserError
 from udml_core.files import read_arrays, replace_arrays
 from udml_core.tasks import ADVICE, State, Status, Task
@@ -42,38 +44,50 @@ RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
 """The fields that change the result of each kind."""
 
 
-class AnalysisSpec(BaseModel):
+class AnalysisSpec(Options):
     """A request for an analysis.
 
-    Attributes:
-        kind: The kind of analysis.
-        scope: The images. `test` and `train` are the halves of the run, without the images held out for validation;
-            `sample` is the fixed sample of test images whose embedding is stored for every epoch.
-        frames: The embeddings, in the order of their layouts; epoch numbers need the scope `sample`, and a graph has
-            exactly one frame.
-        perplexity: Perplexity of t-SNE.
-        n_neighbors: Number of neighbors of UMAP and of the graph.
-        min_dist: Smallest distance of UMAP.
-        seed: Seed of t-SNE and UMAP.
-        source: Id of the map whose images a grid arranges or on which images are placed.
-        frame: The frame of that map.
-        names: Names of the placed images.
-        content: Digest of the placed images.
+    The options of `udml analyse` and the sliders for a new map are generated from the fields.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    # A stored spec is read leniently, because JSON has no tuples.
+    model_config = ConfigDict(strict=False)
 
     kind: Kind
+    """The kind of analysis; pca, tsne and umap are maps, and a grid arranges a map's images."""
+
     scope: Scope = "all"
+    """The images: all, a half of the run without the images held out for validation, or the sample of test images
+    whose embedding is stored for every epoch."""
+
     frames: Annotated[tuple[Frame, ...], Field(min_length=1, max_length=200)] = ("initial", "final")
-    perplexity: Annotated[float, Field(ge=2, le=500)] = 30.0
-    n_neighbors: Annotated[int, Field(ge=2, le=500)] = 15
-    min_dist: Annotated[float, Field(ge=0, le=1)] = 0.1
-    seed: Annotated[int, Field(ge=0, lt=2**31)] = 0
+    """The embeddings, in the order of their layouts; epoch numbers need the scope sample, and a graph has exactly one
+    frame."""
+
+    perplexity: Annotated[float, Field(ge=2, le=500), Shown(low=5, high=100, step=1)] = 30.0
+    """Perplexity of t-SNE: the effective number of neighbors that each image is kept close to."""
+
+    n_neighbors: Annotated[int, Field(ge=2, le=500), Shown(high=100, options=("--neighbors",))] = 15
+    """Number of neighbors of UMAP and of the graph. Few neighbors show local detail, many show the global
+    structure."""
+
+    min_dist: Annotated[float, Field(ge=0, le=1), Shown(label="Minimum distance", high=0.99)] = 0.1
+    """Smallest distance of UMAP. Small values pack similar images tightly."""
+
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    """Seed of t-SNE and UMAP."""
+
     source: str = ""
+    """The map whose images a grid arranges or on which images are placed, by its id."""
+
     frame: str = ""
+    """Frame of that map."""
+
     names: tuple[str, ...] = ()
+    """Names of the placed images."""
+
     content: str = ""
+    """Digest of the placed images."""
 
     @model_validator(mode="before")
     @classmethod
@@ -227,7 +241,7 @@ class Analysis(Task):
         return self.stored_status().state == "done" and self._result_path.exists()
 
     def write_result(self, arrays: Mapping[str, Array]) -> None:
-        """Store the arrays of a result, among them `indices` (m,), the indices of its images."""
+        """Store the arrays of a result; `indices` (m,) are the indices of its images."""
         replace_arrays(self._result_path, arrays)
 
     def indices(self) -> Array:
@@ -281,7 +295,9 @@ def analysis_at(run: Run, spec: AnalysisSpec) -> Analysis:
 
 def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None,
                     state: State = "waiting", result: Mapping[str, Array] | None = None) -> Analysis:
-    """Create the folder of an analysis atomically; keep the folder if another process has created it meanwhile.
+    """Create the folder of an analysis atomically.
+
+    If another process has created the folder meanwhile, that folder stays.
 
     Args:
         run: The run.
@@ -315,7 +331,7 @@ def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | 
 
 
 def list_analyses(run: Run, kind: Kind | None = None) -> list[Analysis]:
-    """List the analyses of a run, newest first, without those whose spec cannot be read."""
+    """List the analyses of a run with a readable spec, newest first."""
     folders = (run.folder / "analyses").glob(f"{kind or '[!.]'}*-*")
     analyses = [Analysis(folder) for folder in folders if _is_readable(Analysis(folder))]
     return sorted(analyses, key=lambda analysis: analysis.stored_status().ticket, reverse=True)

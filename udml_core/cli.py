@@ -1,4 +1,6 @@
-"""The command line. With --json exactly one JSON object goes to stdout; everything else goes to stderr.
+"""The command line.
+
+With --json exactly one JSON object goes to stdout; everything else goes to stderr.
 
 torch, faiss and scikit-learn take seconds to load, so each command imports what needs them when it is called.
 """
@@ -13,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from udml_core.analyses import Analysis, Kind, Scope, find_analysis, list_analyses, plan_analysis
-from udml_core.cli_options import call_with_options
+from udml_core.analyses import Analysis, AnalysisSpec, find_analysis, list_analyses, plan_analysis
+from udml_core.cli_options import call_with_options, takes_options
 from udml_core.cli_output import (
     analysis_line,
     exit_with,
@@ -99,7 +101,10 @@ def _field_rows(options: type[Options]) -> list[dict[str, Any]]:
 
 @app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
 def train(context: typer.Context) -> Any:
-    """Train a method on a data set. An interrupt stops the run; its finished epochs stay."""
+    """Train a method on a data set.
+
+    An interrupt stops the run; its finished epochs stay.
+    """
     from udml_core.runs import RunRequest  # its fields are the options
 
     return call_with_options(_train, RunRequest, context, without=("fields",))
@@ -109,7 +114,10 @@ def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFi
            given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Learn from the pairs given in the app.")
                                   ] = False,
            wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
-    """Train a method on a data set. An interrupt stops the run; its finished epochs stay."""
+    """Train a method on a data set.
+
+    An interrupt stops the run; its finished epochs stay.
+    """
     from udml_core import jobs
     from udml_core.data import catalog
     from udml_core.data.given.pairs import MOST_PAIRS
@@ -133,7 +141,7 @@ def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFi
 
 
 def _pairs_of(dataset: Dataset, pairs_file: Path | None, given_pairs: bool) -> PairSet | None:
-    """Read the pairs of a file or the pairs given in the app; None if neither is requested."""
+    """Read the pairs of a file or the pairs given in the app; None without either."""
     from udml_core.data.given.pairs import PairLog, read_pairs
 
     if pairs_file and given_pairs:
@@ -145,9 +153,10 @@ def _pairs_of(dataset: Dataset, pairs_file: Path | None, given_pairs: bool) -> P
 def work(name: RunName, again: Annotated[bool, typer.Option(
         "--again", help="Also execute a run that was stopped, failed or was interrupted.")] = False,
          root: Root = None) -> None:
-    """Execute a run in this process, from its last finished epoch to the end. `train` and the app start this.
+    """Execute a run in this process, from its last finished epoch to the end.
 
-    With torchrun, PSLR, ISIF and NCE share every batch between GPUs 0, 1, …: start the run, stop it, then run
+    `train` and the app start this. With torchrun, methods of instance discrimination share every batch between GPUs
+    0, 1, …: start the run, stop it, then run
     `torchrun … -m udml_core work RUN --again`.
     """
     from udml_core.methods.shared.distributed import join_process_group
@@ -186,9 +195,10 @@ def continue_(name: RunName, pairs_file: PairsFile = None,
               settings: Fields = None,
               device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
               wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
-    """Train a finished run of NML, ML or KML further on new pairs, as a new run; the finished run does not change.
+    """Continue a finished run of a method that learns from pairs with new pairs.
 
-    `epochs` counts the new run's epochs and is 1 by default.
+    This starts a new run, and the finished run does not change. `epochs` counts the new run's epochs and is 1 by
+    default.
     """
     from udml_core import jobs
 
@@ -228,7 +238,10 @@ def list_all(root: Root = None, as_json: Json = False) -> None:
 @app.command()
 def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute from the embeddings.")] = False,
              root: Root = None, as_json: Json = False) -> None:
-    """Show recall, MAP@R and clustering measures of the test half in percent: initial, frozen, PCA and final."""
+    """Show recall, MAP@R and clustering measures of the test half in percent.
+
+    The columns are the initial, frozen, PCA and final embeddings.
+    """
     from udml_core.evaluation import headline_measures
 
     run = _find_run(name, root)
@@ -275,31 +288,25 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 
 
 @app.command()
-def analyse(name: RunName,
-            kind: Annotated[Kind, typer.Option(help="pca, tsne and umap are maps; a grid arranges a map's images.")],
-            scope: Annotated[Scope, typer.Option(help="Images; sample is the test images stored for every epoch.")
-                             ] = "all",
+@takes_options(AnalysisSpec, without=("frames", "names", "content"), only_given=True)
+def analyse(options: dict[str, Any], name: RunName,
             frames: Annotated[str | None, typer.Option(help="frozen, initial, final or epoch numbers, separated by "
                                                             "commas.")] = None,
-            perplexity: Annotated[float | None, typer.Option(help="Perplexity of t-SNE.")] = None,
-            neighbors: Annotated[int | None, typer.Option(help="Number of neighbors of UMAP and the graph.")] = None,
-            min_dist: Annotated[float | None, typer.Option(help="Smallest distance of UMAP.")] = None,
-            seed: Annotated[int | None, typer.Option(help="Seed of t-SNE and UMAP.")] = None,
-            source: Annotated[str | None, typer.Option(help="The map whose images a grid arranges.")] = None,
-            frame: Annotated[str | None, typer.Option(help="Frame of that map. Default: the last.")] = None,
             wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
             root: Root = None, as_json: Json = False) -> None:
-    """Compute a map, a graph or a grid of a finished run and store it. An interrupt stops it."""
+    """Compute a map, a graph or a grid of a finished run and store it.
+
+    An interrupt stops the computation. The frame of a grid is the map's last by default.
+    """
     from udml_core import jobs
 
     run = _find_run(name, root)
-    if source is not None:
-        source_map = find_analysis(run, source)
-        source, frame = source_map.id, frame or source_map.spec().frames[-1]
-    values = {"frames": tuple(frames.split(",")) if frames else None, "perplexity": perplexity,
-              "n_neighbors": neighbors, "min_dist": min_dist, "seed": seed, "source": source, "frame": frame}
-    chosen = {field: value for field, value in values.items() if value is not None}
-    spec = plan_analysis(kind=kind, scope=scope, **chosen)
+    if "source" in options:
+        source = find_analysis(run, options["source"])
+        options = {"frame": source.spec().frames[-1]} | options | {"source": source.id}
+    if frames:
+        options["frames"] = tuple(frames.split(","))
+    spec = plan_analysis(**options)
     analysis = jobs.analyse(run, spec)
     typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
     if wait:
@@ -334,7 +341,10 @@ def analyses(name: RunName, root: Root = None, as_json: Json = False) -> None:
 @app.command(name="export")
 def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
                root: Root = None, as_json: Json = False) -> None:
-    """Copy model, embeddings (also as Parquet), index, curves and evaluation to a new folder."""
+    """Copy model, embeddings, index, curves and evaluation to a new folder.
+
+    The embeddings are also written as Parquet.
+    """
     from udml_core.exporting import export
 
     files = export(_find_run(name, root), folder)

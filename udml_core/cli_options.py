@@ -13,7 +13,7 @@ from udml_core.declaration import Described, Options, describe
 
 def call_with_options(command: Callable[..., None], options: type[Options], context: typer.Context,
                       without: tuple[str, ...] = ()) -> Any:
-    """Parse the words after a command's name with generated options, and call the command.
+    """Parse the words after a command's name by a declaration, and call the command.
 
     A declaration may be slow to import, so its options are generated only when the command is used.
 
@@ -28,8 +28,8 @@ def call_with_options(command: Callable[..., None], options: type[Options], cont
     return app(context.args, prog_name=context.command_path, standalone_mode=False)
 
 
-def takes_options(options: type[Options], without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]],
-                                                                                     Callable[..., None]]:
+def takes_options(options: type[Options], without: tuple[str, ...] = (), only_given: bool = False
+                  ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command one option for each declared field.
 
     The command receives the values as its first argument, a dictionary by field name.
@@ -37,6 +37,8 @@ def takes_options(options: type[Options], without: tuple[str, ...] = ()) -> Call
     Args:
         options: The declaration.
         without: Names of fields that get no option.
+        only_given: Whether the command receives only the values that a user gives, because the declaration's defaults
+            depend on other values.
     """
     fields = [field for field in describe(options) if field.name not in without]
 
@@ -44,9 +46,12 @@ def takes_options(options: type[Options], without: tuple[str, ...] = ()) -> Call
         further = list(inspect.signature(command, eval_str=True).parameters.values())[1:]
 
         def run(**values: Any) -> None:
-            command({field.name: values.pop(field.name) for field in fields}, **values)
+            chosen = {field.name: values.pop(field.name) for field in fields}
+            if only_given:
+                chosen = {name: value for name, value in chosen.items() if value is not None}
+            command(chosen, **values)
 
-        parameters = [_parameter(field) for field in fields] + [
+        parameters = [_parameter(field, only_given) for field in fields] + [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in further]
         run.__name__, run.__doc__ = command.__name__, command.__doc__
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -56,12 +61,13 @@ def takes_options(options: type[Options], without: tuple[str, ...] = ()) -> Call
     return decorate
 
 
-def _parameter(field: Described) -> inspect.Parameter:
-    """Describe a field as the parameter of a command, from which typer makes an option."""
+def _parameter(field: Described, only_given: bool) -> inspect.Parameter:
+    """Describe a field as a parameter of a command, from which typer makes an option."""
     name = field.name.replace("_", "-")
     names = field.shown.options or (f"--{name}/--no-{name}" if field.kind is bool else f"--{name}",)
     text = field.text if field.choices or field.kind in (str, bool) else f"{field.text} Allowed: {field.allowed}."
     required = not field.optional and field.required
-    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY,
-                             default=inspect.Parameter.empty if required else field.default,
-                             annotation=Annotated[field.annotation, typer.Option(*names, help=text)])
+    default = inspect.Parameter.empty if required else None if only_given else field.default
+    annotation = field.annotation if required or not only_given else field.annotation | None
+    return inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default,
+                             annotation=Annotated[annotation, typer.Option(*names, help=text)])

@@ -1,4 +1,4 @@
-"""What the command line prints: results on stdout, progress and messages on stderr."""
+"""Printing: results on stdout, progress and messages on stderr."""
 
 from __future__ import annotations
 
@@ -62,7 +62,10 @@ def summarize_run(run: Run) -> dict[str, Any]:
 
 
 def print_run(run: Run, as_json: bool, must_be_done: bool = False) -> None:
-    """Print a run's summary. If the run must be done but is not, end the process with exit code 1."""
+    """Print a run's summary.
+
+    If the run must be done but is not, end the process with exit code 1.
+    """
     summary = summarize_run(run)
     print_answer(summary, as_json, lambda: [f"{summary['run']}  {summary['state']}  epoch {summary['epoch']}/"
                                             f"{summary['epochs']}  {summary['message']}".rstrip()])

@@ -7,7 +7,7 @@ stored specs and the error messages are generated from the fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import NoneType, UnionType
 from typing import Any, ClassVar, Literal, Self, Union, get_args, get_origin
 
@@ -66,6 +66,7 @@ class Described:
         high: The upper bound, excluded when `high_open`.
         low_open: Whether the lower bound is excluded.
         high_open: Whether the upper bound is excluded.
+        multiple: The number that every value is a multiple of, if any.
         choices: The allowed values, if they are listed.
     """
 
@@ -81,15 +82,20 @@ class Described:
     high: float | None
     low_open: bool
     high_open: bool
+    multiple: float | None
     choices: tuple[Any, ...]
+
+    @property
+    def words(self) -> str:
+        """The name in words."""
+        return self.shown.label or self.name.removeprefix("n_").replace("_", " ").capitalize()
 
     @property
     def label(self) -> str:
         """The name in words, with symbol and unit."""
-        words = self.shown.label or self.name.removeprefix("n_").replace("_", " ").capitalize()
         symbol = f" · {self.shown.symbol}" if self.shown.symbol else ""
         unit = f" in {self.shown.unit}" if self.shown.unit else ""
-        return f"{words}{symbol}{unit}"
+        return f"{self.words}{symbol}{unit}"
 
     @property
     def allowed(self) -> str:
@@ -100,24 +106,37 @@ class Described:
         if self.kind is bool:
             return "true or false"
         if self.kind is str:
-            return "a text"
-        number = "a whole number " if self.kind is int else ""
+            return "text"
+        if self.kind in (dict, tuple):
+            return "a set of FIELD=VALUE" if self.kind is dict else "a list of values"
+        number = self._number
+        of = "of " if number else ""
         low = None if self.low is None else f"{self.low:g}" if abs(self.low) < 1e5 else f"{self.low:,.0f}"
         high = None if self.high is None else f"{self.high:g}" if abs(self.high) < 1e5 else f"{self.high:,.0f}"
         if low is not None and high is not None:
             excluded = [text for text, is_open in ((low, self.low_open), (high, self.high_open)) if is_open]
             outside = f" ({' and '.join(excluded)} excluded)" if excluded else ""
-            return f"{number}between {low} and {high}{unit}{outside}"
+            return f"{number} between {low} and {high}{unit}{outside}".lstrip()
         if low is not None:
-            return f"{number}{'above' if self.low_open else 'at least'} {low}{unit}"
+            return f"{number} {'above' if self.low_open else f'{of}at least'} {low}{unit}".lstrip()
         if high is not None:
-            return f"{number}{'below' if self.high_open else 'at most'} {high}{unit}"
-        return "a whole number" if self.kind is int else "a number"
+            return f"{number} {'below' if self.high_open else f'{of}at most'} {high}{unit}".lstrip()
+        return number or "a number"
+
+    @property
+    def _number(self) -> str:
+        """The kind of number in words; empty for any number."""
+        if self.multiple is None or self.multiple == 1:
+            return "a whole number" if self.kind is int else ""
+        return "an even whole number" if self.multiple == 2 else f"a multiple of {self.multiple:g}"
 
     @property
     def slider(self) -> tuple[float, float, float]:
-        """The ends and the step of a slider: the display hints, else the bounds without excluded ends."""
-        step = self.shown.step or (1 if self.kind is int else 0.01)
+        """The ends and the step of a slider.
+
+        The display hints come first, then the bounds without excluded ends. The step is at least the field's multiple.
+        """
+        step = max(self.shown.step or (1 if self.kind is int else 0.01), self.multiple or 0)
         low = self.shown.low if self.shown.low is not None else (self.low or 0.0) + (step if self.low_open else 0.0)
         bound = self.high if self.high is not None else 10.0 * self.default
         high = self.shown.high if self.shown.high is not None else bound - (step if self.high_open else 0.0)
@@ -125,7 +144,7 @@ class Described:
 
 
 class Options(BaseModel):
-    """A frozen record of options, each declared with its range, meaning and display hints."""
+    """A frozen record of options, each with its range, meaning and display hints."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid", use_attribute_docstrings=True)
     message_prefix: ClassVar[str | None] = None
@@ -154,14 +173,9 @@ def describe_field(options: type[Options], name: str) -> Described:
     return _describe_field(name, options.model_fields[name])
 
 
-def with_default(field: Described, default: Any) -> Described:
-    """Return the field with another default, such as a finished run's value."""
-    return replace(field, default=default)
-
-
 def _describe_field(name: str, info: FieldInfo) -> Described:
     shown = next((part for part in info.metadata if isinstance(part, Shown)), Shown())
-    low = high = None
+    low = high = multiple = None
     low_open = high_open = False
     for part in info.metadata:
         match part:
@@ -173,6 +187,8 @@ def _describe_field(name: str, info: FieldInfo) -> Described:
                 high, high_open = float(str(bound)), True
             case annotated_types.Le(le=bound):
                 high = float(str(bound))
+            case annotated_types.MultipleOf(multiple_of=factor):
+                multiple = float(str(factor))
     declared: Any = info.annotation
     optional = get_origin(declared) in (Union, UnionType)
     if optional:
@@ -182,7 +198,7 @@ def _describe_field(name: str, info: FieldInfo) -> Described:
     text = " ".join((info.description or "").split())
     default = None if info.is_required() else info.get_default(call_default_factory=True, validated_data={})
     return Described(name, kind, info.annotation, optional, info.is_required(), default, text, shown, low, high,
-                     low_open, high_open, choices)
+                     low_open, high_open, multiple, choices)
 
 
 def _explanation(options: type[Options], problem: Any) -> str:
@@ -191,5 +207,7 @@ def _explanation(options: type[Options], problem: Any) -> str:
         known = ", ".join(options.model_fields) or "none"
         return f"{options.__name__} has no field '{name}'; its fields are: {known}."
     prefix = f"{options.__name__}." if options.message_prefix is None else options.message_prefix
-    allowed = _describe_field(name, options.model_fields[name]).allowed
-    return f"{prefix}{name} must be {allowed}, got {problem['input']!r}."
+    field = _describe_field(name, options.model_fields[name])
+    if problem["type"] == "missing":
+        return f"{prefix}{name} is required. Give {field.text[:1].lower()}{field.text[1:]}"
+    return f"{prefix}{name} must be {field.allowed}, got {problem['input']!r}."

@@ -22,7 +22,9 @@ TABLES: dict[Which, str] = {"initial": "embeddings-initial.parquet", "final": "e
 
 
 def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]:
-    """Copy the results of a run into a new folder, with tables of its images and their embeddings.
+    """Copy the results of a run into a new folder.
+
+    Tables of the images and their embeddings are added.
 
     Args:
         run: A finished run.

@@ -7,13 +7,11 @@ again, and the page faults cost as much as the arithmetic. Higher thresholds kee
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 
 THRESHOLD = 1 << 30
 """Bytes: smaller blocks stay on the heap, and up to this much free memory stays at its end."""
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
-VARIABLES = {"MALLOC_MMAP_THRESHOLD_": str(THRESHOLD), "MALLOC_TRIM_THRESHOLD_": str(THRESHOLD)}
 
 
 def keep_freed_memory() -> bool:
@@ -25,8 +23,3 @@ def keep_freed_memory() -> bool:
     except (OSError, AttributeError):  # another C library
         return False
     return bool(mallopt(M_MMAP_THRESHOLD, THRESHOLD)) and bool(mallopt(M_TRIM_THRESHOLD, THRESHOLD))
-
-
-def worker_environment() -> dict[str, str]:
-    """Return the environment of a worker process, in which glibc starts with raised thresholds."""
-    return VARIABLES | os.environ

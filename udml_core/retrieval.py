@@ -72,7 +72,7 @@ class Hit:
 
 
 class Retrieval:
-    """Search among all images of a finished run's data set, embedded before and after training.
+    """Search among the images of a finished run, embedded before and after training.
 
     Attributes:
         run: The run.
@@ -182,9 +182,10 @@ class Retrieval:
         return self.search(Query((self.embed(image, which),)), k, which, gallery)
 
     def _vector(self, query: Query, which: Which) -> Array:
-        """Return a query as one vector (l,), of unit length if the embeddings have unit length.
+        """Return a query as one vector (l,).
 
-        Otherwise a difference of means is a direction, and the vector is the mean of all images moved along it.
+        The vector has unit length if the embeddings have unit length. Otherwise a difference of means is a direction,
+        and the vector is the mean of all images moved along it.
         """
         unknown = [index for index in query.indices if not 0 <= index < len(self.dataset)]
         if unknown:
@@ -206,13 +207,15 @@ class Retrieval:
         return vector + np.mean(embeddings, axis=0) if query.subtract else vector
 
     def _common_class(self, query: Query) -> int | None:
-        """Return the class of all added images; None if their classes differ or are unknown."""
+        """Return the class of all added images; None if it differs or is unknown."""
         labels = self.dataset.labels
         classes = {int(labels[image]) if labels is not None and isinstance(image, int) else None for image in query.add}
         return classes.pop() if len(classes) == 1 else None
 
     def atlas(self, which: Which = "final", report: Report = lambda _share, _what: None) -> Atlas:
-        """Find the nearest test image of each test image and compare their classes. The result is cached.
+        """Find the nearest test image of each test image and compare their classes.
+
+        The result is cached.
 
         Raises:
             UserError: The data set has no classes.
@@ -228,7 +231,9 @@ class Retrieval:
         return self._atlases[which]
 
     def history(self, report: Report = lambda _share, _what: None) -> History:
-        """Find the nearest image of each image of the fixed sample after every epoch. The result is cached.
+        """Find the nearest image of each image of the fixed sample after every epoch.
+
+        The result is cached.
 
         Raises:
             UserError: The run has no epoch.

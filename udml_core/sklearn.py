@@ -27,7 +27,7 @@ from udml_core.data.given.pairs import MOST_PAIRS, PairSet
 from udml_core.data.label_budget import check_labels
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
-from udml_core.methods import Embedder, Epoch, Method, Setting
+from udml_core.methods import Embedder, Epoch, Method, Setting, names_of
 from udml_core.sampling import generator, label_pairs
 
 GivenPairs = tuple[Any, Any]
@@ -72,7 +72,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
     @available_if(_continues)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any = None, pairs: GivenPairs | None = None) -> Self:
-        """Train for one more epoch on these vectors and their pairs; see `fit` for the arguments."""
+        """Train for one more epoch on these vectors; see `fit` for the arguments."""
         is_trained = hasattr(self, "_state")
         if not is_trained:
             self._seed = self._draw_seed()
@@ -119,7 +119,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
             raise ValueError(f"{method.card.title} learns from images, but vectors were given. Choose another method.")
         if pairs is not None and method.card.supervision != "pairs":
             raise ValueError(f"{method.card.title} does not learn from pairs, but pairs were given. Remove them, or "
-                             "choose NML.")
+                             f"choose {names_of(lambda method: method.card.supervision == 'pairs')}.")
         if pairs is None and method.card.supervision != "none":
             y = validate_data(self, X, y, dtype=np.float32, reset=reset, ensure_min_samples=2)[1]
         rows = torch.from_numpy(np.array(self._checked(X, reset=reset, least=2)))
@@ -150,7 +150,7 @@ class MetricLearner(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstim
 
 
 def _number_classes(y: Any, few: bool) -> torch.Tensor:
-    """Return the classes (n,) as numbers from 0; −1 stays if the method learns from few labels."""
+    """Return the classes (n,) as numbers from 0; with few labels, −1 stays."""
     labeled = ~(np.asarray(y) == -1) if few else np.ones(len(y), dtype=bool)
     labels = np.full(len(y), -1)
     labels[labeled] = np.unique(y[labeled], return_inverse=True)[1]

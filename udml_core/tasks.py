@@ -1,4 +1,7 @@
-"""A background task is a folder: its status, its worker's lock, requests to stop, and the trace of a failure."""
+"""Background tasks.
+
+A task is a folder with its status, its worker's lock, requests to stop, and the trace of a failure.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,10 @@ class Status(BaseModel):
 
     @property
     def seconds_left(self) -> float | None:
-        """Remaining seconds of training, or of the phase before or after it; None before an estimate is possible."""
+        """Remaining seconds of training, or of the phase before or after it.
+
+        None before an estimate is possible.
+        """
         if self.state != "running":
             return None
         elapsed = self.heartbeat - self.phase_started
@@ -94,7 +100,10 @@ class Task:
         return self.folder.name
 
     def has_spec(self) -> bool:
-        """Return whether the folder still describes the task. A worker ends when a user has removed its task."""
+        """Return whether the folder still describes the task.
+
+        A worker ends when a user has removed its task.
+        """
         return (self.folder / "spec.json").exists()
 
     # Status
@@ -107,7 +116,10 @@ class Task:
             return Status(state="interrupted", message="The status file could not be read.")
 
     def status(self) -> Status:
-        """Return the status; its state is `interrupted` if the task should be in progress but its worker is dead."""
+        """Return the status.
+
+        The state is `interrupted` if the task should be in progress but its worker is dead.
+        """
         status = self.stored_status()
         if status.state in LIVE_STATES and not self.is_alive():
             starting = status.pid is None and time.time() - status.ticket < STARTING_SECONDS
@@ -157,7 +169,7 @@ class Task:
     # Stop and resume
 
     def clear_failure(self) -> None:
-        """Remove the trace of a failure and the request to stop, before the task is resumed."""
+        """Remove the trace of a failure and the request to stop, before a resume."""
         (self.folder / "error.txt").unlink(missing_ok=True)
         (self.folder / "stop").unlink(missing_ok=True)
 

@@ -1,4 +1,4 @@
-"""Parsers of the address: valid values, defaults for everything else, and short links."""
+"""Parsers of the address: valid values, defaults, and short links."""
 
 from __future__ import annotations
 

@@ -227,9 +227,9 @@ def test_a_new_label_computes_only_the_walks_to_its_class(run: Run, monkeypatch:
     for row, name in ((0, "x"), (1, "y"), (2, "z")):
         annotations.assign(dataset, [train[row]], name)
     computed: list[list[int]] = []
-    ends_among = labels.end_probability
-    monkeypatch.setattr(labels, "ends_among", lambda neighbors, labeled, gamma: computed.append(
-        np.flatnonzero(labeled).tolist()) or ends_among(neighbors, labeled, gamma))
+    end_probability = labels.end_probability
+    monkeypatch.setattr(labels, "end_probability", lambda neighbors, labeled, gamma: computed.append(
+        np.flatnonzero(labeled).tolist()) or end_probability(neighbors, labeled, gamma))
     test = opened("labels", run=run.id, gamma="0.8")
     assert computed == [[0], [1], [2]]
     annotations.assign(dataset, [train[5]], "y")
@@ -330,7 +330,7 @@ def test_affinity_warns_about_an_image_outside_its_graph_and_keeps_the_shown_ima
     assert not test.warning
     monkeypatch.setattr("pages.parts.labels.label_reach.scatter", lambda *_, **__: outside)
     monkeypatch.setattr("pages.parts.labels.label_reach.covering_map", a_map)
-    monkeypatch.setattr("pages.parts.labels.label_reach.distortion", lambda _: None)
+    monkeypatch.setattr("pages.parts.labels.label_reach.show_distortion", lambda _: None)
     test = test.run()
     assert not test.exception
     assert warning in test.warning[0].value

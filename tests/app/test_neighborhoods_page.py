@@ -1,4 +1,4 @@
-"""The page Neighborhoods through Streamlit's AppTest: links, own images, proxies, and the explanation of a pair."""
+"""The page Neighborhoods through Streamlit's AppTest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def run(places: Path) -> Run:
 
 @pytest.fixture(scope="module")
 def ablation(places: Path) -> Run:
-    """A finished run of PLM without admission, with binary similarities and values of its own."""
+    """A finished run of PLM without admission and with binary similarities."""
     return worked(places / "runs", method="plm", fields={
         "dimension": 8, "epochs": 1, "proxies": 0, "views": 2, "admission": False, "similarity": "binary",
         "candidates": 12, "n_beta": 1.5})

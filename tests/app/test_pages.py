@@ -1,4 +1,4 @@
-"""Every page through Streamlit's AppTest: without runs, with finished and failed runs, and with a nonsense link."""
+"""Every page through Streamlit's AppTest, with and without runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from udml_core.runs import Run
 TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": "Train", "runs": "Runs", "map": "Map",
           "grid": "Grid", "clusters": "Clusters", "neighborhoods": "Neighborhoods", "instances": "Instances",
           "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval", "results": "Results",
-          "lesson_epsilon": ""}
+          "lesson_epsilon": "ε merges and shatters"}
 """The title of every page, as far as it is one word."""
 ADVICE = {"home": "Train RPML now", "data": "computed once", "train": "Start training", "runs": "Start a run",
           "lesson_epsilon": "ε", "results": "the same protocol"}
@@ -144,7 +144,8 @@ def test_retrieval_shows_the_hits_of_the_query_in_the_link(done: Run) -> None:
 def test_the_form_has_a_widget_for_every_hyperparameter(done: Run) -> None:
     test = opened("train", method="srpml", dataset="digits")
     labels = {widget.label for kind in ("slider", "select_slider", "selectbox", "toggle") for widget in test.get(kind)}
-    assert {"Alpha · α in °", "Epsilon · ε", "Learning rate · η", "Neighbors · k", "Batch norm"} <= labels
+    assert {"Largest angle · α in °", "Least relevancy · ε", "Learning rate", "Neighbors · k",
+            "Batch normalization"} <= labels
     assert "between 0 and 90 degrees" in test.slider(key="train-srpml-alpha").help
 
 

@@ -73,7 +73,7 @@ def test_violations_are_counted_at_the_hinge_in_the_address(bias: str, margin: s
     counts = f"{sum(violating):,} of {len(violating):,} stored pairs"
     assert f"{counts} violate the margin at b = {b:g} and m = {m:g}" in texts(test)
     metrics = {metric.label: metric.value for metric in test.metric}
-    assert metrics["Same pairs that violate it"] == f"{100 * np.mean(np.array(violating)[record.same]):.1f} %"
+    assert metrics["Similar pairs that violate it"] == f"{100 * np.mean(np.array(violating)[record.same]):.1f} %"
 
 
 def test_the_page_shows_the_pair_in_the_address_or_the_hardest(run: Run) -> None:

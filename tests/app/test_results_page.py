@@ -1,4 +1,4 @@
-"""The page Results through Streamlit's AppTest: every record, its measures, and invalid links."""
+"""The page Results through Streamlit's AppTest."""
 
 from __future__ import annotations
 

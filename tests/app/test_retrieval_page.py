@@ -1,4 +1,4 @@
-"""The page Retrieval through Streamlit's AppTest: links, filters, failures; and the query as a value."""
+"""The page Retrieval through Streamlit's AppTest, and the query as a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page Train through Streamlit's AppTest: options from the link, and the request that a start submits."""
+"""The page Train through Streamlit's AppTest: options from the link, and the request."""
 
 from __future__ import annotations
 

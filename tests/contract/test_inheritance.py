@@ -1,9 +1,10 @@
-"""Laws of the methods' class hierarchy: shallow inheritance, and every field declared once in a lineage."""
+"""Rules of the methods' classes: shallow inheritance and no duplicate fields."""
 
 from __future__ import annotations
 
 import pytest
 
+from udml_core.declaration import describe
 from udml_core.methods import METHODS, Method
 
 every_method = pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
@@ -28,3 +29,11 @@ def test_no_field_is_declared_again_by_a_subclass(method: type[Method]) -> None:
         assert not again, f"declared twice: {again}"
         declared |= dict.fromkeys(fields, part.__name__)
     assert set(declared) == set(method.model_fields)
+
+
+@every_method
+def test_no_two_fields_of_a_method_have_the_same_symbol_or_label(method: type[Method]) -> None:
+    fields = describe(method)
+    symbols = [field.shown.symbol for field in fields if field.shown.symbol]
+    for names in (symbols, [field.label for field in fields]):
+        assert len(set(names)) == len(names), sorted(names)

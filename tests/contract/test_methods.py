@@ -69,7 +69,10 @@ def build_small(method: type[Method]) -> Method:
 
 @cache
 def digits(backbone: str = "pixels") -> tuple[Any, Any, Any, Encoder, Any]:
-    """Return data set, features, split, encoder and prepared images of the digits; classes 5–9 are the test half."""
+    """Return the digits, split by class, with features, encoder and images.
+
+    Returns data set, features, split, encoder and prepared images; classes 5–9 are the test half.
+    """
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
     return dataset, np.array(features_of(dataset, encoder)), make_split(dataset, "zero-shot"), encoder, np.array(
@@ -208,7 +211,7 @@ def bad_values(field: Described) -> Iterator[Any]:
 
 
 def distinct_fields() -> dict[str, tuple[type[Method], Described]]:
-    """Return each declaration of a field once: a name with its type and range, and a method that has it."""
+    """Return each distinct field, a name with its type and range, and its method."""
     declarations: dict[str, tuple[type[Method], Described]] = {}
     for method in METHODS:
         for name, info in method.model_fields.items():
@@ -249,7 +252,10 @@ def test_a_message_names_the_range_and_an_unknown_field_the_known_fields() -> No
 
 
 def reachable_arrays(root: object) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield every array and tensor that an object refers to, except through modules and classes."""
+    """Yield every array and tensor that an object refers to.
+
+    References through modules and classes are not followed.
+    """
     seen: set[int] = set()
     todo = [root]
     while todo:
@@ -272,7 +278,7 @@ def test_training_data_holds_neither_undeclared_labels_nor_test_labels(method: t
                          pixels if method.card.name in END_TO_END else None,
                          few=drawn_labels(dataset, split.train, 6, 0))
     if method.card.supervision == "none":
-        with pytest.raises(UndeclaredLabelsError, match="declares supervision"):
+        with pytest.raises(UndeclaredLabelsError, match="does not declare labels"):
             data.labels  # noqa: B018
     forbidden = [dataset.labels, dataset.labels[split.test]]
     forbidden += [] if method.card.supervision == "all" else [dataset.labels[split.train]]

@@ -222,6 +222,12 @@ def test_random_points_depend_on_the_seed_only(space: Manifold) -> None:
     assert all(not torch.equal(*parts) for parts in zip(first, other, strict=True))
 
 
+def test_the_factors_of_a_random_point_are_independent_gaussians_of_consecutive_seeds() -> None:
+    point = Product(Euclidean(8, 2), Euclidean(8, 2, scale=0.5)).random(7)
+    gaussians = [torch.randn(8, 2, generator=torch.Generator().manual_seed(seed)) for seed in (7, 8)]
+    assert_same(point, (gaussians[0], gaussians[1] / 2), 0)
+
+
 def test_euclidean_random_has_the_given_scale() -> None:
     (values,) = Euclidean(200, 100, scale=0.25).random(0)
     assert float(values.std()) == pytest.approx(0.25, rel=0.02)

@@ -341,6 +341,11 @@ def test_losses_do_not_depend_on_proxy_lengths_or_the_choice_of_basis() -> None:
                                torch.stack([after.point, after.proxy, after.neighborhood]))
 
 
+def test_the_point_loss_leaves_out_the_distance_of_a_point_to_itself() -> None:
+    """With s = 0 the two distances √2 remain of eq. 6, and no target distance from a point to itself."""
+    assert point_loss(torch.eye(2), torch.zeros(2, 2)).item() == pytest.approx(2 * (2 - math.sqrt(2)) ** 2)
+
+
 def test_gradient_descent_realizes_the_target_distances() -> None:
     """Three points with given similarities converge to a triangle with sides δ(1−s)."""
     s = torch.tensor([[1.0, 0.6, 0.5], [0.6, 1.0, 0.7], [0.5, 0.7, 1.0]])

@@ -109,7 +109,10 @@ class Model:
         return {name: value.detach().clone() for name, value in (self.parameters | self.buffers | moments).items()}
 
     def _normalize(self, maps: Tensor, layer: str, by_batch: bool) -> Tensor:
-        """Apply γ(x − mean)/√(variance + 1e-5) + β; track a tenth of the batch's mean and unbiased variance."""
+        """Apply γ(x − mean)/√(variance + 1e-5) + β; track a tenth of the batch's mean and unbiased variance.
+
+        With frozen statistics, γ and β still learn.
+        """
         mean, variance = self.buffers[layer + "running_mean"], self.buffers[layer + "running_var"]
         if by_batch:
             mean, variance = maps.mean((0, 2, 3)), maps.var((0, 2, 3), correction=0)

@@ -1,4 +1,4 @@
-"""A tiny encoder with its literal forward pass, literal optimizers and a literal neighbor search, all in float64.
+"""A tiny encoder, optimizers and neighbor search, written literally in float64.
 
 The golden tests of sRPML, PLM and SSDML train a method on this encoder and repeat the training with these functions.
 They follow FORMULAS.md and call nothing of `udml_core.losses`, `udml_core.geometry` or `udml_core.methods.shared`.
@@ -26,7 +26,10 @@ Point = tuple[Tensor, ...]
 
 @contextmanager
 def double_precision() -> Iterator[None]:
-    """Compute everything in float64, also where the code asks for float32, so that 1e-8 decides."""
+    """Compute in float64, also where the code asks for float32.
+
+    A tolerance of 1e-8 can then decide.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.Tensor, "float", torch.Tensor.double)
         torch.set_default_dtype(torch.float64)
@@ -37,7 +40,10 @@ def double_precision() -> Iterator[None]:
 
 
 def tiny_setting() -> Setting:
-    """Return two convolutions with batch normalization and a dropout, which training must leave inactive."""
+    """Return two convolutions with batch normalization and a dropout.
+
+    Training must leave the dropout inactive.
+    """
     encoder = Encoder(EncoderSpec(backbone="cnn", size=8))
     encoder.network = nn.Sequential(
         nn.Conv2d(3, 6, 3, padding=1, bias=False), nn.BatchNorm2d(6), nn.ReLU(), nn.MaxPool2d(2), nn.Dropout(0.5),
@@ -53,7 +59,10 @@ def tiny_setting() -> Setting:
 
 
 def tiny_data(setting: Setting, labels: Tensor | None = None) -> TrainingData:
-    """Return noisy images of four patterns, image i showing pattern i mod 4, with the frozen encoder's features."""
+    """Return noisy images of four patterns, with the frozen encoder's features.
+
+    Image i shows pattern i mod 4.
+    """
     random = torch.Generator().manual_seed(2)
     patterns = torch.rand(CLASSES, 3, 8, 8, generator=random)
     noise = torch.rand(IMAGES, 3, 8, 8, generator=random)
@@ -63,7 +72,10 @@ def tiny_data(setting: Setting, labels: Tensor | None = None) -> TrainingData:
 
 
 def last_epoch(method: Method, data: TrainingData, setting: Setting, resumed: bool) -> Epoch:
-    """Fit and return the last epoch, in one go or resumed from the stored state of the first epoch."""
+    """Fit and return the last epoch.
+
+    Training runs in one go, or is resumed from the stored state of the first epoch.
+    """
     start = next(iter(method.fit(data, setting))).state if resumed else None
     *_, last = method.fit(data, setting, start)
     return last
@@ -78,7 +90,10 @@ def is_parameter(name: str) -> bool:
 
 
 def features(network: Network, images: Tensor, follows: bool) -> Tensor:
-    """Return unit features (b, 12). If batch normalization follows the batch, update the running statistics."""
+    """Return unit features (b, 12).
+
+    If batch normalization follows the batch, the running statistics are updated.
+    """
     maps = (images.double() - 128) / 128
     for conv, norm in (("network.0", "network.1"), ("network.5", "network.6")):
         maps = conv2d(maps, network[f"{conv}.weight"], padding=1)
@@ -108,7 +123,10 @@ def trainable(network: Network) -> dict[str, Tensor]:
 
 
 def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum: float, decay: float) -> None:
-    """Take a step of SGD: v ← momentum·v + gradient + decay·θ (no dampening), θ ← θ − rate·v."""
+    """Take a step of SGD without dampening.
+
+    v ← momentum·v + gradient + decay·θ, θ ← θ − rate·v.
+    """
     parameters = {name: value for name, value in network.items() if is_parameter(name)}
     gradients = torch.autograd.grad(loss, [*parameters.values()])
     for (name, value), gradient in zip(parameters.items(), gradients, strict=True):
@@ -118,7 +136,10 @@ def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum
 
 def adam(parameters: dict[str, Tensor], moments: dict[str, dict[str, Tensor]], gradients: tuple[Tensor, ...],
          time: int, rates: Mapping[str, float], rate: float) -> None:
-    """Take step number `time` of Adam without weight decay, at the rate by name or else at `rate`."""
+    """Take step number `time` of Adam without weight decay.
+
+    The rate is given by name, or else is `rate`.
+    """
     for (name, value), gradient in zip(parameters.items(), gradients, strict=True):
         old = moments.get(name, {"exp_avg": torch.zeros(()), "exp_avg_sq": torch.zeros(())})
         first = 0.9 * old["exp_avg"] + 0.1 * gradient
@@ -158,7 +179,9 @@ def softplus(values: Tensor) -> Tensor:
 
 def descend(loss: Callable[..., Tensor], point: Point, step: float, steps: int,
             orthonormal: bool = True) -> tuple[Point, float]:
-    """Take conjugate-gradient steps as FORMULAS.md states them and return the point and the remembered step.
+    """Return the point and the remembered step after conjugate-gradient steps.
+
+    Each step follows the printed formulas.
 
     The last tensor of the point is a subspace's orthonormal basis if `orthonormal`; all others are free.
     """
@@ -212,6 +235,6 @@ def assert_same_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor
 
 
 def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor) -> None:
-    """Require the embedder of a network that uses its running statistics, followed by a projection."""
+    """Require an embedder with running statistics, followed by a projection."""
     images = data.images(torch.arange(len(data)))
     torch.testing.assert_close(epoch.embedder(images), unit(features(network, images, False) @ projection))

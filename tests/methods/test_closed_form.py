@@ -25,7 +25,7 @@ CPU = torch.device("cpu")
 
 @cache
 def load_halves(name: str = "digits") -> tuple[TrainingData, Array, Array, Encoder]:
-    """Return the training half of the zero-shot split, the test half's features and labels, and the encoder."""
+    """Return the zero-shot training half, test features and labels, and the encoder."""
     dataset = catalog.load(name)
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder)))

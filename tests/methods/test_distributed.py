@@ -1,4 +1,4 @@
-"""Two processes on the CPU give the loss and the gradients of one process for the whole batch."""
+"""Two CPU processes give the whole batch's loss and gradients."""
 
 from __future__ import annotations
 
@@ -75,7 +75,10 @@ def two_processes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_give_the_loss_and_the_steps_of_one_process(name: str, two_processes: Path,
                                                                   monkeypatch: pytest.MonkeyPatch) -> None:
-    """Compare the states; they hold SGD's moments, which equal the gradients after one step."""
+    """Compare the states, which contain SGD's moments.
+
+    After one step the moments equal the gradients.
+    """
     monkeypatch.setattr(instance, "cut_to_multiple", lambda batch: batch[: len(batch) // 2 * 2])
     single = train(name)
     first, second = (load_file(two_processes / f"{name}-{rank}.safetensors") for rank in (0, 1))
@@ -90,7 +93,7 @@ def test_a_batch_is_cut_to_a_multiple_of_the_processes_and_rejected_if_it_is_sma
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parallel, "process_count", lambda: 3)
     assert parallel.cut_to_multiple(torch.arange(8)).tolist() == list(range(6))
-    with pytest.raises(UserError, match=r"3 processes share every batch.* got 2\. Raise the field 'batch'"):
+    with pytest.raises(UserError, match=r"each of the 3 processes; got 2\. Raise the field 'batch'"):
         parallel.cut_to_multiple(torch.arange(2))
     with pytest.raises(ValueError, match="must be a multiple"):
         parallel.own_part(torch.arange(8))

@@ -24,7 +24,10 @@ TAU, ETA = 0.3, 4.0
 
 
 def printed(rows: Tensor, compared: Tensor, tau: float, eta: float) -> Tensor:
-    """Compute the mean over second views x̂_i of −log P(i|x̂_i) − η Σ_{j≠i} log(1 − P(j|x̂_i)) (PSLR eq. 3–5)."""
+    """Compute the mean loss over second views x̂_i (PSLR eq. 3–5).
+
+    The loss is −log P(i|x̂_i) − η Σ_{j≠i} log(1 − P(j|x̂_i)).
+    """
     half = len(rows) // 2
     total = torch.zeros(())
     for i in range(half):

@@ -1,4 +1,4 @@
-"""The training of the encoder by NCE and by NPSoftmax equals their formulas, step by step."""
+"""NCE and NPSoftmax train the encoder by their formulas, step by step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ def test_training_equals_the_literal_loop(softmax: str, batch_norm: str) -> None
     z = torch.tensor(math.inf)
 
     def contrast_with_noise(x: Tensor, batch: Tensor, random: torch.Generator) -> Tensor:
-        """Compute the mean over the batch of −log h(i) − Σ_noise log(1 − h(j)), h = p/(p + q/n)."""
+        """Compute NCE's mean loss over the batch.
+
+        The loss is −log h(i) − Σ_noise log(1 − h(j)) with h = p/(p + q/n).
+        """
         nonlocal z
         noise = torch.randint(IMAGES, (NOISE,), generator=random)
         own = torch.exp((bank[batch] * x).sum(1) / TAU)

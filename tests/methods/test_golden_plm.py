@@ -48,7 +48,10 @@ def top_directions(offsets: Tensor) -> Tensor:
 
 
 def neighborhood(points: Tensor, row: int, near: list[int]) -> tuple[Tensor, int]:
-    """Return P_i, and the number of members. A candidate must leave a share T of every member in the subspace."""
+    """Return P_i and the number of members.
+
+    A candidate must leave a share T of every member in the subspace.
+    """
     members = near[:FLAT]
     for candidate in near[FLAT:]:
         offsets = points[[*members, candidate]] - points[row]
@@ -59,7 +62,10 @@ def neighborhood(points: Tensor, row: int, near: list[int]) -> tuple[Tensor, int
 
 
 def directed(points: Tensor, centers: Tensor, bases: Tensor) -> Tensor:
-    """Return s′(i,j) = (1+o/2)^−Nα·(1+p)^−Nβ with the neighborhood at j (eq. 2–4), (n, c)."""
+    """Return the similarity s′ (n, c) with the neighborhood at j (eq. 2–4).
+
+    s′(i,j) = (1+o/2)^−Nα·(1+p)^−Nβ.
+    """
     offsets = points[:, None] - centers
     along = torch.einsum("ncd,cdm->ncm", offsets, bases).norm(dim=2)
     across = (offsets.square().sum(2) - along.square()).clamp_min(0).sqrt()
@@ -67,7 +73,10 @@ def directed(points: Tensor, centers: Tensor, bases: Tensor) -> Tensor:
 
 
 def objective(student: Tensor, teacher: Tensor, bases: Tensor, places: Tensor, directions: Tensor) -> Tensor:
-    """Return L = (L_point + L_proxy + L_neigh)/|B|² (eq. 6–9) with constant similarities."""
+    """Return the loss (eq. 6–9) with constant similarities.
+
+    L = (L_point + L_proxy + L_neigh)/|B|².
+    """
     proxies = unit(places)
     among = directed(teacher, teacher, bases)
     among = (among + among.T) / 2
@@ -137,12 +146,18 @@ def literal_training(data: TrainingData, setting: Setting, follows: bool) -> tup
 
 
 def part_of(name: str) -> str:
-    """Return a tensor's name in the state: the encoder's tensors have a prefix, the head's and the proxies' none."""
+    """Return a tensor's name in the state.
+
+    The encoder's tensors have a prefix, the head's and the proxies' none.
+    """
     return f"encoder.{name}" if name.startswith("network.") else name
 
 
 def with_equal_signs(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Turn each singular vector of the state as the expected one; its sign is arbitrary and has no effect."""
+    """Give each singular vector of the state the expected sign.
+
+    The sign is arbitrary and has no effect.
+    """
     signs = (state["proxies.directions"] * expected["proxies.directions"]).sum(1, keepdim=True).sign()
     turned = ("proxies.directions", "optimizer.directions.exp_avg")
     return {name: value * signs if name in turned else value for name, value in state.items()}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.methods.golden_instance import (
+    BATCH,
     FIELDS,
     SEED,
     WIDTH,
@@ -28,7 +29,10 @@ TAU, ETA, LAMBDA, FIRST_LOG_SIGMA = 0.3, 4.0, 0.7, -3.0
 
 
 def add_latent_layers(model: Model) -> None:
-    """Add W and the decoder, uniform within ±1/√l, and the layer of log σ, which starts constant."""
+    """Add W, the decoder and the layer of log σ.
+
+    W and the decoder start uniform within ±1/√l; log σ starts constant.
+    """
     random = generator(SEED, 0)
     layer, decoder = ((2 * torch.rand(WIDTH, WIDTH, generator=random) - 1) / math.sqrt(WIDTH) for _ in range(2))
     model.parameters |= {
@@ -46,13 +50,16 @@ def huber(difference: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("change", [
     {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "batch", "fixed_target": True},
-    {"batch_norm": "batch", "one_sided": True}], ids=str)
+    {"batch_norm": "batch", "one_sided": True}, {"batch_norm": "batch", "structure_edges": "views"}], ids=str)
 @double_precision()
 def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
     data, setting = small_images()
     method = PSLR(**FIELDS | {"temperature": TAU, "eta": ETA, "weight": LAMBDA} | change)
     model = Model.begin(method, data, setting)
     add_latent_layers(model)
+    edges = [(row, row) for row in range(2 * BATCH)]  # eq. 11 with A = I
+    if method.structure_edges == "views":
+        edges += [(row, (row + BATCH) % (2 * BATCH)) for row in range(2 * BATCH)]
 
     def loss(x: Tensor, batch: Tensor, random: torch.Generator) -> Tensor:
         rows, layers = len(x), model.parameters
@@ -63,7 +70,7 @@ def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
         decoded = noisy @ layers["objective.decoder.weight"].mT + layers["objective.decoder.bias"]
         softmax = adaptable_softmax(z, z.detach() if method.one_sided else z, TAU, ETA)
         reconstruction = huber((x.detach() if method.fixed_target else x) - decoded).sum() / rows
-        structure = sum((1 - torch.sigmoid(point @ point)) ** 2 for point in noisy) / rows
+        structure = sum((1 - torch.sigmoid(noisy[i] @ noisy[j])) ** 2 for i, j in edges) / len(edges)
         divergence = -(1 + 2 * log_sigma - z**2 - log_sigma.exp() ** 2).sum() / (2 * rows)
         return softmax + reconstruction + LAMBDA * structure + LAMBDA * divergence  # eq. 13
 

@@ -57,7 +57,10 @@ def pairs(labels: list[int], random: torch.Generator) -> Iterator[list[int]]:
 
 
 def mine(points: Tensor, labels: list[int], random: torch.Generator) -> Tensor:
-    """Return a triplet for each row: its partner, and a random semi-hard negative or else any negative."""
+    """Return a triplet for each row.
+
+    The positive is the row's partner. The negative is a random semi-hard negative, or else any negative.
+    """
     squared = (points[:, None] - points).square().sum(2)
     scores = torch.rand(squared.shape, generator=random)
     triplets = []
@@ -72,7 +75,10 @@ def mine(points: Tensor, labels: list[int], random: torch.Generator) -> Tensor:
 
 
 def objective(rows: Tensor, triplets: Tensor, weight: Weight, parameter: Tensor, projection: Tensor) -> Tensor:
-    """Return J = Σ softplus(w·softplus(z)) with w of eq. 25 (bilinear) or eq. 10 (concatenated)."""
+    """Return J = Σ softplus(w·softplus(z)).
+
+    w is that of eq. 25 (bilinear) or eq. 10 (concatenated).
+    """
     anchor, positive, negative = (rows[part] for part in triplets.T)
     middle = (anchor + positive) / 2
     if weight == "bilinear":
@@ -86,7 +92,10 @@ def objective(rows: Tensor, triplets: Tensor, weight: Weight, parameter: Tensor,
 
 def literal_training(data: TrainingData, setting: Setting, labels: list[int], weight: Weight,
                      follows: bool) -> tuple[dict[str, Tensor], list[float]]:
-    """Return the state after two epochs, and the mean loss of each batch of the last epoch."""
+    """Return the state and the batches' losses after two epochs.
+
+    The losses are means over each batch of the last epoch.
+    """
     network = network_of(setting)
     velocity: Network = {}
     random = torch.Generator().manual_seed(SEED + 1)

@@ -46,7 +46,7 @@ def few_labels() -> Tensor:
 
 
 def partition(labels: Tensor, epoch: int) -> Tensor:
-    """Return all labeled images and a random sample of the unlabeled images, ascending."""
+    """Return all labeled and a random sample of unlabeled images, ascending."""
     labeled, unlabeled = torch.nonzero(labels >= 0).flatten(), torch.nonzero(labels < 0).flatten()
     order = torch.randperm(len(unlabeled), generator=generator(SEED, -epoch))
     return torch.cat([labeled, unlabeled[order[:PARTITION]]]).sort().values
@@ -62,7 +62,10 @@ def affinities(neighbors: Tensor, labels: Tensor) -> Tensor:
 
 
 def triplets_of(points: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
-    """Pair the upper half of each image's neighbors, sorted by affinity, with the lower half."""
+    """Pair the upper half of each image's neighbors with the lower half.
+
+    Neighbors are sorted by affinity.
+    """
     neighbors = nearest_rows(rows, NEIGHBORS)
     affinity = affinities(neighbors, labels[points])
     triplets = []
@@ -74,7 +77,10 @@ def triplets_of(points: Tensor, rows: Tensor, labels: Tensor) -> Tensor:
 
 
 def objective(rows: Tensor, triplets: Tensor, scale: Scale, projection: Tensor) -> Tensor:
-    """Return J (eq. 3): the mean of softplus(z), its sum, or its mean after division by the mean distance."""
+    """Return J (eq. 3) at a scale.
+
+    J is the mean of softplus(z), its sum, or its mean after division by the mean distance.
+    """
     excess = angular_excess(rows, triplets, projection, ALPHA)
     if scale == "relative":
         anchor, positive, negative = (rows[part] @ projection for part in triplets.T)
@@ -86,7 +92,10 @@ def objective(rows: Tensor, triplets: Tensor, scale: Scale, projection: Tensor) 
 
 def literal_training(data: TrainingData, setting: Setting, scale: Scale, follows: bool,
                      orthogonal: bool) -> tuple[dict[str, Tensor], list[float]]:
-    """Return the state after two epochs, and the mean loss of a triplet in each batch of the last epoch."""
+    """Return the state and the batches' losses after two epochs.
+
+    The losses are means per triplet in each batch of the last epoch.
+    """
     network = network_of(setting)
     velocity: Network = {}
     projection, step = random_frame(WIDTH, DIMENSION, SEED), 0.0

@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -32,8 +31,10 @@ from udml_core.methods import ISIF, NCE, PSLR, Epoch, Method, Setting
 from udml_core.methods.embedder import Embedder, LatentHead, unit
 from udml_core.methods.pslr import _Latent
 from udml_core.methods.shared.instance import InstanceMethod
+from udml_core.methods.shared.projection import first_projection
 from udml_core.methods.shared.training import random_views
-from udml_core.sampling import generator
+from udml_core.neighbors import nearest
+from udml_core.sampling import generator, neighbor_batches
 
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "learning_rate": 0.05}
 
@@ -55,87 +56,129 @@ def fit_epochs(method: Method, backbone: str = "pixels") -> list[Epoch]:
     return list(method.fit(*training_setup(backbone)))
 
 
-@cache
-def default_epoch(kind: type[InstanceMethod]) -> Epoch:
-    return fit_epochs(kind(**TINY))[-1]
-
-
 def two_views(data: TrainingData, batch: torch.Tensor, random: torch.Generator, count: int = 2) -> torch.Tensor:
     cached = data.view_features(batch)
     views = torch.rand(cached.shape[:2], generator=random).argsort(1)[:, :count]
     return torch.cat([cached[torch.arange(len(cached)), view] for view in views.unbind(1)])
 
 
-def test_the_first_step_of_pslr_equals_the_equations_of_the_paper() -> None:
+def graph_of(neighbors: list[set[int]], batch: list[int]) -> torch.Tensor:
+    """Compute A of one view: the same image, or images that are among each other's neighbors."""
+    return torch.tensor([[float(a == b or (b in neighbors[a] and a in neighbors[b])) for b in batch] for a in batch])
+
+
+@pytest.mark.parametrize("change", [
+    {}, {"latent": False}, {"graph": "neighbors"}, {"reconstruction": False}, {"structure": False},
+    {"divergence": False}, {"structure_edges": "views"}, {"graph": "neighbors", "structure_edges": "views"},
+    {"eta": 100.0}, {"form": "printed"}, {"one_sided": True}, {"fixed_target": True}, {"weight": 0.0},
+    {"temperature": 0.5}, {"beginning": "random"}, {"weight_decay": 0.0}], ids=str)
+def test_the_first_step_of_pslr_equals_the_equations_of_the_paper(change: dict[str, Any]) -> None:
     """Compute eq. 2–13 on one batch and SGD's first step, w − rate·(gradient + decay·w)."""
     data, setting = training_setup()
-    method = PSLR(**TINY | {"epochs": 1, "batch": len(data), "eta": 10.0})
+    method = PSLR(**TINY | {"epochs": 1, "batch": len(data), "eta": 10.0} | change)
     (epoch,) = method.fit(data, setting)
-    initial = method.initial(data, setting).head
+    start = first_projection(unit(data.features), 16, change.get("beginning", "pca"), setting.seed)
     random = generator(setting.seed, 1)
-    batch = torch.randperm(len(data), generator=random)
-    features = unit(two_views(data, batch, random))
-    weight = initial.weight.clone().requires_grad_()  # type: ignore[union-attr]
     objective = _Latent(method, setting.seed)
+    if method.graph == "neighbors":
+        neighbors = nearest(unit(unit(data.features) @ start).numpy(), 4)[1]
+        (batch,) = neighbor_batches(torch.from_numpy(neighbors), len(data), random)
+        own = graph_of([{*row} for row in neighbors.tolist()], batch.tolist())
+    else:
+        batch = torch.randperm(len(data), generator=random)
+        own = torch.eye(len(data))
+    # The graph joins no image to its other view, but a neighbor's second view is no negative either.
+    adjacency = torch.block_diag(own, own)
+    graph = adjacency / (adjacency.sum(1)[:, None] * adjacency.sum(1)).sqrt()
+    excluded = own.repeat(2, 2).bool() if method.graph == "neighbors" else None
+    features = unit(two_views(data, batch, random))
+    weight = start.clone().requires_grad_()
     instance = unit(features @ weight)
-    rows = latent(instance, objective.layer)
-    log_sigma = objective.log_sigma(instance)
+    rows = instance if change.get("latent") is False else latent(instance, objective.layer, graph)
+    log_sigma = objective.log_sigma(graph @ instance)
     torch.testing.assert_close(log_sigma, torch.full_like(log_sigma, -3))
     noisy = rows + log_sigma.exp() * torch.randn(rows.shape, generator=random)
-    parts = {"latent loss": instance_loss(rows, 0.1, 10.0),
-             "reconstruction": reconstruction_loss(instance, objective.decoder(noisy)),
-             "structure": structure_loss(noisy), "divergence": divergence(rows, log_sigma)}
-    total = parts["latent loss"] + parts["reconstruction"] + 0.1 * (parts["structure"] + parts["divergence"])
+    target = instance.detach() if "fixed_target" in change else instance
+    joined = torch.zeros_like(adjacency) if method.structure_edges == "graph" else torch.eye(len(own)).repeat(2, 2)
+    edges = (adjacency + joined).clamp_max(1)
+    parts = {"latent loss": instance_loss(rows, change.get("temperature", 0.1), change.get("eta", 10.0),
+                                          change.get("form", "both"), "one_sided" in change, excluded),
+             "reconstruction": reconstruction_loss(target, objective.decoder(noisy)),
+             "structure": structure_loss(noisy, edges), "divergence": divergence(rows, log_sigma)}
+    parts = {name: value for name, value in parts.items() if change.get(name) is not False}
+    factors = {"structure": change.get("weight", 0.1), "divergence": change.get("weight", 0.1)}
+    total = torch.stack([factors.get(name, 1.0) * value for name, value in parts.items()]).sum()
     for name, value in (parts | {"loss": total}).items():
         assert epoch.losses[name] == pytest.approx(value.item(), rel=1e-5)
+    assert not {"reconstruction", "structure", "divergence"} & set(epoch.losses) - set(parts)
     total.backward()
     for name, parameter in {"network.weight": weight, "objective.layer": objective.layer,
                             "objective.log_sigma.weight": objective.log_sigma.weight}.items():
-        assert parameter.grad is not None
-        stepped = parameter - method.learning_rate * (parameter.grad + method.weight_decay * parameter)
+        gradient = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        decayed = change.get("weight_decay", 5e-4) if parameter.grad is not None else 0.0
+        stepped = parameter - 0.05 * (gradient + decayed * parameter)
         torch.testing.assert_close(epoch.state[name], stepped.detach(), rtol=1e-4, atol=1e-6)
 
 
-def test_isif_equals_pslr_without_its_latent_layer_and_further_terms() -> None:
-    reduced = PSLR(**TINY, latent=False, reconstruction=False, structure=False, divergence=False)
-    for isif, pslr in zip(fit_epochs(ISIF(**TINY)), fit_epochs(reduced), strict=True):
+@pytest.mark.parametrize("schedule", ["constant", "steps"])
+def test_the_second_step_adds_momentum_to_its_own_gradient_at_the_scheduled_rate(schedule: Any) -> None:
+    """Compute two steps of SGD: v ← ½v + gradient + decay·w, w ← w − rate·v; a hundredth of the rate in epoch 2."""
+    data, setting = training_setup()
+    method = ISIF(dimension=16, epochs=2, batch=len(data), learning_rate=0.5, momentum=0.5, weight_decay=0.1,
+                  schedule=schedule)
+    *_, last = method.fit(data, setting)
+    weight, velocity = first_projection(unit(data.features), 16, "pca", 0), torch.zeros(64, 16)
+    for epoch, rate in ((1, 0.5), (2, 0.5 if schedule == "constant" else 0.005)):
+        random = generator(setting.seed, epoch)
+        views = unit(two_views(data, torch.randperm(len(data), generator=random), random))
+        weight.requires_grad_()
+        (gradient,) = torch.autograd.grad(instance_loss(unit(views @ weight), 0.1), weight)
+        weight = weight.detach()
+        velocity = velocity / 2 + gradient + 0.1 * weight
+        weight = weight - rate * velocity
+    torch.testing.assert_close(last.state["network.weight"], weight, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("fields", [{"eta": 1.0}, {"eta": 7.0, "form": "printed", "temperature": 0.3}], ids=str)
+def test_isif_equals_pslr_without_its_latent_layer_and_further_terms(fields: dict[str, Any]) -> None:
+    reduced = PSLR(**TINY | fields, latent=False, reconstruction=False, structure=False, divergence=False)
+    for isif, pslr in zip(fit_epochs(ISIF(**TINY | fields)), fit_epochs(reduced), strict=True):
         assert isif.losses["loss"] == pslr.losses["loss"]
         assert torch.equal(isif.state["network.weight"], pslr.state["network.weight"])
         assert pslr.explanations == ()
 
 
-def test_the_bank_averages_old_and_new_embeddings_and_z_is_estimated_once() -> None:
+@pytest.mark.parametrize("change", [{}, {"softmax": "full"}, {"noise": 10}, {"memory": 0.9}, {"temperature": 0.2}],
+                         ids=str)
+def test_the_first_step_of_nce_equals_its_formula_and_the_bank_averages_old_and_new_embeddings(
+        change: dict[str, Any]) -> None:
+    """Compute the bank, the noise, Z of the first batch, SGD's first step, and the bank after it."""
     data, setting = training_setup()
-    method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50})
+    method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50, "weight_decay": 0.0} | change)
     first, second = (list((method.model_copy(update={"epochs": count})).fit(data, setting))[-1] for count in (1, 2))
-    initial = method.initial(data, setting)
-    bank = torch.from_numpy(initial.embed_features(data.features.numpy()))
+    weight = first_projection(unit(data.features), 16, "pca", setting.seed).requires_grad_()
+    bank = unit(unit(data.features) @ weight).detach()
     random = generator(setting.seed, 1)
     batch = torch.randperm(len(data), generator=random)
-    embeddings = initial.head(two_views(data, batch, random, 1))
-    expected = unit(bank[batch] + embeddings)
+    embeddings = unit(unit(two_views(data, batch, random, 1)) @ weight)
+    temperature, memory, count = change.get("temperature", 0.07), change.get("memory", 0.5), change.get("noise", 50)
+    if "softmax" in change:
+        scores = (embeddings @ bank.mT / temperature).exp()
+        loss = -(scores[torch.arange(len(batch)), batch] / scores.sum(1)).log().mean()
+    else:
+        noise = torch.randint(len(bank), (count,), generator=random)
+        own = ((embeddings * bank[batch]).sum(1, keepdim=True) / temperature).exp()
+        scores = torch.cat([own, (embeddings @ bank[noise].mT / temperature).exp()], dim=1)
+        z = len(bank) * scores.detach().mean()
+        likely = scores / z / (scores / z + count / len(bank))
+        loss = -(likely[:, 0].log() + (1 - likely[:, 1:]).log().sum(1)).mean()
+        assert float(first.state["objective.log_z"]) == pytest.approx(math.log(z), rel=1e-5)
+        assert torch.equal(first.state["objective.log_z"], second.state["objective.log_z"])
+    assert first.losses["loss"] == pytest.approx(loss.item(), rel=1e-4)
+    (gradient,) = torch.autograd.grad(loss, weight)
+    torch.testing.assert_close(first.state["network.weight"], (weight - 0.05 * gradient).detach(), rtol=1e-3, atol=1e-5)
+    expected = unit(memory * bank[batch] + (1 - memory) * embeddings.detach())
     torch.testing.assert_close(first.state["objective.bank"][batch], expected, rtol=1e-4, atol=1e-5)
-    assert math.isfinite(first.state["objective.log_z"])
-    assert torch.equal(first.state["objective.log_z"], second.state["objective.log_z"])
-
-
-@pytest.mark.parametrize("change", [
-    {"latent": False}, {"graph": "neighbors"}, {"reconstruction": False}, {"structure": False}, {"divergence": False},
-    {"structure_edges": "views"}, {"graph": "neighbors", "structure_edges": "views"}, {"eta": 100.0},
-    {"form": "printed"}, {"one_sided": True}, {"fixed_target": True}, {"weight": 0.0}, {"temperature": 0.5},
-    {"schedule": "steps"}, {"beginning": "random"}, {"momentum": 0.0}, {"weight_decay": 0.0}], ids=str)
-def test_every_field_changes_the_result(change: dict[str, Any]) -> None:
-    default, other = default_epoch(PSLR), fit_epochs(PSLR(**TINY | change))[-1]
-    assert not torch.equal(default.state["network.weight"], other.state["network.weight"])
-    assert np.isfinite(list(other.losses.values())).all()
-    parts = {"reconstruction", "structure", "divergence"}
-    assert parts & set(other.losses) == parts - {name for name, value in change.items() if value is False}
-
-
-@pytest.mark.parametrize("change", [{"softmax": "full"}, {"noise": 10}, {"memory": 0.9}, {"temperature": 0.2}], ids=str)
-def test_every_field_of_nce_changes_the_result(change: dict[str, Any]) -> None:
-    default, other = default_epoch(NCE), fit_epochs(NCE(**TINY | change))[-1]
-    assert not torch.equal(default.state["network.weight"], other.state["network.weight"])
 
 
 def test_connected_images_are_mutual_neighbors_or_the_same_image() -> None:

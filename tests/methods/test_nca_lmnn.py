@@ -34,7 +34,7 @@ def fit_epoch(method: Method) -> Epoch:
 @pytest.mark.parametrize("entries", [4_000_000, 100])
 def test_the_margin_loss_and_its_gradient_equal_a_triple_loop(
         entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.losses.lmnn.ENTRIES_AT_ONCE", entries)
+    monkeypatch.setattr("udml_core.losses.lmnn.MAX_ENTRIES", entries)
     random = torch.Generator().manual_seed(0)
     points, labels = torch.randn(24, 6, generator=random, dtype=torch.float64), torch.arange(24) % 3
     weight = torch.randn(6, 4, generator=random, dtype=torch.float64).mul(0.4).requires_grad_()
@@ -80,7 +80,7 @@ def test_a_small_class_repeats_its_targets_and_takes_none_from_other_classes() -
 @pytest.mark.parametrize(("method", "most"), [(NCA(), 20_000), (KML(), 10_000)], ids=lambda value: str(value)[:9])
 def test_methods_with_a_matrix_of_all_pairs_estimate_its_memory_and_limit_the_images(method: Method, most: int) -> None:
     method.check(most, 1280)
-    with pytest.raises(UserError, match=f"at most {most:,}, got {most + 1:,}. Choose"):
+    with pytest.raises(UserError, match=rf"at most {most:,} images, got {most + 1:,}\."):
         method.check(most + 1, 1280)
     assert method.expected_bytes(most, 1280) > 30 * most**2
     assert method.expected_bytes(most, 1280) > 10 * LMNN().expected_bytes(most, 1280)

@@ -28,7 +28,7 @@ from udml_core.sampling import balanced_draw, generator, label_pairs
 
 @cache
 def halves(seed: int = 0) -> tuple[TrainingData, Array, Array, Encoder]:
-    """Return the training half with pairs, the test half's features and labels, and the encoder."""
+    """Return the training half with pairs, test features and labels, and the encoder."""
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     features = embed_pixels(encoder, np.array(pixels_of(dataset, encoder)))
@@ -58,25 +58,56 @@ def test_the_median_squared_distance_of_pairs_starts_at_the_bias(method: type[Pa
     assert float(median) == pytest.approx(built.bias, rel=0.1)
 
 
-def test_a_batch_of_one_pair_follows_the_algorithm_of_the_paper() -> None:
-    """Compute the first hundred steps in a literal loop."""
+@pytest.mark.parametrize(("kernel", "dimension", "bias", "reached"), [
+    ("chi2", 32, 0.1, True), ("chi2", 32, 0.15, True), ("chi2", 16, 0.073, True), ("chi2", 4, 0.1, False),
+    ("chi2", 4, 10.0, False),
+    ("intersection", 32, 0.05, True), ("intersection", 32, 0.1, False), ("hellinger", 4, 0.1, True),
+    ("hellinger", 1, 1.0, True)])
+def test_random_rows_start_at_the_bias_on_the_rising_side_or_at_the_peak(
+        kernel: str, dimension: int, bias: float, reached: bool) -> None:
+    """Compare the median d² of 400 pairs with a dense scan of factors."""
+    whole = halves()[0]
+    assert whole.given_pairs is not None
+    few = PairSet(whole.given_pairs.pairs[::50], whole.given_pairs.same[::50])
+    data = TrainingData(whole.features, given_pairs=few)
+    method = NML(kernel=kernel, dimension=dimension, bias=bias, beginning="random")
+    problem = method._problem(data, setting())
+    rows = method._first_rows(problem, data, 0)
+
+    def median(factor: float) -> float:
+        return float(problem.hinge.squared(problem.points, factor * rows, data.pairs[0]).median())
+
+    peak = max(median(factor) for factor in np.geomspace(0.01, 100, 150))
+    assert (peak >= bias) == reached
+    if reached:
+        assert median(1) == pytest.approx(bias, rel=0.01)
+        assert median(0.9) < median(1) < median(1.05)
+    else:
+        assert median(1) == pytest.approx(peak, rel=0.01)
+
+
+@pytest.mark.parametrize("batch", [1, 10])
+def test_a_batch_takes_the_sum_of_its_pairs_steps_in_the_algorithm_of_the_paper(batch: int) -> None:
+    """Compute the steps of the first hundred pairs in a literal loop; the paper's batch is one pair."""
     data = halves()[0]
-    method = NML(dimension=4, batch=1, epochs=1)
+    method = NML(dimension=4, batch=batch, epochs=1)
     head = method.initial(data, setting()).head
     assert isinstance(head, KernelHead)
     rows, points = head.rows.double(), histograms(data.features).double()
     pairs, same = data.pairs
     rate = method.learning_rate * float(head.rows.mean())
-    for pair in balanced_draw(same, 10_000, generator(0, 1))[:100].tolist():
+    total = torch.zeros_like(rows)
+    for number, pair in enumerate(balanced_draw(same, 10_000, generator(0, 1))[:100].tolist(), 1):
         x, z = points[pairs[pair, 0]], points[pairs[pair, 1]]
         shares = [torch.where(point > 0, point / (point + rows).clamp_min(1e-30), 0.0) for point in (x, z)]
         difference = 2 * (rows * (shares[0] - shares[1])).sum(1)
         y = 1 if same[pair] else -1
         if method.margin - y * (method.bias - float(difference.square().sum())) > 0:
-            step = 2 * y * difference[:, None] * 2 * (shares[0].square() - shares[1].square())
-            rows = (rows - rate * step).clamp_min(0)
+            total += 2 * y * difference[:, None] * 2 * (shares[0].square() - shares[1].square())
+        if number % batch == 0:
+            rows, total = (rows - rate * total).clamp_min(0), torch.zeros_like(rows)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("udml_core.methods.shared.pairs.balanced_draw",
+        patch.setattr("udml_core.methods.shared.pair_method.balanced_draw",
                       lambda *arguments: balanced_draw(*arguments)[:100])
         ours = last_epoch(method).state["rows"]
     torch.testing.assert_close(ours.double(), rows, rtol=1e-3, atol=1e-6)
@@ -127,16 +158,18 @@ def test_further_pairs_continue_from_a_state() -> None:
         *(part.numpy() for part in label_pairs(torch.arange(300) % 7, 1000, generator(1, 0)))))
     epochs = list(method.continue_fit(further, setting(), last.state, 2))
     assert [epoch.number for epoch in epochs] == [3, 4]
-    assert not torch.equal(epochs[1].state["rows"], last.state["rows"])
+    *_, whole = NML(dimension=8, epochs=4).fit(data, setting())
+    *_, continued = method.continue_fit(data, setting(), last.state, 2)
+    assert torch.equal(continued.state["rows"], whole.state["rows"])
     narrow = TrainingData(data.features[:, :50], given_pairs=data.given_pairs)
-    with pytest.raises(UserError, match="width 64 that it began with, got 50"):
+    with pytest.raises(UserError, match="features of width 64, as at the start; got 50"):
         next(iter(method.continue_fit(narrow, setting(), last.state, 1)))
 
 
 def test_negative_features_are_rejected_or_split() -> None:
     rows = halves()[0].features - 4
     data = TrainingData(rows, given_pairs=halves()[0].given_pairs)
-    with pytest.raises(UserError, match=r"got -4 among the features\. Set the field 'negative' to 'split'"):
+    with pytest.raises(UserError, match=r"at least 0; the smallest is -4\. Set the field 'negative' to 'split'"):
         next(iter(NML(dimension=4).fit(data, setting())))
     *_, last = NML(dimension=4, epochs=1, negative="split").fit(data, setting())
     assert last.state["rows"].shape == (4, 128)
@@ -146,7 +179,7 @@ def test_negative_features_are_rejected_or_split() -> None:
 @pytest.mark.parametrize(("method", "images", "message"), [
     (NML(margin=0.2), 100, "NML.margin must be at most the bias 0.1, got 0.2"),
     (NML(dimension=64), 50, "at most the number of images 50"), (ML(dimension=65), 100, "at most"),
-    (KML(dimension=8), 30_000, "takes at most 10,000, got 30,000")])
+    (KML(dimension=8), 30_000, "accepts at most 10,000 images, got 30,000")])
 def test_impossible_fields_are_rejected_before_training(method: Method, images: int, message: str) -> None:
     with pytest.raises(UserError, match=message):
         method.check(images, 64)

@@ -21,7 +21,8 @@ from udml_core.evaluation import effective_rank
 from udml_core.explanations import Clusters, Triplets
 from udml_core.graph import AuthorityShift
 from udml_core.losses.angular import angular_argument, bilinear_weight, concatenated_weight, tightness
-from udml_core.methods import RPML, SRPML, Epoch, Method, Setting
+from udml_core.methods import ISIF, PLM, RPML, SRPML, Epoch, Method, Setting
+from udml_core.sampling import cluster_triplets, generator
 
 CPU = torch.device("cpu")
 IMAGES = 300
@@ -84,8 +85,9 @@ def test_each_epoch_explains_its_triplets_with_their_argument_and_weight(make: t
             torch.testing.assert_close(shown.weight, expected, rtol=1e-3, atol=1e-5)
             assert epoch.losses["mean weight"] == pytest.approx(float(expected.mean()), abs=1e-5)
             assert epoch.losses["violating"] == pytest.approx(float((argument > 0).float().mean()), abs=1e-3)
-    first, second = (triplets_of(epoch) for epoch in epochs[:2])
-    assert not torch.equal(first.negative, second.negative), "each epoch draws new triplets"
+        if make is RPML:
+            drawn = cluster_triplets(labels, 10, 200_000, generator(0, epoch.number))
+            assert torch.equal(torch.stack([shown.anchor, shown.positive, shown.negative], dim=1), drawn)
 
 
 @pytest.mark.parametrize("weight", ["bilinear", "concatenated"])
@@ -135,18 +137,28 @@ def test_further_training_does_not_change_a_yielded_epoch(method: Method) -> Non
     assert not np.array_equal(yielded[0][2], yielded[-1][2])
 
 
-def test_the_initial_projection_is_random_or_the_principal_components() -> None:
+@pytest.mark.parametrize("make", [RPML, SRPML, ISIF, PLM])
+def test_the_initial_projection_is_random_or_the_principal_components(make: type[Method]) -> None:
     data, encoder, _ = training_half()
     for beginning, is_pca in (("random", False), ("pca", True)):
-        method = RPML(**TINY, beginning=beginning)  # type: ignore[arg-type]
+        method = make.make({"dimension": 8, "beginning": beginning})
         head = method.initial(data, Setting(0, CPU, encoder)).head
         assert head.weight is not None
         _, _, principal = torch.linalg.svd(unit_rows().double(), full_matrices=False)
         basis = principal[:8].mT.float()
         overlap = float((basis.mT @ head.weight).square().sum())
         assert (overlap == pytest.approx(8, abs=1e-3)) == is_pca
-        again = method.initial(data, Setting(0, CPU, encoder)).head.weight
-        assert torch.equal(head.weight, torch.as_tensor(again))
+        if not is_pca:
+            gaussian = torch.randn(64, 8, generator=torch.Generator().manual_seed(0))
+            torch.testing.assert_close(head.weight, torch.linalg.qr(gaussian).Q)
+
+
+def test_the_weight_of_a_triplet_starts_at_a_scaled_gaussian_or_at_zero() -> None:
+    data, encoder, _ = training_half()
+    gaussian = torch.randn(64, 8, generator=torch.Generator().manual_seed(1))
+    for weight, expected in (("bilinear", gaussian / 8), ("concatenated", torch.zeros(128))):
+        method = RPML(**TINY, weight=weight)  # type: ignore[arg-type]
+        torch.testing.assert_close(method._first_point(data, Setting(0, CPU, encoder))[0], expected)
 
 
 @pytest.mark.parametrize(("fields", "message"), [

@@ -6,8 +6,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.methods.test_ssdml import training_setup
 from udml_core.backbones import Encoder, EncoderSpec
-from udml_core.methods.shared.training import Network, rows_at
+from udml_core.methods.embedder import unit
+from udml_core.methods.shared.training import EncoderInTraining, Network, SGDRates, rows_at
 
 
 def test_the_gradient_of_selected_rows_is_deterministic() -> None:
@@ -18,8 +20,26 @@ def test_the_gradient_of_selected_rows_is_deterministic() -> None:
     assert all(torch.equal(gradients[0], gradient) for gradient in gradients)
 
 
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_an_encoder_in_training_embeds_with_its_statistics_and_keeps_them(batch_norm: bool) -> None:
+    """The graph of a partition must not depend on the images that pass the encoder together."""
+    data, setting = training_setup("cnn")
+    network = EncoderInTraining(data, setting, SGDRates(0.1), batch_norm, None)
+    before = {name: value.clone() for name, value in network.snapshot().state_dict().items()}
+    images = torch.arange(20)
+    with torch.no_grad():
+        expected = unit(setting.encoder.eval()(data.images(images)))
+    torch.testing.assert_close(network.embed(images), expected, rtol=1e-5, atol=1e-6)
+    assert all(torch.equal(value, before[name]) for name, value in network.snapshot().state_dict().items())
+    updated = network.features(images)
+    assert torch.allclose(updated, expected, rtol=1e-5, atol=1e-6) == (not batch_norm)
+
+
 class OnGPU(Tensor):
-    """A CPU tensor that claims to be on a GPU, so that the CPU's own mixed precision is enabled."""
+    """A CPU tensor that claims to be on a GPU.
+
+    The CPU's own mixed precision is then enabled.
+    """
 
     is_cuda = True
 

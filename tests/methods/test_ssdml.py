@@ -1,4 +1,4 @@
-"""SSDML and its baselines: the first epoch computed by hand, partitions, the collapse, and rejected fields."""
+"""SSDML and its baselines: an epoch by hand, partitions, collapse, bad fields."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from udml_core.methods.shared.few_labels import pretrain_encoder
 from udml_core.methods.shared.pair_metric import heat_kernel
 from udml_core.methods.shared.training import SGDRates
 from udml_core.neighbors import nearest
-from udml_core.sampling import affinity_triplets
+from udml_core.sampling import affinity_triplets, generator
 
 FEW = [method for method in METHODS if method.card.supervision == "few"]
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "partition": 0, "steps": 2, "batch": 500}
@@ -73,7 +73,10 @@ def find_explanation(epoch: Epoch, kind: type[Any]) -> Any:
 
 @pytest.mark.parametrize("batch", [10_000, 2000])
 def test_the_first_epoch_on_frozen_features_follows_the_algorithm_of_the_paper(batch: int) -> None:
-    """Compute one batch and three batches; L and the length of the last step pass from batch to batch."""
+    """Compute one batch and three batches by hand.
+
+    L and the length of the last step pass from batch to batch.
+    """
     data, setting = training_setup()
     method = SSDML(**TINY | {"epochs": 1, "batch": batch})
     (epoch,) = method.fit(data, setting)
@@ -102,7 +105,10 @@ def test_the_first_epoch_on_frozen_features_follows_the_algorithm_of_the_paper(b
 
 
 def test_each_batch_trains_first_the_projection_and_then_the_network() -> None:
-    """Compute Algorithm 1 on two batches, with SGD's steps v ← 0.9v + gradient and θ ← θ − rate·v."""
+    """Compute Algorithm 1 on two batches by hand.
+
+    SGD's steps are v ← 0.9v + gradient and θ ← θ − rate·v.
+    """
     data, setting = training_setup("cnn")
     rate = 0.01
     method = SSDML(**TINY | {"trains": "encoder", "epochs": 1, "batch": 2500, "learning_rate": rate})
@@ -153,7 +159,10 @@ def test_a_partition_holds_all_labeled_images_and_lasts_for_its_epochs() -> None
         assert {*part.neighbors.flatten().tolist()} <= {*part.points.tolist()}
         assert part.reach.shape == (len(part.points), 5)
         torch.testing.assert_close(part.labels, data.labels[part.points])
-    assert not torch.equal(shown[0].points, shown[2].points)
+    unlabeled = torch.nonzero(data.labels < 0).flatten()
+    for epoch, part in zip((1, 3, 5), shown[::2], strict=True):
+        sample = unlabeled[torch.randperm(len(unlabeled), generator=generator(0, -epoch))[:200]]
+        assert {*part.points.tolist()} == labeled | {*sample.tolist()}
     for epoch in epochs[:2]:
         assert {*find_explanation(epoch, Triplets).anchor.tolist()} == {*shown[0].points.tolist()}
 
@@ -189,6 +198,29 @@ def test_an_epoch_does_not_keep_the_features_of_its_batches(method: Any) -> None
     assert max(alive) <= 2
 
 
+def test_pretraining_descends_the_cross_entropy_of_a_linear_classifier() -> None:
+    """Compute two epochs: v ← 0.9v + gradient + decay·θ for the encoder, without decay for the classifier."""
+    data, setting = training_setup("cnn")
+    after = pretrain_encoder(data, setting, 2, SGDRates(0.05, 0.9, 0.1), 20, False).encoder
+    labeled = torch.nonzero(data.labels >= 0).flatten()
+    random, encoder = generator(setting.seed, 0), deepcopy(setting.encoder)
+    classifier = (torch.randn(128, 5, generator=random) / 128**0.5).requires_grad_()
+    weights = [*encoder.parameters(), classifier]
+    velocity = [torch.zeros_like(weight) for weight in weights]
+    for _ in range(2):
+        for rows in torch.randperm(len(labeled), generator=random).split(20):
+            scores = (unit(encoder(data.images(labeled[rows]))) @ classifier).exp()
+            truth = scores[torch.arange(len(rows)), data.labels[labeled[rows]]]  # the classes are 0–4
+            gradients = torch.autograd.grad(-(truth / scores.sum(1)).log().mean(), weights)
+            for weight, speed, gradient in zip(weights, velocity, gradients, strict=True):
+                decayed = 0.0 if weight is classifier else 0.1
+                speed.mul_(0.9).add_(gradient + decayed * weight.detach())
+                weight.data -= 0.05 * speed
+    for learned, expected, start in zip(after.parameters(), weights[:-1], setting.encoder.parameters(), strict=True):
+        tolerance = 1e-2 * float((expected - start).abs().max())
+        torch.testing.assert_close(learned, expected, rtol=0, atol=tolerance)
+
+
 def test_pretraining_improves_a_copy_of_the_encoder_only_and_survives_a_resume() -> None:
     data, setting = training_setup("cnn")
     before = [value.clone() for value in setting.encoder.parameters()]
@@ -222,7 +254,10 @@ def test_the_printed_loss_moves_positives_apart_and_the_relative_loss_does_not()
 
 
 class Pieces:
-    """The parts of the baselines' metrics, computed by hand, with so few labels that all pairs are used."""
+    """The parts of the baselines' metrics, computed by hand.
+
+    There are so few labels that all pairs are used.
+    """
 
     def __init__(self) -> None:
         self.data, self.setting = training_setup(per_class=5)
@@ -233,7 +268,7 @@ class Pieces:
         self.similar, self.dissimilar = (scatter(self.points, part) for part in self.pairs)
 
     def along(self, weights: Any) -> Tensor:
-        """Return the weighted mean outer product of the differences along the graph's edges."""
+        """Return the weighted mean outer product of differences along edges."""
         edges = np.stack([np.repeat(np.arange(len(self.points)), 10), self.neighbors.ravel()], axis=1)
         return scatter(self.points, torch.from_numpy(edges), torch.from_numpy(np.ascontiguousarray(weights)).ravel())
 
@@ -241,7 +276,10 @@ class Pieces:
         return self.along(propagate_affinities(self.neighbors, self.data.labels.numpy(), 0.99).clip(0))
 
     def by_density(self) -> Tensor:
-        """Divide each affinity by the root of the product of the mean affinities at its two ends."""
+        """Divide each affinity by the density at its two ends.
+
+        The divisor is the root of the product of the mean affinities at the two ends.
+        """
         weights = self.heat.copy()
         for row, column in np.ndindex(*weights.shape):
             ends = self.heat[row].mean(), self.heat[self.neighbors[row, column]].mean()

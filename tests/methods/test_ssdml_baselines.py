@@ -1,4 +1,4 @@
-"""The baselines of SSDML with an encoder: the pairs they draw, and a step computed by hand."""
+"""SSDML's baselines with an encoder: their pairs, and a step by hand."""
 
 from __future__ import annotations
 
@@ -38,7 +38,10 @@ def test_pairs_of_few_labels_are_enumerated_and_pairs_of_many_are_sampled(monkey
 
 
 def _kinds(labels: Tensor, pairs: Pairs) -> list[bool]:
-    """Return for each part whether its pairs share a label, which holds for all of its pairs or for none."""
+    """Return for each part whether its pairs share a label.
+
+    All pairs of a part share a label, or none does.
+    """
     same = [labels[part[:, 0]] == labels[part[:, 1]] for part in pairs]
     assert all(part.all() or not part.any() for part in same)
     return [bool(part.all()) for part in same]
@@ -63,7 +66,10 @@ WEIGHTS = {"weight_similar": 2.0, "weight_dissimilar": 0.5, "weight_edges": 3.0}
     ("seraph", 0.1, {"threshold": 0.9, "weight_unlabeled": 0.7, "steps": 5})])
 def test_a_step_of_the_network_follows_the_gradient_of_its_objective(
         name: str, rate: float, fields: dict[str, Any]) -> None:
-    """Compute the second epoch, which learns no metric, as one batch without momentum: θ − rate·gradient."""
+    """Compute the second epoch as one batch without momentum: θ − rate·gradient.
+
+    The second epoch learns no metric.
+    """
     data, setting = training_setup("cnn")
     method = find_method(name).make(DEEP | fields | {"batch": 2000, "momentum": 0.0, "learning_rate": rate})
     first, second = method.fit(data, setting)

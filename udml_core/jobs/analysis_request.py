@@ -17,7 +17,7 @@ MOST_PLACED = 200
 
 
 def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None) -> Analysis:
-    """Return the requested analysis, and start it unless it is finished or in progress.
+    """Return the requested analysis; start it unless it is finished or in progress.
 
     Args:
         run: A finished run.

@@ -20,9 +20,8 @@ import psutil
 from udml_core.analyses import Analysis
 from udml_core.data.given.pairs import PairSet
 from udml_core.errors import UserError
-from udml_core.malloc import worker_environment
 from udml_core.runs import Run, Spec, create_run
-from udml_core.tasks import LIVE_STATES, Status, Task
+from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
 PATIENCE = 3.0
 """Seconds that a worker has to end on request."""
@@ -57,14 +56,14 @@ def resume(task: Run | Analysis) -> None:
     if state == "done" and not (isinstance(task, Run) and task.broken_result()):
         raise UserError(f"{task.id} is done; there is nothing to resume.")
     if state in LIVE_STATES:
-        raise UserError(f"{task.id} is already {state}.")
+        raise UserError(f"{task.id} is already {state}. {ADVICE[state]}")
     start_again(task)
 
 
 def stop(task: Task) -> Status:
-    """Stop a task's whole process group: by request, after three seconds by force. Finished epochs stay.
+    """Stop a task's whole process group: by request, after three seconds by force.
 
-    A task that is neither waiting nor running does not change.
+    Finished epochs stay. A task that is neither waiting nor running does not change.
 
     Raises:
         UserError: The worker could not be stopped.
@@ -102,7 +101,7 @@ def launch(task: Run | Analysis) -> None:
     command = "work" if isinstance(task, Run) else "analyse-work"
     package_root = str(Path(__file__).resolve().parents[2])
     paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = worker_environment() | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
     group: dict[str, Any] = {"start_new_session": True}
     if sys.platform == "win32":
         group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}

@@ -34,14 +34,14 @@ def resolve_device(text: str) -> str:
 
 
 def queue_position(run: Run, root: Path) -> int:
-    """Return the number of runs ahead of this one at its device; 0 if it is next or running."""
-    mine, device = run.stored_status(), run.spec().device
+    """Return the number of runs ahead at the device; 0 if the run is next or running."""
+    own_status, device = run.stored_status(), run.spec().device
     ahead = 0
     for other in list_runs(root):
         status = other.stored_status()
         if other.id == run.id or status.state not in LIVE_STATES or _device_of(other) != device:
             continue
-        earlier = status.state == "running" or (status.ticket, other.id) < (mine.ticket, run.id)
+        earlier = status.state == "running" or (status.ticket, other.id) < (own_status.ticket, run.id)
         if earlier and other.status().state in LIVE_STATES:
             ahead += 1
     return ahead

@@ -1,4 +1,9 @@
-"""The methods. To add one, write a file and a golden test, and add the class to `METHODS`."""
+"""The methods.
+
+To add a method, write a file and a golden test, and add the class to `METHODS`.
+"""
+
+from collections.abc import Callable
 
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
@@ -13,7 +18,7 @@ from udml_core.methods.plm import PLM
 from udml_core.methods.pslr import PSLR
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.methods.seraph import SERAPH
-from udml_core.methods.shared.pairs import PairMethod
+from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.triplet_angular import Angular, Triplet
@@ -32,6 +37,12 @@ def find_method(name: str) -> type[Method]:
         if method.card.name == name:
             return method
     raise UserError(f"The method must be one of {', '.join(method.card.name for method in METHODS)}, got '{name}'.")
+
+
+def names_of(predicate: Callable[[Method], bool]) -> str:
+    """List the names of the methods with a property, such as ``NML, ML or KML``."""
+    *names, last = (method.__name__ for method in METHODS if predicate(method.make({})))
+    return f"{', '.join(names)} or {last}" if names else last
 
 
 __all__ = [
@@ -69,4 +80,5 @@ __all__ = [
     "Whiten",
     "find_method",
     "is_normalized",
+    "names_of",
 ]

@@ -1,4 +1,7 @@
-"""The base of all methods: a method is its hyper-parameters and its algorithm, `fit`."""
+"""The base of all methods.
+
+A method is its hyper-parameters and its algorithm, `fit`.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,9 @@ class Card:
 
 
 class Method(Options, ABC):
-    """A method: its hyper-parameters as fields with range, meaning, symbol and unit, and its algorithm in `fit`.
+    """A method: its hyper-parameters as fields, and its algorithm in `fit`.
+
+    Each field has a range, a meaning, a symbol and a unit.
 
     Attributes:
         card: Name, title, paper, idea, supervision and promise.
@@ -103,7 +108,10 @@ class Method(Options, ABC):
 
     @property
     def trains_encoder(self) -> bool:
-        """Whether `fit` trains the encoder and therefore needs images; by default as the field `trains` says."""
+        """Whether `fit` trains the encoder and therefore needs images.
+
+        By default the field `trains` decides.
+        """
         return getattr(self, "trains", "head") == "encoder"
 
     @property
@@ -113,7 +121,10 @@ class Method(Options, ABC):
 
     @property
     def views_needed(self) -> int:
-        """The number of augmented views of each training image whose frozen features `fit` needs."""
+        """The number of augmented views of each training image.
+
+        `fit` needs the frozen features of these views.
+        """
         return 0
 
     @property
@@ -132,6 +143,11 @@ class Method(Options, ABC):
         return self.continues_with_pairs
 
     @property
+    def clusters_by_ascent(self) -> bool:
+        """Whether the method clusters by authority ascent, at its fields ε and γ."""
+        return False
+
+    @property
     def augmentation(self) -> Augmentation:
         """The random augmentation of the views."""
         return CROPS
@@ -147,7 +163,10 @@ class Method(Options, ABC):
         return int(getattr(self, "epochs", 1))
 
     def graph_neighbors(self, images: int) -> int:
-        """Return the number of neighbors k in the graph that is stored with a run of `images` training images."""
+        """Return the number k of neighbors in the graph stored with a run.
+
+        `images` is the number of training images.
+        """
         return int(getattr(self, "n_neighbors", min(GRAPH_NEIGHBORS, images - 1)))
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
@@ -188,7 +207,10 @@ class Method(Options, ABC):
         """
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        """Return the embedder that `fit` starts from at this seed; for closed-form methods the frozen features."""
+        """Return the embedder that `fit` starts from at this seed.
+
+        For closed-form methods it has the frozen features.
+        """
         return Embedder(setting.encoder)
 
     @abstractmethod
@@ -204,7 +226,8 @@ class Method(Options, ABC):
             state: The state after the last epoch.
             epochs: Number of further epochs.
         """
-        raise UserError(f"{self.card.title} cannot continue with further pairs. Choose NML, ML or KML.")
+        raise UserError(f"{self.card.title} cannot continue with further pairs. "
+                        "Choose a method that learns from pairs.")
 
     def state_to_continue(self, state: State) -> State:
         """Return the state from which a new run continues a finished run."""

@@ -43,14 +43,16 @@ def histograms(rows: Tensor, split: bool = False) -> Tensor:
     if split:
         rows = torch.cat([rows.clamp_min(0), (-rows).clamp_min(0)], dim=1)
     elif (rows < 0).any():
-        raise UserError(f"This kernel compares histograms, whose entries are at least 0, and got {float(rows.min()):g} "
-                        "among the features. Set the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or "
-                        "choose features that are not negative.")
+        raise UserError(f"This kernel needs features of at least 0; the smallest is {float(rows.min()):g}. Set "
+                        "the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or choose features "
+                        "that are not negative.")
     return normalize(rows, p=1.0, dim=1)
 
 
 class Head(nn.Module):
-    """A linear head: features x (b, d) to embeddings unit((unit(x) − offset)·weight) (b, l).
+    """A linear head: features x (b, d) to embeddings (b, l).
+
+    The embedding is unit((unit(x) − offset)·weight).
 
     Attributes:
         weight: Projection (d, l); None for the identity.
@@ -82,7 +84,9 @@ class Head(nn.Module):
 
 
 class KernelHead(nn.Module):
-    """A kernel head: features x (b, D) to embeddings [k(l_1, h), …, k(l_c, h)]·weight (b, l) with h = x/Σx.
+    """A kernel head: features x (b, D) to embeddings (b, l).
+
+    The embedding is [k(l_1, h), …, k(l_c, h)]·weight with h = x/Σx.
 
     Attributes:
         rows: Rows l (c, D), or (c, 2D) with `split`: prototypes in NML, training images in KML.
@@ -114,7 +118,9 @@ class KernelHead(nn.Module):
 
 
 class LatentHead(nn.Module):
-    """PSLR's head: features f (b, d) to instance features x = unit(unit(f)·weight) or latent z = unit(ReLU(x·latent)).
+    """PSLR's head: features f (b, d) to instance features x or latent z.
+
+    x = unit(unit(f)·weight) and z = unit(ReLU(x·latent)).
 
     z is the output of the graph layer for an image without neighbors. A row of z can be zero and then stays zero.
 
@@ -151,7 +157,9 @@ AnyHead = Head | KernelHead | LatentHead
 
 
 class Embedder(nn.Module):
-    """Images (b, c, s, s), 0–255, to embeddings (b, l), which are compared by Euclidean distance.
+    """Images (b, c, s, s), 0–255, to embeddings (b, l).
+
+    Embeddings are compared by Euclidean distance.
 
     If the head is `normalized`, embeddings have unit length and the order equals that of the cosine similarity.
 
@@ -188,7 +196,10 @@ class Embedder(nn.Module):
         return np.concatenate(parts)
 
     def save(self, path: Path) -> None:
-        """Write a safetensors file with the head, the encoder's spec and, if trained, the encoder's weights."""
+        """Write a safetensors file.
+
+        It holds the head, the encoder's spec and, if trained, the encoder's weights.
+        """
         tensors = {f"head.{name}": value for name, value in self.head.state_dict().items()}
         if self.trained:
             tensors |= {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
@@ -217,7 +228,9 @@ class Embedder(nn.Module):
 
 
 def is_normalized(path: Path) -> bool:
-    """Return whether a stored embedder gives embeddings of unit length, without loading it.
+    """Return whether a stored embedder gives embeddings of unit length.
+
+    The embedder is not loaded.
 
     Raises:
         UserError: The file is missing, broken or not an embedder.
@@ -237,7 +250,10 @@ def _reading(path: Path) -> Iterator[tuple[dict[str, str], Any]]:
 
 
 def _head_of(metadata: dict[str, str]) -> dict[str, Any]:
-    """Return a file's description of its head; files without one have the linear head of the first version."""
+    """Return a file's description of its head.
+
+    Files without a description have the linear head of the first version.
+    """
     return dict(json.loads(metadata.get("head", '{"kind": "linear", "normalized": true}')))
 
 

@@ -1,4 +1,7 @@
-"""ML and KML: the linear and the kernelized baseline of NML, with the same loss on the same pairs."""
+"""ML and KML: the linear and the kernelized baseline of NML.
+
+They have the same loss on the same pairs.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +19,19 @@ from udml_core.losses.pair_hinge import PairHinge
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import Head, KernelHead, histograms, unit
 from udml_core.methods.fields import Beginning
-from udml_core.methods.shared.pairs import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
+from udml_core.methods.shared.pair_method import PAPER, PairMethod, PairProblem, check_margin, steps_seconds
 from udml_core.methods.shared.projection import check_projection, first_projection
 
-Bias = Annotated[float, Field(gt=0, le=100), Shown(symbol="b", step=0.1, high=10.0)]
+Bias = Annotated[float, Field(gt=0, le=100), Shown(symbol="b", step=0.1, high=10.0, label="Distance threshold")]
 Margin = Annotated[float, Field(ge=0, le=100), Shown(symbol="m", step=0.1, high=10.0)]
-RowRate = Annotated[float, Field(gt=0, le=1000), Shown(symbol="η", low=1e-4, high=1.0, logarithmic=True)]
+RowRate = Annotated[float, Field(gt=0, le=1000), Shown(low=1e-4, high=1.0, logarithmic=True)]
 
 
 class ML(PairMethod):
-    """Linear metric learning: min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) on unit features, with m = b = 1."""
+    """Linear metric learning on unit features.
+
+    min_L Σ max(0, m − y(b − ‖L(x_i−x_j)‖²)) with m = b = 1.
+    """
 
     card: ClassVar[Card] = Card(
         name="ml",
@@ -52,8 +58,8 @@ class ML(PairMethod):
     median squared distance of pairs is the bias."""
 
     def check(self, images: int, width: int | None) -> None:
-        check_margin("ML", self.margin, self.bias)
-        check_projection("ML", self.dimension, self.beginning, images, width)
+        check_margin(type(self).__name__, self.margin, self.bias)
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         return steps_seconds(2e-10, self.dimension, width, self.batch)
@@ -74,7 +80,9 @@ class ML(PairMethod):
 
 
 class KML(PairMethod):
-    """The kernelized form of ML: ‖A(K_i − K_j)‖², where K_i is the column of the χ² kernel matrix of image i.
+    """The kernelized form of ML: ‖A(K_i − K_j)‖².
+
+    K_i is the column of the χ² kernel matrix of image i.
 
     A step costs O(dn), and embedding a new image takes n kernels; NML avoids both. K is centered, which changes no
     distance.
@@ -115,11 +123,12 @@ class KML(PairMethod):
         return False  # each entry of the description belongs to one training image
 
     def check(self, images: int, width: int | None) -> None:
-        check_margin("KML", self.margin, self.bias)
+        check_margin(type(self).__name__, self.margin, self.bias)
         if images > self.MOST_IMAGES:
-            raise UserError(f"KML keeps a kernel of every two training images and takes at most {self.MOST_IMAGES:,}, "
-                            f"got {images:,}. Choose NML, whose cost does not depend on them.")
-        check_projection("KML", self.dimension, self.beginning, images, images)
+            raise UserError(f"{type(self).__name__} stores the kernel matrix of all training images and accepts at "
+                            f"most {self.MOST_IMAGES:,} images, got {images:,}. Use fewer images, or choose a method "
+                            "that compares images with learned prototypes.")
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, images)
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         once = 3e-10 * images**2 * width + (2e-9 * images**3 if self.beginning == "pca" else 0.0)
@@ -150,7 +159,7 @@ class KML(PairMethod):
 
 def _scaled_projection(problem: PairProblem, data: TrainingData, dimension: int, beginning: Beginning,
                        seed: int) -> Tensor:
-    """Return the initial rows (d, D), scaled so that the median d² of pairs is the bias."""
+    """Return initial rows (d, D), scaled to a median d² of pairs equal to the bias."""
     rows = first_projection(problem.points, dimension, beginning, seed).mT.contiguous().to(problem.points.device)
     pairs = data.pairs[0].to(problem.points.device)
     median = problem.hinge.squared(problem.points, rows, pairs).median()
@@ -158,5 +167,8 @@ def _scaled_projection(problem: PairProblem, data: TrainingData, dimension: int,
 
 
 def _inverse_squared_length(points: Tensor) -> float:
-    """Return 1 / mean ‖x‖², with which a step changes distances equally for points of any length."""
+    """Return 1 / mean ‖x‖².
+
+    With this factor a step changes distances equally for points of any length.
+    """
     return 1 / float(points.square().sum(1).mean().clamp_min(1e-12))

@@ -9,8 +9,6 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import torch
 from pydantic import Field
-from scipy.optimize import minimize
-from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from torch import Tensor
 
 from udml_core.arrays import Array
@@ -26,7 +24,10 @@ from udml_core.neighbors import nearest
 
 
 class NeighborhoodMethod(Method):
-    """A linear map of the principal components of unit features, found by L-BFGS in a single epoch."""
+    """A linear map of the principal components of unit features.
+
+    L-BFGS finds it in a single epoch.
+    """
 
     BYTES_A_PAIR: ClassVar[float] = 0.0
     """Memory for every two training images."""
@@ -34,10 +35,10 @@ class NeighborhoodMethod(Method):
     dimension: PairDimension = 32
     """Dimension of the embedding, at most the features' width and the number of images."""
 
-    reduced: Annotated[int, Field(ge=1, le=4096), Shown(step=1, high=512)] = 256
+    reduced: Annotated[int, Field(ge=1, le=4096), Shown(step=1, high=512, label="Principal components")] = 256
     """Number of principal components that the map is learned on; fewer are faster."""
 
-    iterations: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=200)] = 50
+    iterations: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=200, label="L-BFGS iterations")] = 50
     """Largest number of L-BFGS iterations."""
 
     def check(self, images: int, width: int | None) -> None:
@@ -69,10 +70,13 @@ class NeighborhoodMethod(Method):
 
     @abstractmethod
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
-        """Learn a map (r, d) of points (n, r); return it with the final loss if the optimizer gives one."""
+        """Learn a map (r, d) of points (n, r).
+
+        The final loss is returned as well if the optimizer gives it.
+        """
 
     def _reporter(self, setting: Setting) -> Callable[[Any], None]:
-        """Return a callback for the optimizer that reports the finished share after each iteration."""
+        """Return a callback for the optimizer that reports the finished share."""
         done = iter(range(1, self.iterations + 1))
         return lambda *_: setting.report(next(done, self.iterations) / self.iterations)
 
@@ -86,7 +90,7 @@ class NCA(NeighborhoodMethod):
     card: ClassVar[Card] = Card(
         name="nca",
         title="NCA",
-        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov, NIPS 2004.",
+        paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis.",
         idea=("Each image picks a neighbor at random, and near neighbors are more likely. The learned map makes it "
               "likely that the neighbor has the same class. NCA needs all labels and compares every two images in "
               "every step."),
@@ -96,11 +100,14 @@ class NCA(NeighborhoodMethod):
 
     def check(self, images: int, width: int | None) -> None:
         if images > self.MOST_IMAGES:
-            raise UserError(f"NCA keeps matrices of every two training images and takes at most {self.MOST_IMAGES:,}, "
-                            f"got {images:,}. Choose LMNN, which processes them in parts, or ML.")
+            raise UserError(f"{type(self).__name__} stores matrices of all pairs of training images and accepts at "
+                            f"most {self.MOST_IMAGES:,} images, got {images:,}. Use fewer images, or choose a method "
+                            "that processes the pairs in parts.")
         super().check(images, width)
 
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
+        from sklearn.neighbors import NeighborhoodComponentsAnalysis  # slow to import
+
         report = self._reporter(setting)
         nca = NeighborhoodComponentsAnalysis(self.dimension, init="pca", max_iter=self.iterations,
                                              random_state=setting.seed, callback=lambda *_: report(None))
@@ -128,20 +135,22 @@ class LMNN(NeighborhoodMethod):
         promise="may fall",
         source="NML's paper uses it as a baseline for classes of the training half.")
 
-    variant: Literal["square", "rectangular"] = "rectangular"
+    variant: Annotated[Literal["square", "rectangular"], Shown(label="Shape of the map")] = "rectangular"
     """LMNN(s) learns a square matrix on as many principal components as the embedding has dimensions; LMNN(r) learns a
     rectangular matrix on `reduced` components."""
 
-    targets: Annotated[int, Field(ge=1, le=50), Shown(symbol="k", step=1, high=10)] = 3
+    targets: Annotated[int, Field(ge=1, le=50), Shown(symbol="k", step=1, high=10, label="Target neighbors")] = 3
     """Number of nearest images of the same class that stay close to each image."""
 
-    mu: Annotated[float, Field(gt=0, lt=1), Shown(symbol="μ", step=0.05)] = 0.5
-    """Weight of the margins in the loss; the pull towards the targets has the weight 1 − μ."""
+    mu: Annotated[float, Field(gt=0, lt=1), Shown(symbol="μ", step=0.05, label="Weight of the margins")] = 0.5
+    """Weight of the margins in the loss; the pull toward the targets has the weight 1 − μ."""
 
     def _components(self, rows: Tensor) -> int:
         return self.dimension if self.variant == "square" else super()._components(rows)
 
     def _learn(self, points: Tensor, labels: Tensor, setting: Setting) -> tuple[Tensor, dict[str, float]]:
+        from scipy.optimize import minimize  # slow to import
+
         positions, targets = target_neighbors(points.cpu().numpy(), labels.numpy(), self.targets)
         rows = torch.from_numpy(positions).to(points.device)
         anchors, classes = points[rows], labels.to(points.device)[rows]
@@ -160,7 +169,9 @@ class LMNN(NeighborhoodMethod):
 
 
 def target_neighbors(points: Array, labels: Array, count: int) -> tuple[Array, Array]:
-    """Return the images of classes with two images or more, and the nearest images of their class.
+    """Return the images of classes with two or more images, and their targets.
+
+    The targets of an image are the nearest images of its class.
 
     Args:
         points: Points (n, r).

@@ -1,4 +1,4 @@
-"""NCE and NPSoftmax: every image is its own class, and a memory bank holds the classes.
+"""NCE and NPSoftmax: every image is its own class in a memory bank.
 
 Z. Wu, Y. Xiong, S. X. Yu, D. Lin, "Unsupervised Feature Learning via Non-Parametric Instance Discrimination", CVPR
 2018. Departures from the public code: the bank starts at the initial embeddings and not at random, so that a good start
@@ -46,13 +46,13 @@ class NCE(InstanceMethod):
     temperature: Temperature = 0.07
     """Temperature of the softmax; lower values concentrate on the most similar images."""
 
-    softmax: Literal["nce", "full"] = "nce"
+    softmax: Annotated[Literal["nce", "full"], Shown(label="Softmax estimate")] = "nce"
     """Estimate the softmax by contrast with noise, or compute it over the whole bank (NPSoftmax)."""
 
-    noise: Annotated[int, Field(ge=1, le=100_000), Shown(symbol="q", step=1, high=8192)] = 4096
+    noise: Annotated[int, Field(ge=1, le=100_000), Shown(symbol="q", step=1, high=8192, label="Noise samples")] = 4096
     """Entries of the bank that a batch is compared with, if the softmax is estimated."""
 
-    memory: Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)] = 0.5
+    memory: Annotated[float, Field(ge=0, lt=1), Shown(step=0.05, label="Memory momentum")] = 0.5
     """Share of its old value that an entry of the bank keeps when it is updated."""
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:

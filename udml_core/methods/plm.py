@@ -1,4 +1,4 @@
-"""PLM: piecewise-linear manifolds of nearest-neighbor batches, and proxies with linear neighborhoods.
+"""PLM: piecewise-linear manifolds and proxies with linear neighborhoods.
 
 S. Bhatnagar, N. Ahuja, "Piecewise-Linear Manifolds for Deep Metric Learning"; equation numbers are that paper's.
 """
@@ -39,7 +39,9 @@ from udml_core.sampling import generator, neighbor_batches
 
 
 class PLM(Method):
-    """Piecewise-linear manifolds: a linear head on features of random views, or the encoder trained end to end.
+    """Piecewise-linear manifolds of nearest-neighbor batches.
+
+    A linear head learns on features of random views, or the encoder is trained end to end.
 
     L = (L_point + L_proxy + L_neigh)/|B|² (eq. 9). The similarity s of two points is the mean over both directions of
     α·β with α = (1+o/2)^−Nα and β = (1+p)^−Nβ (eq. 2–5), where o and p are the distances across and along a linear
@@ -60,7 +62,8 @@ class PLM(Method):
         supervision="none",
         promise="may fall",
         source=("Paper, table 1: gains with the encoder trained. A linear head on frozen features starts at PCA and "
-                "has little to gain; in trials on birds it stayed within half a point of PCA."))
+                "has little to gain; see the record 'PLM on birds, head on frozen features' on the page "
+                "Results."))
 
     dimension: Dimension = 128
     """Dimension of the embedding."""
@@ -71,26 +74,29 @@ class PLM(Method):
     epochs: Epochs = 20
     """Epochs; each draws new nearest-neighbor batches. The paper trains a GoogLeNet for 200."""
 
-    learning_rate: Annotated[float, Field(gt=0, le=1), Shown(symbol="η", low=1e-6, high=0.01, logarithmic=True)] = 1e-4
+    learning_rate: Annotated[float, Field(gt=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)] = 1e-4
     """Learning rate of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
 
-    proxy_rate: Annotated[float, Field(ge=0, le=10_000), Shown(step=1, high=100)] = 1.0
+    proxy_rate: Annotated[float, Field(ge=0, le=10_000),
+                          Shown(step=1, high=100, label="Learning rate factor of the proxies")] = 1.0
     """Learning rate of the proxies as a multiple of the network's. With the paper's 100 all proxies can meet in one
     point; the curve 'proxy spread' then falls to 0."""
 
-    candidates: Annotated[int, Field(ge=1, le=200), Shown(symbol="k", step=1, high=50)] = 10
+    candidates: Annotated[int, Field(ge=1, le=200),
+                          Shown(symbol="k", step=1, high=50, label="Neighbor candidates")] = 10
     """Nearest embeddings in the batch that may enter a linear neighborhood."""
 
-    flat: Annotated[int, Field(ge=1, le=50), Shown(symbol="m", step=1, high=10)] = 3
+    flat: Annotated[int, Field(ge=1, le=50),
+                    Shown(symbol="m", step=1, high=10, label="Neighborhood dimension")] = 3
     """Dimension of a linear neighborhood."""
 
-    threshold: Annotated[float, Field(gt=0, le=1), Shown(symbol="T", step=0.01)] = 0.9
+    threshold: Annotated[float, Field(gt=0, le=1), Shown(symbol="T", step=0.01, label="Admission threshold")] = 0.9
     """Least share of every member's squared distance that lies within its linear neighborhood."""
 
-    admission: bool = True
+    admission: Annotated[bool, Shown(label="Test candidates")] = True
     """Reject candidates that do not fit the linear neighborhood; if off, all candidates are members (ablation 1)."""
 
-    through: Through = "point"
+    through: Annotated[Through, Shown(label="Neighborhoods pass through")] = "point"
     """Linear neighborhoods pass through their image, with v_j = y_j − y_i, or through the origin of the embedding, with
     v_j = y_j. The paper's count, m points without error and the next one tested, fits the origin: m − 1 neighbors are
     members without a test. Through the image, m are."""
@@ -99,29 +105,31 @@ class PLM(Method):
     """Similarity from distances along and across neighborhoods (eq. 2–5), or 1 for members and 0 for others
     (ablation 2)."""
 
-    n_alpha: Annotated[float, Field(ge=0, le=100), Shown(symbol="Nα", step=0.1, high=10)] = 4.0
-    """Decay of the similarity with the distance across a neighborhood (eq. 3). From 2Nβ on it is faster than the decay
-    along the neighborhood at every distance."""
+    n_alpha: Annotated[float, Field(ge=0, le=100),
+                       Shown(symbol="Nα", step=0.1, high=10, label="Decay across neighborhoods")] = 4.0
+    """Decay of the similarity with the distance across a neighborhood (eq. 3). At 2Nβ or more, similarity falls faster
+    across than along the neighborhood at every distance."""
 
-    n_beta: Annotated[float, Field(ge=0, le=100), Shown(symbol="Nβ", step=0.1, high=10)] = 0.5
+    n_beta: Annotated[float, Field(ge=0, le=100),
+                      Shown(symbol="Nβ", step=0.1, high=10, label="Decay along neighborhoods")] = 0.5
     """Decay of the similarity with the distance along a neighborhood (eq. 4)."""
 
-    scale: Annotated[float, Field(gt=0, le=2), Shown(symbol="δ", step=0.05)] = 2.0
+    scale: Annotated[float, Field(gt=0, le=2), Shown(symbol="δ", step=0.05, label="Target distance")] = 2.0
     """Target distance of images with similarity 0 (eq. 6)."""
 
     proxies: Annotated[int, Field(ge=0, le=5000), Shown(symbol="Nρ", step=10, high=500)] = 100
     """Number of proxies that represent the data outside a batch."""
 
-    similarity_gradient: bool = False
+    similarity_gradient: Annotated[bool, Shown(label="Gradient through similarities")] = False
     """Let proxies learn through their similarities as well, which the paper leaves open."""
 
-    momentum: Annotated[float, Field(ge=0, lt=1), Shown(symbol="γ", step=0.001)] = 0.999
+    momentum: Annotated[float, Field(ge=0, lt=1), Shown(symbol="γ", step=0.001, label="Teacher momentum")] = 0.999
     """Momentum of the teacher, an exponential moving average of the network (eq. 1)."""
 
-    batch: Annotated[int, Field(ge=4, le=2000), Shown(step=1, high=400)] = 100
+    batch: Annotated[int, Field(ge=4, le=2000), Shown(step=1, high=400, label="Batch size")] = 100
     """Images in a batch; each appears in two random views."""
 
-    group: Annotated[int, Field(ge=2, le=100), Shown(step=1, high=20)] = 5
+    group: Annotated[int, Field(ge=2, le=100), Shown(step=1, high=20, label="Group size")] = 5
     """Size of the groups in a batch: a seed image and its nearest neighbors."""
 
     views: KeptViews = 4
@@ -146,18 +154,18 @@ class PLM(Method):
         return batches * step + (7 * images * image_seconds if self.trains_encoder else 0)
 
     def check(self, images: int, width: int | None) -> None:
-        check_projection("PLM", self.dimension, self.beginning, images, width)
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
         if not self.flat <= self.candidates:
-            raise UserError(f"PLM.flat must be at most the number of candidates {self.candidates}, got {self.flat}. "
-                            "Raise the field 'candidates' or lower 'flat'.")
+            raise UserError(f"{type(self).__name__}.flat must be at most the number of candidates {self.candidates}, "
+                            f"got {self.flat}. Raise the field 'candidates' or lower 'flat'.")
         if self.flat > self.dimension:
-            raise UserError(f"PLM.flat must be at most the embedding's dimension {self.dimension}, got {self.flat}. "
-                            "Lower the field 'flat'.")
+            raise UserError(f"{type(self).__name__}.flat must be at most the embedding's dimension {self.dimension}, "
+                            f"got {self.flat}. Lower the field 'flat'.")
         least = max(self.candidates // 2 + 1, self.group)
         if min(images, self.batch) < least:
-            raise UserError(f"PLM needs at least {least} training images in a batch for {self.candidates} candidates "
-                            f"and groups of {self.group}, got {min(images, self.batch)}. Raise the field 'batch', or "
-                            "lower 'candidates' or 'group'.")
+            raise UserError(f"{type(self).__name__} needs at least {least} training images in a batch for "
+                            f"{self.candidates} candidates and groups of {self.group}, got "
+                            f"{min(images, self.batch)}. Raise the field 'batch', or lower 'candidates' or 'group'.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return self._network(data, setting).embedder(setting.encoder)
@@ -193,7 +201,7 @@ class PLM(Method):
 
 
 class _Training:
-    """The student, its moving average (the teacher), the proxies, and Adam on student and proxies."""
+    """The student, its moving average (the teacher), the proxies, and Adam."""
 
     def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.method, self.data, self.setting = method, data, setting
@@ -267,7 +275,10 @@ class _Training:
                 "neighborhood loss": loss.neighborhood.item(), "admitted": neighborhoods.members.float().mean().item()}
 
     def _views(self, batch: Tensor, random: torch.Generator) -> Tensor:
-        """Return two random views of every image of a batch: images, or cached features of views."""
+        """Return two random views of every image of a batch.
+
+        They are images, or cached features of views.
+        """
         trains_encoder = self.method.trains_encoder
         inputs = self.data.images(batch) if trains_encoder else self.data.view_features(batch)
         return random_views(inputs.to(self.setting.device), 2, random, CROPS if trains_encoder else None)
@@ -298,7 +309,10 @@ class _Proxies(nn.Module):
             self.directions.copy_(q * torch.where(r.diagonal(dim1=1, dim2=2) < 0, -1.0, 1.0)[:, None])
 
     def spread(self) -> dict[str, float]:
-        """Return the mean distance of two proxies; near 0, all proxies represent the same point."""
+        """Return the mean distance of two proxies.
+
+        Near 0, all proxies represent the same point.
+        """
         if len(self.places) < 2:
             return {}
         return {"proxy spread": torch.pdist(unit(self.places.detach())).mean().item()}

@@ -49,7 +49,9 @@ FIRST_LOG_SIGMA = -3.0
 
 
 class PSLR(InstanceMethod):
-    """Adaptable softmax on a latent graph representation, with variational reconstruction and structure.
+    """Adaptable softmax on a latent graph representation.
+
+    The loss adds variational reconstruction and structure.
 
     L = L_z + L_r + λ(L_g + L_kl) (eq. 13): softmax on z (eq. 3–5), reconstruction of x from z* = z + σ∘ε (eq. 7),
     agreement of z* along the graph (eq. 11) and divergence of N(z, σ²) from N(0, 1) (eq. 12).
@@ -75,53 +77,55 @@ class PSLR(InstanceMethod):
     """Weight of the other images in the softmax (eq. 3–5). The paper uses 1 for pretrained encoders and 100 on
     CIFAR-10."""
 
-    form: Form = "both"
+    form: Annotated[Form, Shown(label="Softmax direction")] = "both"
     """Softmax over both views in both directions, or from second to first views only, as the paper prints it."""
 
-    one_sided: bool = False
+    one_sided: Annotated[bool, Shown(label="One-sided gradient")] = False
     """Stop the gradient of the images that a view is compared with."""
 
-    latent: bool = True
+    latent: Annotated[bool, Shown(label="Latent representation")] = True
     """Compare latent representations z behind a graph layer (eq. 2); if off, compare the instance features x."""
 
-    graph: Literal["itself", "neighbors"] = "itself"
+    graph: Annotated[Literal["itself", "neighbors"], Shown(label="Latent graph")] = "itself"
     """Graph of the latent layer: without edges (A = I), or between mutual nearest neighbors in the batch. Neighbors are
-    no negatives of each other, and batches are then made of neighbors."""
+    not used as negatives, and batches are then made of neighbors."""
 
-    n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=20)] = 4
+    n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=20, label="Graph neighbors")] = 4
     """Nearest images that may become neighbors in the graph; computed again in every epoch."""
 
-    reconstruction: bool = True
+    reconstruction: Annotated[bool, Shown(label="Reconstruction loss")] = True
     """Reconstruct the instance features from the noisy latent representations (eq. 7)."""
 
-    fixed_target: bool = False
+    fixed_target: Annotated[bool, Shown(label="Fixed reconstruction target")] = False
     """Stop the gradient of the instance features in the reconstruction."""
 
-    structure: bool = True
+    structure: Annotated[bool, Shown(label="Structure loss")] = True
     """Make the noisy latent representations of connected images similar (eq. 11)."""
 
-    structure_edges: Literal["graph", "views"] = "graph"
+    structure_edges: Annotated[Literal["graph", "views"], Shown(label="Structure loss edges")] = "graph"
     """Edges of the structure loss: the graph's, or additionally an edge between the two views of each image. With A = I
     the graph connects each view only with itself."""
 
-    divergence: bool = True
-    """Draw the latent distribution towards a standard normal distribution (eq. 12)."""
+    divergence: Annotated[bool, Shown(label="Divergence loss")] = True
+    """Draw the latent distribution toward a standard normal distribution (eq. 12)."""
 
-    weight: Annotated[float, Field(ge=0, le=100), Shown(symbol="λ", step=0.01, high=1)] = 0.1
-    """Weight of structure and divergence (eq. 13). The divergence draws σ towards 1, where the noise hides z; lower the
+    weight: Annotated[float, Field(ge=0, le=100),
+                      Shown(symbol="λ", step=0.01, high=1, label="Weight of structure and divergence")] = 0.1
+    """Weight of structure and divergence (eq. 13). The divergence draws σ toward 1, where the noise hides z; lower the
     weight if the curve 'log sigma' rises."""
 
-    embeds: Representation = "instance"
+    embeds: Annotated[Representation, Shown(label="Embedding")] = "instance"
     """Embedding of an image: the instance feature x as in the paper, or z. The evaluation of x lists z as well."""
 
     def check(self, images: int, width: int | None) -> None:
         super().check(images, width)
         if self.graph == "neighbors" and self.n_neighbors >= min(images, self.batch):
-            raise UserError(f"PSLR.n_neighbors must be below the images in a batch, {min(images, self.batch)}, got "
-                            f"{self.n_neighbors}. Lower the field 'n_neighbors', or raise 'batch'.")
+            raise UserError(f"{type(self).__name__}.n_neighbors must be below the images in a batch, "
+                            f"{min(images, self.batch)}, got {self.n_neighbors}. Lower the field 'n_neighbors', "
+                            "or raise 'batch'.")
         if self.embeds == "latent" and not self.latent:
-            raise UserError("PSLR.embeds must be 'instance' if there is no latent representation, got 'latent' with "
-                            "latent=false. Set the field 'latent' to true, or leave 'embeds' out.")
+            raise UserError(f"{type(self).__name__}.embeds must be 'instance' if there is no latent representation, "
+                            "got 'latent' with latent=false. Set the field 'latent' to true, or leave 'embeds' out.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         network = self._network(data, setting)
@@ -147,7 +151,10 @@ class PSLR(InstanceMethod):
 
 
 class _Latent(Objective):
-    """The graph layer W (l, l), the linear layer of log σ, and the decoder; and each image's neighbors (n, k)."""
+    """The graph layer W (l, l), the linear layer of log σ, and the decoder.
+
+    It also stores each image's neighbors (n, k).
+    """
 
     def __init__(self, method: PSLR, seed: int) -> None:
         super().__init__()
@@ -224,7 +231,7 @@ class _Latent(Objective):
         terms: Curves = {}
         if method.reconstruction:
             # The reconstruction limits σ: noise that hides z makes x impossible to rebuild. The printed loss also
-            # moves x towards its reconstruction; `fixed_target` removes that route.
+            # moves x toward its reconstruction; `fixed_target` removes that route.
             target = instance.detach() if method.fixed_target else instance
             terms["reconstruction"] = reconstruction_loss(target, self.decoder(noisy))
         if method.structure:
@@ -243,7 +250,10 @@ class _Latent(Objective):
         return own if adjacency is None else torch.maximum(own, adjacency)
 
     def _connected(self, batch: Tensor) -> Tensor | None:
-        """Return which images of a batch are the same or mutual neighbors, (m, m) bool; None for A = I."""
+        """Return which images of a batch are the same or mutual neighbors.
+
+        The result is (m, m) bool; None for A = I.
+        """
         if self._neighbors is None:
             return None
         listed = (self._neighbors[batch][:, :, None] == batch).any(1)

@@ -1,4 +1,6 @@
-"""RPML and sRPML: pseudo-labels by authority ascent, weighted angular triplets, Riemannian optimization.
+"""RPML and sRPML: learning from pseudo-labels by authority ascent.
+
+Both optimize weighted angular triplets by Riemannian conjugate gradient.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
 equation numbers are that paper's.
@@ -26,7 +28,7 @@ from udml_core.losses.angular import (
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import BatchNorm, LearningRate, Momentum, WeightDecay
-from udml_core.methods.shared.authority import AuthorityMethod
+from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
@@ -36,7 +38,9 @@ PAPER = ("U. K. Dutta, M. Harandi, C. Chandra Sekhar: A Probabilistic Approach f
 
 
 class RPML(AuthorityMethod):
-    """Reweighted probabilistic unsupervised embedding learning on frozen features, full batch (algorithm 1).
+    """Reweighted probabilistic unsupervised embedding learning (algorithm 1).
+
+    It works on frozen features, full batch.
 
     J = Σ softplus(w·softplus(z)) with z = δ²(a,p) − 4tan²α·δ²(n,m), m = (a+p)/2 and LᵀL = I (eq. 7–12).
 
@@ -50,7 +54,7 @@ class RPML(AuthorityMethod):
         name="rpml",
         title="RPML",
         paper=PAPER,
-        idea=("Each image moves along a neighbor graph towards denser regions, and images that reach the same summit "
+        idea=("Each image moves along a neighbor graph toward denser regions, and images that reach the same mode "
               "share a pseudo-label. Triplets drawn from the pseudo-labels require a small angle at the negative, and "
               "a learned weight down-weights doubtful triplets. Conjugate gradient on the Grassmann manifold optimizes "
               "an orthonormal projection."),
@@ -58,10 +62,10 @@ class RPML(AuthorityMethod):
         promise="gain",
         source="Paper, table 1: above Initial (Random) on every data set.")
 
-    per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50)] = 10
+    per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50, label="Triplets per anchor")] = 10
     """Triplets drawn for each anchor in each epoch. The paper gives no value."""
 
-    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50)] = 10
+    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50, label="Conjugate-gradient steps")] = 10
     """Conjugate-gradient steps in each epoch. The paper gives no value."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
@@ -90,7 +94,9 @@ class RPML(AuthorityMethod):
 
 
 class SRPML(AuthorityMethod):
-    """Stochastic RPML: conjugate gradient on the projection and SGD on the encoder, batch by batch.
+    """Stochastic RPML, batch by batch.
+
+    Conjugate gradient trains the projection and SGD the encoder.
 
     As in the authors' code, each batch has one random positive of the same cluster and one semi-hard negative for each
     anchor. With an encoder that has nothing to train (raw pixels), only the projection learns, on cached features.
@@ -106,15 +112,16 @@ class SRPML(AuthorityMethod):
         supervision="none",
         promise="gain",
         source=("Paper, table 1 (Ours): above Initial (Random) on every data set, with pretrained features. From an "
-                "encoder with random weights it may fall (digits, small CNN: MAP@R 22.5 to 19.3)."))
+                "encoder with random weights it may fall; see the record 'sRPML on birds, "
+                "encoder trained' on the page Results."))
 
-    batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400)] = 120
+    batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400, label="Batch size")] = 120
     """Even number of images in a batch; half of them are anchors."""
 
-    steps: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=20)] = 5
+    steps: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=20, label="Conjugate-gradient steps")] = 5
     """Conjugate-gradient steps on the projection and the weight in each batch."""
 
-    margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2)] = 0.5
+    margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2, label="Semi-hard margin")] = 0.5
     """A negative is semi-hard if its squared distance exceeds the positive's by less than this."""
 
     learning_rate: LearningRate = 0.01
@@ -198,6 +205,9 @@ class SRPML(AuthorityMethod):
 
 
 def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:
-    """Return the mean loss, the mean weight, whose fall to 0 is a collapse, and the share of violating triplets."""
+    """Return the mean loss, the mean weight and the share of violating triplets.
+
+    If the mean weight falls to 0, the loss has collapsed.
+    """
     return {"loss": last.value / len(last.argument), "mean weight": float(last.weight.mean()),
             "violating": float((last.argument > 0).float().mean())}

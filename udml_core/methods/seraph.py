@@ -1,4 +1,7 @@
-"""SERAPH: a metric that makes labeled pairs likely and unlabeled pairs certain; a baseline of SSDML."""
+"""SERAPH: likely labeled pairs and certain unlabeled pairs.
+
+It is a baseline of SSDML.
+"""
 
 from __future__ import annotations
 
@@ -88,16 +91,19 @@ class SERAPH(Method):
     n_neighbors: GraphNeighbors = 10
     """Number of random images that each image is paired with; these pairs count as unlabeled."""
 
-    threshold: Annotated[float, Field(gt=0, le=100), Shown(symbol="η", step=0.05, high=4)] = 1.0
+    threshold: Annotated[float, Field(gt=0, le=100),
+                         Shown(symbol="η", step=0.05, high=4, label="Distance threshold")] = 1.0
     """Squared distance at which a pair is similar with probability ½."""
 
-    weight_unlabeled: Annotated[float, Field(ge=0, le=100), Shown(symbol="μ", step=0.1, high=10)] = 1.0
+    weight_unlabeled: Annotated[float, Field(ge=0, le=100),
+                                Shown(symbol="μ", step=0.1, high=10, label="Weight of unlabeled pairs")] = 1.0
     """Weight of the mean entropy of unlabeled pairs, relative to the mean log-likelihood of labeled pairs."""
 
-    trace: Annotated[float, Field(ge=0, le=100), Shown(symbol="λ", step=0.01, high=1)] = 0.0
+    trace: Annotated[float, Field(ge=0, le=100),
+                     Shown(symbol="λ", step=0.01, high=1, label="Weight of the trace")] = 0.0
     """Weight of tr M. Larger values give a metric of lower rank."""
 
-    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)] = 50
+    steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200, label="Projected-gradient steps")] = 50
     """Projected-gradient steps on M in each partition."""
 
     @property
@@ -124,14 +130,17 @@ class SERAPH(Method):
         yield from alternate(self, network, self.partitions, self.epochs_planned, self.batch, data, setting, start)
 
     def build_graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> WeightedGraph:
-        """Pair each point with random others, because SERAPH's unlabeled pairs are all pairs and not neighbors."""
+        """Pair each point with random others.
+
+        SERAPH's unlabeled pairs are all pairs, not neighbors.
+        """
         count = len(features)
         offsets = torch.randint(1, count, (count, self.n_neighbors), generator=random)
         partners = (torch.arange(count)[:, None] + offsets) % count
         return WeightedGraph(features, labels, partners, torch.ones(partners.shape, dtype=torch.float64))
 
     def learn_metric(self, graph: WeightedGraph, random: torch.Generator, report: Report) -> LearnedMetric:
-        """Maximize the objective by projected gradient, starting from the Euclidean metric."""
+        """Maximize the objective by projected gradient from the Euclidean metric."""
         pairs = some_pairs(graph.labels, MOST_PAIRS, random)
         rows = torch.arange(len(graph.features)).repeat_interleave(self.n_neighbors)
         unlabeled = torch.stack([rows, graph.neighbors.flatten()], dim=1)
@@ -143,6 +152,9 @@ class SERAPH(Method):
         return LearnedMetric(metric, curves={"metric rank": float((torch.linalg.eigvalsh(metric) > 1e-6).sum())})
 
     def network_loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
-        """Return the negative objective on a batch with M fixed; `edges` are the unlabeled pairs."""
+        """Return the negative objective on a batch with M fixed.
+
+        `edges` are the unlabeled pairs.
+        """
         signs = torch.cat([torch.ones_like(similar), -torch.ones_like(dissimilar)])
         return pair_entropy(torch.cat([similar, dissimilar]), signs, edges, self.threshold, self.weight_unlabeled)

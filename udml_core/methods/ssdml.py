@@ -1,4 +1,6 @@
-"""SSDML: triplets from propagated affinities, a smooth angular loss, an orthonormal projection and the network.
+"""SSDML: triplets from propagated affinities, and a smooth angular loss.
+
+An orthonormal projection and the network learn in turn.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "Semi-Supervised Metric Learning: A Deep Resurrection"; equation numbers are
 that paper's.
@@ -52,7 +54,9 @@ from udml_core.sampling import affinity_triplets, generator
 
 
 class SSDML(Method):
-    """Semi-supervised metric learning by Algorithm 1 with an orthonormal projection L in place of the metric M.
+    """Semi-supervised metric learning by Algorithm 1.
+
+    An orthonormal projection L takes the place of the metric M.
 
     Affinities: W = (1−γ)(I−γQ)⁻¹W0, symmetrized, where W0 holds +1 for equal and −1 for different labels and Q is the
     row-normalized kNN graph. Triplets: the k neighbors of every image, sorted by W, give the pairs (j, j+k/2).
@@ -112,20 +116,21 @@ class SSDML(Method):
     alpha: Angle = 40.0
     """Upper bound on the angle at the negative (eq. 3)."""
 
-    orthogonal: bool = True
+    orthogonal: Annotated[bool, Shown(label="Orthonormal projection")] = True
     """Keep the projection orthonormal, LᵀL = I. The paper's table 4 compares both cases."""
 
-    scale: Scale = "mean"
+    scale: Annotated[Scale, Shown(label="Loss of a batch")] = "mean"
     """Average the losses of a batch, or sum them as eq. 3 prints. 'relative' first divides squared distances by their
     mean, so that larger distances alone do not lower the loss."""
 
-    steps: Annotated[int, Field(ge=0, le=100), Shown(step=1, high=20)] = 10
+    steps: Annotated[int, Field(ge=0, le=100), Shown(step=1, high=20, label="Conjugate-gradient steps")] = 10
     """Conjugate-gradient steps on the projection in each batch; 0 leaves the initial projection unchanged."""
 
-    pretraining: Annotated[int, Field(ge=0, le=1000), Shown(step=1, high=100)] = 0
+    pretraining: Annotated[int, Field(ge=0, le=1000), Shown(step=1, high=100, label="Pretraining epochs")] = 0
     """Passes over the labeled images that first train the encoder as a classifier. The paper takes 30 on CIFAR-10."""
 
-    pretraining_rate: Annotated[float, Field(gt=0, le=10), Shown(low=1e-4, high=1, logarithmic=True)] = 0.05
+    pretraining_rate: Annotated[float, Field(gt=0, le=10),
+                                Shown(low=1e-4, high=1, logarithmic=True, label="Pretraining learning rate")] = 0.05
     """Learning rate of SGD in the pretraining. The paper gives no value."""
 
     beginning: Beginning = "random"
@@ -144,11 +149,11 @@ class SSDML(Method):
         return 1e-9 * size**2 + batches * (metric + network)
 
     def check(self, images: int, width: int | None) -> None:
-        check_projection("SSDML", self.dimension, self.beginning, images, width)
-        check_neighbors("SSDML", self.n_neighbors, images)
+        check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
+        check_neighbors(type(self).__name__, self.n_neighbors, images)
         if not self.trains_encoder and not self.steps:
-            raise UserError("SSDML with steps=0 on frozen features learns nothing. Raise the field 'steps', or set "
-                            "'trains' to 'encoder'.")
+            raise UserError(f"{type(self).__name__} with steps=0 on frozen features learns nothing. Raise the field "
+                            "'steps', or set 'trains' to 'encoder'.")
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_encoder_training(self, self.batch_norm, encoder)
@@ -193,7 +198,10 @@ class SSDML(Method):
 
     def _learn(self, network: EncoderInTraining, batch: Tensor, optimizer: ConjugateGradient, projection: Tensor,
                step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
-        """Learn from one batch of triplets (t, 3): first L with the network fixed, then the network with L fixed."""
+        """Learn from one batch of triplets (t, 3).
+
+        First L learns with the network fixed, then the network with L fixed.
+        """
         images, local = torch.unique(batch, return_inverse=True)
         features = network.features(images)
         rows = local.to(features.device)
@@ -218,11 +226,17 @@ class SSDML(Method):
         return first_projection(rows, self.dimension, self.beginning, setting.seed).to(setting.device)
 
     def _manifold(self, width: int) -> Manifold:
-        """Return the search space of L; an orthonormal L counts only by its subspace, as J(LB) = J(L) for BᵀB = I."""
+        """Return the search space of L.
+
+        An orthonormal L counts only by its subspace, as J(LB) = J(L) for BᵀB = I.
+        """
         return Grassmann(width, self.dimension) if self.orthogonal else Euclidean(width, self.dimension)
 
     def _affinities(self, network: EncoderInTraining, data: TrainingData, setting: Setting, epoch: int) -> Affinities:
-        """Propagate the labels along the kNN graph of the partition's current unit features (below L)."""
+        """Propagate the labels along the partition's kNN graph.
+
+        The graph joins the current unit features, below L.
+        """
         points = self.partitions.draw(data.labels, setting.seed, epoch)
         labels = data.labels[points]
         neighbors = nearest(network.embed(points).cpu().numpy(), min(self.n_neighbors, len(points) - 1))[1]
@@ -234,7 +248,10 @@ class SSDML(Method):
 
 
 def _curves(last: SmoothAngularEvaluation) -> dict[str, float]:
-    """Return a batch's curves; if both distances grow together, all points move apart and the embedding collapses."""
+    """Return a batch's curves.
+
+    If both distances grow together, all points move apart and the embedding collapses.
+    """
     return {"loss": float(last.loss.mean()), "violating": float((last.argument > 0).float().mean()),
             "positive distance": float(last.base.square().sum(1).mean()),
             "negative distance": float(last.median.square().sum(1).mean())}

@@ -1,4 +1,6 @@
-"""Four semi-supervised baselines of SSDML that learn a Mahalanobis metric from labeled pairs and a neighbor graph.
+"""Four semi-supervised baselines of SSDML.
+
+They learn a Mahalanobis metric from labeled pairs and a neighbor graph.
 
 LRML, ISDML, APLLR and APIT, made deep as in SSDML's paper by Algorithm 1 (see `shared.pair_metric`). Their own papers
 state no objective for a network, so the network minimizes LRML's objective with the metric fixed.
@@ -66,7 +68,7 @@ class LRML(GraphMetric):
 
 
 class ISDML(GraphMetric):
-    """ISDML (S. Ying et al. 2017), approximated by LRML with density-scaled affinities.
+    """ISDML (S. Ying et al. 2017), approximated by density-scaled LRML.
 
     The exact objective was not found. SSDML's paper describes it as LRML that takes the density around each image into
     account. Here the affinities are W_ij/√(ρ_iρ_j), where ρ_i is the mean affinity of image i to its neighbors [?].
@@ -91,7 +93,9 @@ class ISDML(GraphMetric):
 
 
 class APLLR(GraphMetric):
-    """Affinity propagation with a log-likelihood ratio prior (U. Dutta, C. Chandra Sekhar 2018).
+    """Affinity propagation with a log-likelihood ratio prior.
+
+    U. Dutta, C. Chandra Sekhar 2018.
 
     M = (M0⁻¹ + βR)⁻¹, where R comes from propagated affinities and the prior M0 is KISSME's (Σ_S⁻¹ − Σ_D⁻¹) [?].
     """
@@ -121,7 +125,9 @@ class APLLR(GraphMetric):
 
 
 class APIT(GraphMetric):
-    """Affinity propagation with an information-theoretic prior (U. Dutta, C. Chandra Sekhar 2018).
+    """Affinity propagation with an information-theoretic prior.
+
+    U. Dutta, C. Chandra Sekhar 2018.
 
     M = (M0⁻¹ + βR)⁻¹, where R comes from propagated affinities and the prior M0 is ITML's metric [?].
     """
@@ -141,8 +147,9 @@ class APIT(GraphMetric):
     gamma: WalkProbability = 0.99
     """Probability that a random walk continues at each step. Larger values spread the labels farther."""
 
-    slack: Annotated[float, Field(gt=0, le=1000), Shown(symbol="γ", low=0.01, high=100, logarithmic=True)] = 1.0
-    """Penalty for violating the bound of a pair (ITML)."""
+    slack: Annotated[float, Field(gt=0, le=1000),
+                     Shown(low=0.01, high=100, logarithmic=True, label="Penalty of violated bounds")] = 1.0
+    """Penalty for violating the bound of a pair, γ in ITML's paper. Larger values enforce the bounds strictly."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         return super().expected_seconds(images, width, image_seconds) + 2e-8 * ITML_PAIRS * width**2
@@ -169,5 +176,8 @@ def _laplacian(method: GraphMetric, graph: WeightedGraph, random: torch.Generato
 
 
 def _propagated(neighbors: Array, labels: Array, gamma: float) -> Array:
-    """Return propagated affinities (p, k); negative ones, between images of different classes, become 0."""
+    """Return propagated affinities (p, k), at least 0.
+
+    Negative affinities, between images of different classes, become 0.
+    """
     return propagate_affinities(neighbors, labels, gamma).clip(0)

@@ -1,4 +1,7 @@
-"""Triplet and angular loss on the labeled images alone: the references that show what unlabeled images contribute."""
+"""Triplet and angular loss on the labeled images alone.
+
+These references show what unlabeled images contribute.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,10 @@ from udml_core.sampling import cluster_triplets, generator
 
 
 class LabeledOnly(Method):
-    """SGD on a linear head, and optionally on the encoder, with random triplets of labeled images."""
+    """SGD with random triplets of labeled images.
+
+    It trains a linear head, and optionally the encoder.
+    """
 
     MOST_TRIPLETS: ClassVar[int] = 200_000
 
@@ -71,7 +77,7 @@ class LabeledOnly(Method):
     dimension: Dimension = 64
     """Dimension of the embedding."""
 
-    per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100)] = 20
+    per_anchor: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=100, label="Triplets per labeled image")] = 20
     """Triplets drawn for each labeled image in each epoch."""
 
     beginning: Beginning = "pca"
@@ -116,7 +122,7 @@ class LabeledOnly(Method):
 
     def _step(self, network: Network, sgd: torch.optim.SGD, batch: Tensor, data: TrainingData,
               setting: Setting) -> float:
-        """Take one step of SGD on the mean loss of a batch of triplets (t, 3) and return the loss."""
+        """Take one step of SGD on a batch of triplets (t, 3) and return its mean loss."""
         images, local = torch.unique(batch, return_inverse=True)
         inputs = data.features[images] if network.encoder is None else data.images(images)
         embeddings = network(inputs.to(setting.device))
@@ -136,7 +142,10 @@ class LabeledOnly(Method):
 
 
 class Triplet(LabeledOnly):
-    """Triplet loss (F. Schroff, D. Kalenichenko, J. Philbin, CVPR 2015): Σ [δ²(a,p) − δ²(a,n) + τ]₊."""
+    """Triplet loss: Σ [δ²(a,p) − δ²(a,n) + τ]₊.
+
+    F. Schroff, D. Kalenichenko, J. Philbin, CVPR 2015.
+    """
 
     card: ClassVar[Card] = Card(
         name="triplet",
@@ -157,7 +166,10 @@ class Triplet(LabeledOnly):
 
 
 class Angular(LabeledOnly):
-    """Angular loss (J. Wang et al., ICCV 2017): Σ [δ²(a,p) − 4tan²α·δ²(n,m)]₊ with m = (a+p)/2."""
+    """Angular loss: Σ [δ²(a,p) − 4tan²α·δ²(n,m)]₊ with m = (a+p)/2.
+
+    J. Wang et al., ICCV 2017.
+    """
 
     card: ClassVar[Card] = Card(
         name="angular",

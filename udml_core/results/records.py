@@ -1,7 +1,7 @@
-"""Records of experiments: the measured tables, the command behind them, and the papers' printed figures.
+"""Records of experiments.
 
-A record is a JSON file written by a command in `experiments/`. `findings.toml` lists the records in reading order and
-says what each one shows.
+A record holds the measured tables, the command behind them, and the papers' printed figures. It is a JSON file written
+by a command in `experiments/`. `findings.toml` lists the records in reading order and says what each one shows.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
 
 
 def _table_of_runs(record: Mapping[str, Any]) -> Table:
-    """Return the table of a record whose rows are runs, with the reference embeddings of their evaluations."""
+    """Return the table of a record whose rows are runs, with reference embeddings."""
     rows: dict[str, Row] = {}
     for name, result in record["rows"].items():
         rows[name] = _evaluated(result, "final") | {"seconds": _spread([run["seconds"] for run in result["runs"]])}
@@ -154,7 +154,10 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
 
 def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
                     earlier: Mapping[str, Row]) -> dict[str, Row]:
-    """Return the distinct rows of a reference candidate; the title names the results if there are several."""
+    """Return the distinct rows of a reference candidate.
+
+    If there are several rows, each title names its results.
+    """
     distinct: list[tuple[Row, list[str]]] = []
     for name, result in results.items():
         row = _evaluated(result, candidate)
@@ -173,7 +176,7 @@ def _evaluated(result: Mapping[str, Any], candidate: str) -> dict[str, Spread]:
 
 
 def _row(values: Mapping[str, Any]) -> dict[str, Spread]:
-    """Return the measures as mean and standard deviation, without entries that are no measure."""
+    """Return the measures as mean and standard deviation, without other entries."""
     row: dict[str, Spread] = {}
     for name, value in values.items():
         if isinstance(value, list) and len(value) == 2:
@@ -192,7 +195,7 @@ def _printed(figures: list[float] | Mapping[str, float]) -> dict[str, float]:
 
 
 def _mean_curves(seeds: list[list[dict[str, Any]]]) -> list[dict[str, float]]:
-    """Return the mean curve over the epochs that every seed reached, with the values that all seeds recorded."""
+    """Return the mean curve over the epochs and values that all seeds recorded."""
     curve = []
     for epochs in zip(*seeds, strict=False):
         names = [name for name in epochs[0] if all(isinstance(epoch.get(name), int | float) for epoch in epochs)]

@@ -87,7 +87,7 @@ class Run(Task):
         return PairSet(stored["pairs"], stored["same"])
 
     def unused_pairs(self, pairs: PairSet) -> PairSet:
-        """Return the pairs that neither this run nor the existing runs it continues have learned from."""
+        """Return the pairs that this run and the runs it continues have not learned from."""
         spec = self.spec()
         if spec.pairs == "given":
             pairs = pairs.without(self.pairs())
@@ -158,7 +158,7 @@ class Run(Task):
         aside.rename(final)
 
     def kept_epoch(self) -> int:
-        """Return the number of the epoch whose embedder is the final one: the last or the selected epoch."""
+        """Return the number of the last or selected epoch, which has the final embedder."""
         spec = self.spec()
         shows_collapse = find_method(spec.method).rank_shows_collapse
         best = best_epoch(self.metrics()[0], shows_collapse) if spec.select == "validation" else None
@@ -175,9 +175,10 @@ class Run(Task):
         replace_array(path, indices)
 
     def sample_indices(self) -> Array:
-        """Read the image indices (s,) int64, ascending, of the fixed sample, whose embedding is stored for every epoch.
+        """Read the image indices (s,) int64, ascending, of the fixed sample.
 
-        Older runs did not store the indices; theirs are computed from the data set.
+        The embedding of the sample is stored for every epoch. Older runs did not store the indices; theirs are computed
+        from the data set.
 
         Raises:
             UserError: The run has no epoch yet, or an older run has lost its data set.
@@ -192,7 +193,7 @@ class Run(Task):
         return fixed_sample(test, len(self.epoch_sample(numbers[0])))
 
     def epoch_sample(self, number: int) -> Array:
-        """Read the embedding (s, l) of the fixed sample after an epoch; epoch 0 is before training."""
+        """Read the fixed sample's embedding (s, l) of an epoch; 0 is before training."""
         return read_array(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
 
     def epoch_trained(self, number: int) -> Array | None:
@@ -205,7 +206,10 @@ class Run(Task):
         return read_array(path) if path.exists() else None
 
     def explanations(self, number: int) -> list[Explanation]:
-        """Read the explanations of an epoch, without records in which another version stored other fields."""
+        """Read the explanations of an epoch.
+
+        Records in which another version stored other fields are left out.
+        """
         records: list[Explanation] = []
         for name, kind in KINDS.items():
             path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
@@ -218,7 +222,7 @@ class Run(Task):
     # Checkpoints
 
     def write_checkpoint(self, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> None:
-        """Store the state after an epoch atomically, and remove the checkpoints of earlier epochs."""
+        """Store the state after an epoch atomically, and remove earlier checkpoints."""
         final = self._replace_checkpoint(f"{number:04d}", state, embedder)
         for folder in self._checkpoints():
             if folder != final:
@@ -313,14 +317,19 @@ class Run(Task):
         return read_array(self._embeddings_path(which), mapped=True)
 
     def is_normalized(self, which: Literal["initial", "final"]) -> bool:
-        """Return whether the embeddings have unit length, so that distance and cosine similarity rank equally."""
+        """Return whether the embeddings have unit length.
+
+        With unit length, distance and cosine similarity rank equally.
+        """
         return is_normalized(self.initial_embedder_path if which == "initial" else self.embedder_path)
 
     def _embeddings_path(self, which: Literal["initial", "final"]) -> Path:
         return self.folder / ("embeddings.npy" if which == "final" else "embeddings-initial.npy")
 
     def evaluation(self) -> dict[str, dict[str, Any]] | None:
-        """Read the evaluation in percent, by embedding (initial, frozen, pca, final) and measure.
+        """Read the evaluation in percent, by embedding and measure.
+
+        The embeddings are initial, frozen, pca and final, and the method's own.
 
         Returns:
             The evaluation; None if there is none yet or the file is damaged.
@@ -333,7 +342,7 @@ class Run(Task):
         return evaluation if is_valid else None
 
     def broken_result(self) -> str | None:
-        """Return why a result of a finished run cannot be read; None if all results are readable."""
+        """Return why a result of a finished run cannot be read; None if all can be read."""
         try:
             for which in ("initial", "final"):
                 self.embeddings(which)
@@ -383,7 +392,10 @@ def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
 
 @lru_cache(maxsize=1024)
 def _read_spec(path: Path, _inode: int, _modified: int, _size: int) -> Spec:
-    """Parse a spec once, because lists of runs and every step of a slider need it; a replaced file is read again."""
+    """Parse a spec once, because lists of runs and every step of a slider need it.
+
+    A replaced file is parsed again.
+    """
     return Spec.model_validate_json(path.read_text(encoding="utf-8"))
 
 

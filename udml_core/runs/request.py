@@ -6,21 +6,20 @@ from these fields. To add an option, add a field here.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar, get_args
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from udml_core.backbones import BACKBONES, Pooling
+from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, Pooling
 from udml_core.backbones.encoder import LARGEST, SMALLEST
 from udml_core.data.given.pairs import MOST_PAIRS
-from udml_core.data.label_budget import LabelSource
-from udml_core.data.splits import Select, SplitName
-from udml_core.declaration import Options, Shown
+from udml_core.data.label_budget import PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS, LabelSource
+from udml_core.data.splits import VALIDATION_SHARE, Select, SplitName
+from udml_core.declaration import Options, Shown, describe
 
 HIGHEST_SEED = 2**31 - 1
-RUN_OPTIONS = ("backbone", "pooling", "size", "split", "device", "seed", "select", "labels", "labels_per_class",
-               "most_pairs")
-"""Fields that forms show under the method's own fields; the others choose data set, method and hyper-parameters."""
+CHOSEN_FIRST = ("dataset", "method", "fields")
+"""Fields that forms show first, with widgets of their own."""
 
 
 def backbone_titles() -> dict[str, str]:
@@ -34,15 +33,15 @@ class RunRequest(Options):
     message_prefix: ClassVar[str | None] = ""
 
     dataset: str
-    """Name of a data set, or a folder of images."""
+    """The name of a data set, or a folder of images."""
 
     method: str
-    """Name of a method."""
+    """The name of a method."""
 
     fields: dict[str, Any] = Field(default_factory=dict)
     """Hyper-parameters of the method by name."""
 
-    backbone: Annotated[str, Shown(suggestions=backbone_titles)] = "efficientnet-lite0"
+    backbone: Annotated[str, Shown(suggestions=backbone_titles)] = DEFAULT_BACKBONE
     """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME."""
 
     pooling: Pooling = "mean"
@@ -53,7 +52,7 @@ class RunRequest(Options):
     """Side of the square that images are resized to. Default: chosen by the data set."""
 
     split: Annotated[SplitName | None, Shown(placeholder="chosen by the data set")] = None
-    """Division into training and test half. Default: zero-shot with classes, all without."""
+    """Division into training and test half. Default: zero-shot for data sets of at least 4 classes, else all."""
 
     device: Annotated[str, Shown(suggestions=lambda: {"auto": "auto", "cpu": "cpu"})] = "auto"
     """Device of the computation: auto, cpu or cuda:N."""
@@ -61,20 +60,31 @@ class RunRequest(Options):
     seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED)] = 0
     """Seed of all random draws."""
 
-    select: Annotated[Select | None, Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
-    """Which epoch is kept: the last, or the best on 15 % of the training half. Labels that you assigned select by
-    leave-one-out recall@1 and hold out no image. Default: validation with assigned labels, else last."""
+    select: Annotated[Select | None, Field(description=(
+        f"Which epoch is kept: the last, or the best on {100 * VALIDATION_SHARE:g} % of the training half. Labels that "
+        "you assigned select by leave-one-out recall@1 and hold out no image. Default: validation with assigned "
+        "labels, else last.")), Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
 
     labels: Annotated[LabelSource, Shown(supervision=("few",))] = "drawn"
     """Labels for methods that learn from few labels: drawn from the data set, or assigned in the app (given)."""
 
-    labels_per_class: Annotated[int | None, Field(ge=1), Shown(
-        supervision=("few",), step=1, high=1000, placeholder="10, or 5 for classes of fewer than 100 images")] = None
-    """Number of labels drawn from each class. Default: 10; 5 for classes of fewer than 100 images."""
+    labels_per_class: Annotated[int | None, Field(ge=1, description=(
+        f"Number of labels drawn from each class. Default: {PER_CLASS}; {PER_SMALL_CLASS} if the median class of the "
+        f"training half has fewer than {SMALL_CLASS} images.")), Shown(
+            supervision=("few",), step=1, high=1000, placeholder=f"{PER_CLASS}, or {PER_SMALL_CLASS} for small classes",
+        )] = None
 
     most_pairs: Annotated[int, Field(ge=2, le=MOST_PAIRS), Shown(
         label="Pairs drawn, at most", supervision=("pairs",), step=1000, options=("--pairs",))] = MOST_PAIRS
     """Largest number of pairs drawn from the labels; half of them similar, half dissimilar."""
 
 
-SELECTS: tuple[Select, ...] = get_args(Select)
+def form_options(request: type[RunRequest], supervision: str = "") -> list[str]:
+    """List the options that a form shows after data set, method and hyper-parameters.
+
+    Args:
+        request: The declaration.
+        supervision: The kind of supervision whose own options are listed; empty for the options of all methods.
+    """
+    return [field.name for field in describe(request) if field.name not in CHOSEN_FIRST
+            and (supervision in field.shown.supervision if supervision else not field.shown.supervision)]

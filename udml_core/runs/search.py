@@ -16,7 +16,9 @@ def list_runs(root: Path) -> list[Run]:
 
 
 def find_run(text: str, root: Path) -> Run:
-    """Find a run by its id, the beginning of its id, or its folder. Only that run's spec is read.
+    """Find a run by its id, the beginning of its id, or its folder.
+
+    Only that run's spec is read.
 
     Raises:
         UserError: No run matches, or more than one.

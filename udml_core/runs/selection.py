@@ -11,7 +11,7 @@ RANKS_KEPT = (1 / 2, 5 / 4)
 
 
 def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = True) -> int | None:
-    """Return the epoch that selection keeps, or None if no row has a selection measure.
+    """Return the epoch that selection keeps; None if no row has a selection measure.
 
     With held-out images this is the first epoch of the highest MAP@R. With labels assigned by a user it is the last
     epoch of the highest recall@1 among these labels before the collapse, or the first epoch if all have collapsed:
@@ -35,13 +35,13 @@ def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = Tr
 
 
 def first_collapsed(by_epoch: Mapping[int, Mapping[str, Any]]) -> int:
-    """Return the first collapsed epoch; the number after the last epoch if none has collapsed.
+    """Return the first collapsed epoch, or the number after the last epoch.
 
     An epoch has collapsed when its effective rank leaves `RANKS_KEPT` times the start's. Both ends count. A free
     metric can lower its loss on few directions, which lowers the rank. With SSDML's orthonormal metric all points are
-    pushed apart instead, which *raises* it; the record of SSDML shows recall intact up to 1.2 times the start's rank
-    and ruined from 1.3 times. A rank that returns later is no sign of recovery. The rank is that of training images,
-    because selection never uses the test half; older runs kept only the latter.
+    pushed apart instead, which *raises* it. The trials in the record of SSDML (`assets/results/findings.toml`) show
+    between which ranks recall is lost. A rank that returns later is no sign of recovery. The rank is that of training
+    images, because selection never uses the test half; older runs kept only the rank of test images.
     """
     name = TRAINED_RANK if TRAINED_RANK in by_epoch[0] else "effective rank"
     low, high = (share * by_epoch[0][name] for share in RANKS_KEPT)

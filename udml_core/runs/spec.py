@@ -31,9 +31,10 @@ PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
 class Spec(RunRequest):
-    """A run request with every open choice resolved; with the same versions it gives the same result on a CPU.
+    """A run request with every open choice resolved.
 
-    Every hyper-parameter is stored, so that a later change of a default never changes an old or resumed run.
+    With the same versions of the packages a spec gives the same result on a CPU. Every hyper-parameter is stored, so
+    that a later change of a default never changes an old or resumed run.
     """
 
     # A stored spec is read leniently: JSON has no tuples, and its strictness belongs to requests.
@@ -75,11 +76,11 @@ class Spec(RunRequest):
     @model_validator(mode="before")
     @classmethod
     def _complete_first_version(cls, values: Any, info: ValidationInfo) -> Any:
-        """Add what a stored spec of the first version lacks: its encoder's options and that version's defaults."""
+        """Add what a stored spec of the first version lacks: encoder options and defaults."""
         match values:
             case {"encoder": dict() as encoder, "method": str() as method, "fields": dict() as fields} \
                     if info.mode == "json" and "version" not in values:
-                options = {name: encoder.get(name) for name in ("backbone", "pooling", "size")}
+                options = {name: encoder[name] for name in ("backbone", "pooling", "size") if name in encoder}
                 fields = first_defaults().get(method, {}) | fields
                 return options | values | {"version": FIRST_VERSION, "fields": fields}
         return values
@@ -89,7 +90,7 @@ class Spec(RunRequest):
         return find_method(self.method).make(self.fields)
 
     def changed_fields(self) -> dict[str, Any]:
-        """Return the hyper-parameters that differ from the method's defaults; all if the method is unknown."""
+        """Return the hyper-parameters that are not the defaults; all of an unknown method."""
         try:
             defaults = find_method(self.method).model_fields
         except UserError:
@@ -99,11 +100,15 @@ class Spec(RunRequest):
 
     @property
     def holds_out(self) -> Select:
-        """How images of the training half are held out: not at all if assigned labels select the epoch."""
+        """The rule that holds out images; `last`, without any, if labels were assigned."""
         return self.select if self.labels == "drawn" else "last"
 
     def few_labels(self, dataset: Dataset, train: Array) -> Array | None:
-        """Return the labels that the method receives, (n,) int64, −1 where unknown; None if it uses all or none."""
+        """Return the few labels that the method receives.
+
+        Returns:
+            Labels (n,) int64, −1 where unknown; None if the method uses all labels or none.
+        """
         if find_method(self.method).card.supervision != "few":
             return None
         if self.labels == "given":

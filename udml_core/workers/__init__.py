@@ -1,1 +1,1 @@
-"""The worker processes: execute a task, train and evaluate a run, compute an analysis."""
+"""Worker processes: execute a task, train and evaluate a run, compute an analysis."""

@@ -34,7 +34,10 @@ log = logging.getLogger("udml")
 
 
 def work(analysis: Analysis) -> Status:
-    """Compute an analysis and store its result. A failure is recorded in the status, not raised."""
+    """Compute an analysis and store its result.
+
+    A failure is recorded in the status, not raised.
+    """
     def compute_and_store(reporter: Reporter) -> None:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
         analysis.write_result(compute(analysis.run, analysis.spec(), reporter.share))
@@ -43,7 +46,10 @@ def work(analysis: Analysis) -> Status:
 
 
 def keep(run: Run, spec: AnalysisSpec, report: Report) -> Analysis:
-    """Compute and store an analysis in this process, unless it is done. Its folder is created with the result."""
+    """Compute and store an analysis in this process, unless it is done.
+
+    The folder is created with the result.
+    """
     analysis = analysis_at(run, spec)
     if analysis.is_done():
         return analysis
@@ -69,7 +75,7 @@ def compute(run: Run, spec: AnalysisSpec, report: Report) -> Arrays:
 
 
 class Material:
-    """The input of analyses: a run's embeddings and, if needed, its images and frozen features."""
+    """The input of analyses: a run's embeddings, images and frozen features."""
 
     def __init__(self, run: Run, report: Report) -> None:
         self.run = run
@@ -96,7 +102,10 @@ class Material:
         return indices
 
     def vectors(self, frame: str, indices: Array) -> Array:
-        """Return the embeddings (m, d) float32 of images in a frame; of the fixed sample if the frame is an epoch."""
+        """Return the embeddings (m, d) float32 of images in a frame.
+
+        If the frame is an epoch, return the embeddings of the fixed sample.
+        """
         match frame:
             case "frozen":
                 encoder = Encoder(self.spec.encoder)
@@ -124,7 +133,11 @@ class Material:
                                 f"{frame} is not stored. Choose a map with one of these frames.")
 
     def source(self, spec: AnalysisSpec) -> tuple[AnalysisSpec, Array, Array, Array]:
-        """Return the source map of an analysis: spec, image indices, and layout and embeddings in the frame."""
+        """Return the map that an analysis starts from.
+
+        Returns:
+            Spec, image indices (m,), and layout (m, 2) and embeddings (m, d) in the frame.
+        """
         source = find_analysis(self.run, spec.source)
         projection = source.projection()
         if spec.frame not in projection.frames:
@@ -135,7 +148,7 @@ class Material:
 
 
 def _map(material: Material, spec: AnalysisSpec) -> Arrays:
-    """Compute the layout of every frame, with trustworthiness and continuity of each image."""
+    """Compute the layouts of all frames, with trustworthiness and continuity."""
     indices = material.indices(spec)
     vectors = [material.vectors(frame, indices) for frame in spec.frames]
     layouts = _layouts(vectors, spec, lambda share: material.report(share, "layout"))
@@ -168,7 +181,7 @@ def _layouts(vectors: list[Array], spec: AnalysisSpec, report: Callable[[float],
 
 def _sequence(vectors: list[Array], lay_out: Callable[[Array, Array | None, Callable[[float], None]], Array],
               report: Callable[[float], None]) -> list[Array]:
-    """Compute the layout of each frame, starting from the layout of the previous frame."""
+    """Compute the layout of each frame, starting from the previous frame's."""
     layouts: list[Array] = []
     for number, points in enumerate(vectors):
         def report_frame(share: float, done: int = number) -> None:
@@ -193,7 +206,10 @@ def _graph(material: Material, spec: AnalysisSpec) -> Arrays:
 
 
 def _grid(material: Material, spec: AnalysisSpec) -> Arrays:
-    """Assign each image of a map to a cell, and measure the distances between neighboring cells in the embedding."""
+    """Assign each image of a map to a cell, and measure distances between cells.
+
+    The distances are measured in the embedding, between neighboring cells.
+    """
     _, indices, layout, vectors = material.source(spec)
     cells, rows, columns = snap_to_grid(layout, lambda share: material.report(share, "grid"))
     right, down = seams(vectors, cells, rows, columns)
@@ -213,7 +229,14 @@ def _placed(material: Material, spec: AnalysisSpec) -> Arrays:
 
 
 def _positions(source: AnalysisSpec, vectors: Array, layout: Array, new: Array) -> Array:
-    """Compute the positions (q, 2) of new embeddings (q, d) on a layout (m, 2) of embeddings (m, d)."""
+    """Compute the positions (q, 2) of new embeddings on a layout.
+
+    Args:
+        source: The map's spec.
+        vectors: Embeddings (m, d) of the map's images.
+        layout: Their positions (m, 2).
+        new: New embeddings (q, d).
+    """
     if source.kind == "umap":
         from udml_core.projection import umap
 

@@ -81,6 +81,9 @@ def _pca(loaded: Loaded, width: int, features: Array) -> Array:
 
 
 def _kept_neighbors(space: Array, embeddings: Array) -> float:
-    """Return the mean share of nearest neighbors that two embeddings have in common, on evenly spaced images."""
+    """Return the mean share of nearest neighbors that two embeddings have in common.
+
+    The share is measured on evenly spaced images.
+    """
     chosen = np.linspace(0, len(space) - 1, min(COMPARED, len(space))).astype(int)
     return neighbor_stability(space[chosen], embeddings[chosen], min(COMPARED_NEIGHBORS, len(chosen) - 1))

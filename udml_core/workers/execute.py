@@ -59,7 +59,9 @@ class Reporter:
             self.change(share=share, phase=phase)
 
     def stop_if_requested(self) -> None:
-        """End the work if a user has requested a stop or removed the task, because signals do not reach every worker.
+        """End the work if a user has requested a stop or removed the task.
+
+        Signals do not reach every worker.
 
         Raises:
             StopRequestedError: A stop was requested.
@@ -72,7 +74,9 @@ class Reporter:
 
 
 def execute(task: Task, work: Callable[[Reporter], None]) -> Status:
-    """Execute a task in this process, unless it is done. A stop or a failure is recorded in the status, not raised.
+    """Execute a task in this process, unless it is done.
+
+    A stop or a failure is recorded in the status, not raised.
 
     Args:
         task: The task.
@@ -118,7 +122,7 @@ def _stop(*_signal: Any) -> NoReturn:
 
 
 def _record_failure(task: Task, reporter: Reporter, error: Exception) -> None:
-    """Write a message to the status and the trace to error.txt, also when the disk is full."""
+    """Write a message to the status and the trace to error.txt, even on a full disk."""
     disk_is_full = _is_disk_full(task, error)
     task.release_reserve()
     trace = traceback.format_exc()

@@ -75,7 +75,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
 
 
 def data_for_fit(run: Run, loaded: Loaded, report: Report) -> TrainingData:
-    """Collect the features, images, labels and pairs of the training half that the method may use."""
+    """Collect the features, images, labels and pairs that the method may train on."""
     spec = run.spec()
     method = spec.build_method()
     pixels = views = None
@@ -91,7 +91,7 @@ def data_for_fit(run: Run, loaded: Loaded, report: Report) -> TrainingData:
 
 def embed(embedder: Embedder, loaded: Loaded, indices: Array,
           report: Callable[[float], None] = lambda _share: None) -> Array:
-    """Embed images (b, l) float32 by index; from cached features if the encoder is the frozen one."""
+    """Embed images (b, l) float32 by index; a frozen encoder uses cached features."""
     if not embedder.trained:
         return embedder.embed_features(loaded.features[indices])
     pixels = pixels_of(loaded.dataset, loaded.encoder)

@@ -22,7 +22,7 @@ from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
 from udml_core.explanations import thin
 from udml_core.jobs import device_lock, queue_position, resolve_device
-from udml_core.methods import Embedder, Epoch, Method, Setting, State
+from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
 from udml_core.tasks import Status
@@ -32,7 +32,7 @@ from udml_core.workers.execute import Reporter, execute
 from udml_core.workers.material import JUDGED, Loaded, data_for_fit, embed, load
 
 TRIPLETS_KEPT = 2000
-MOST_ANALYSED = 20_000
+MOST_ANALYZED = 20_000
 """Largest data set for which a map and a graph are computed without a request, in about two minutes of one core."""
 VOTING = 5000
 """Number of training images that may vote in the k-nearest-neighbor accuracy of the curves."""
@@ -40,7 +40,9 @@ log = logging.getLogger("udml")
 
 
 def work(run: Run, analyse: bool = True) -> Status:
-    """Execute a run from its last finished epoch to the end. A failure is recorded in the status, not raised.
+    """Execute a run from its last finished epoch to the end.
+
+    A failure is recorded in the status, not raised.
 
     Args:
         run: The run.
@@ -50,9 +52,9 @@ def work(run: Run, analyse: bool = True) -> Status:
 
 
 def assist(run: Run, device: str) -> None:
-    """Share the training of a run with the process that executes it, on another device, without writing anything.
+    """Share the training of a run with the process that executes it.
 
-    If the run is done, do nothing, as that process does.
+    This process uses another device and writes nothing. If the run is done, do nothing, as that process does.
 
     Raises:
         UserError: The run's method trains in one process.
@@ -62,7 +64,7 @@ def assist(run: Run, device: str) -> None:
     method = run.spec().build_method()
     if not method.shares_batches:
         raise UserError(f"{method.card.title} trains in one process, but several were started. Start it without "
-                        "torchrun.")
+                        f"torchrun, or use {names_of(lambda other: other.shares_batches)}.")
     loaded = load(run, _no_report, device)
     checkpoint = run.read_checkpoint()
     setting = Setting(run.spec().seed, torch.device(device), loaded.encoder)
@@ -172,7 +174,13 @@ class _Work:
         return row
 
     def _measured(self, loaded: Loaded, epoch: Epoch) -> dict[str, Any]:
-        """Measure an epoch, store its explanations and the sample's embedding, and return its row of curves."""
+        """Measure and store an epoch.
+
+        The epoch's explanations and the sample's embedding are stored.
+
+        Returns:
+            The row of curves.
+        """
         embedder = epoch.embedder.eval()
         sample = embed(embedder, loaded, loaded.sample)
         trained = None
@@ -217,13 +225,13 @@ class _Work:
         embedder.save(self.run.embedder_path)
 
     def _analyse(self, images: int, trained: int) -> None:
-        """Compute the PCA map of all images and the graph of the training half. A failure does not fail the run.
+        """Compute the PCA map of all images and the graph of the training half.
 
-        The time grows with the square of the number of images, and the run cannot be searched meanwhile, so large data
-        sets wait for a user's request.
+        A failure does not fail the run. The time grows with the square of the number of images, and the run cannot be
+        searched meanwhile, so large data sets wait for a user's request.
         """
-        if images > MOST_ANALYSED:
-            log.info("no map or graph is computed for more than %d images without a request", MOST_ANALYSED)
+        if images > MOST_ANALYZED:
+            log.info("no map or graph is computed for more than %d images without a request", MOST_ANALYZED)
             return
         k = self.method.graph_neighbors(trained)
         for kind, options in (("pca", {}), ("graph", {"scope": "train", "n_neighbors": k})):

@@ -1,1 +1,1 @@
-"""Parts that most pages need: address, cached loaders, run picker, run status, selection, user errors."""
+"""Parts that most pages need, such as the address, loaders and the run picker."""

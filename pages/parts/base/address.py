@@ -1,4 +1,16 @@
-"""The page's state in the address, so that a link or a reload shows the same."""
+"""The page's state in the address, so that a link or a reload shows the same.
+
+Streamlit keeps a widget's value in the address with `bind="query-params"`, under the widget's key. Pages bind every
+widget whose options are shown as they are stored. The following widgets cannot be bound, so that their values are read
+and written here:
+
+- Widgets with a `format_func`: Streamlit would store the shown text, which changes with the wording, where links hold
+  short names.
+- Toggles: Streamlit accepts only true and false, while older links say 1 or yes.
+- Lists of images, classes or clusters: links hold indices joined by dots.
+- The question of a lesson: links hold the number of the answer, or that the question was skipped.
+- Live sliders, galleries and maps: they are components, not Streamlit widgets.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +31,11 @@ def choice_from_address(parameter: str, choices: Iterable[Choice], default: Choi
 
 
 def number_from_address(parameter: str, default: float, low: float = -math.inf, high: float = math.inf) -> float:
-    """Return the number in the address, or the default if it is missing, not a number or out of range."""
+    """Return the number in the address.
+
+    Returns:
+        The number; the default if it is missing, not a number or out of range.
+    """
     try:
         value = float(st.query_params.get(parameter, default))
     except ValueError:
@@ -28,7 +44,10 @@ def number_from_address(parameter: str, default: float, low: float = -math.inf, 
 
 
 def indices_from_address(parameter: str, count: int) -> list[int]:
-    """Return the indices below `count` that the address lists, such as 3.17.44; everything else is ignored."""
+    """Return the indices below `count` that the address lists, such as 3.17.44.
+
+    Everything else in the parameter is ignored.
+    """
     parts = st.query_params.get(parameter, "").split(".")
     numbers = (int(part) for part in parts if part.isdecimal() and len(part) < LONGEST_NUMBER)
     return list(dict.fromkeys(number for number in numbers if number < count))

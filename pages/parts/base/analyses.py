@@ -87,7 +87,7 @@ def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_te
 
 
 def show_analysis_progress(run: Run) -> None:
-    """Show the analyses that are running, with progress and cancel, or the analyses that did not finish."""
+    """Show the running analyses with their progress, or the unfinished analyses."""
     unfinished = [analysis for analysis in list_analyses(run) if analysis.stored_status().state != "done"]
     if any(analysis.status().state in LIVE_STATES for analysis in unfinished):
         _show_live(run)
@@ -123,7 +123,7 @@ def _show_progress(analysis: Analysis) -> None:
 
 
 def _show_ended(analysis: Analysis) -> None:
-    """Show why an analysis stopped, failed or was interrupted, with buttons to retry or remove it."""
+    """Show why an analysis did not finish, with buttons to retry or remove it."""
     status = analysis.status()
     reason = " ".join(part for part in (status.message, ADVICE[status.state]) if part)
     message = f"{title_of_analysis(analysis.spec())} is {status.state}. {reason}"
@@ -139,6 +139,14 @@ def _show_ended(analysis: Analysis) -> None:
 
 
 def rows_of(indices: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Return the row of each wanted image among ascending image indices; −1 for an image that is not among them."""
+    """Return the row of each wanted image.
+
+    Args:
+        indices: (n,) ascending image indices.
+        wanted: (m,) image indices.
+
+    Returns:
+        (m,) rows; −1 for an image that is not among the indices.
+    """
     rows = np.searchsorted(indices, wanted).clip(max=max(0, len(indices) - 1))
     return np.where(indices[rows] == wanted, rows, -1) if len(indices) else np.full(len(wanted), -1)

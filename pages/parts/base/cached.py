@@ -1,4 +1,4 @@
-"""Cached loaders that all pages share: data sets, splits and the search of finished runs."""
+"""Cached loaders of data sets, splits and the search of finished runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from udml_core.runs import Run
 
 
 def load_dataset(name: str) -> Dataset:
-    """Return a data set by name, loaded once; show a progress bar while a folder is read.
+    """Return a data set by name, loaded once.
+
+    A progress bar appears while a folder is read.
 
     Raises:
         UserError: The data set is not available.
@@ -35,7 +37,10 @@ def dataset_of(run: Run) -> Dataset:
 
 @st.cache_data(ttl="5s", max_entries=32, show_spinner=False)
 def _available(name: str) -> tuple[str, str]:
-    """Return a data set's full name and the signature of its files; scanning a large folder takes a while."""
+    """Return a data set's full name and the signature of its files.
+
+    The result is cached because scanning a large folder takes a while.
+    """
     source = catalog.find(name)
     problem = source.missing()
     if problem:

@@ -1,4 +1,4 @@
-"""Records that runs keep of their epochs: which epochs have a record, choosing an epoch, and the epoch cursor."""
+"""Records that runs keep of their epochs, and the choice of an epoch."""
 
 from __future__ import annotations
 
@@ -34,19 +34,24 @@ def epochs_with(run: Run, kind: type[Explanation]) -> list[int]:
 
 @st.cache_data(max_entries=512, show_spinner=False, hash_funcs=RUN_HASH)
 def _epochs_with(run: Run, kind: str, most: int) -> list[int]:
-    """Return the epochs among a finished run's first `most` epochs that have a record of a kind."""
+    """Return which of a finished run's first `most` epochs have a kind of record."""
     return [number for number in run.epoch_numbers()[:most]
             if any(type(record).__name__ == kind for record in run.explanations(number))]
 
 
 def pick_epoch(run: Run, kind: type[Explanation], on_change: Callable[[], None] | None = None) -> int:
-    """Choose an epoch that has a record of a kind, at first the last; the address parameter `epoch` holds it."""
+    """Choose an epoch that has a record of a kind, at first the last epoch.
+
+    The address parameter `epoch` holds it.
+    """
     epochs = epochs_with(run, kind)
     return st.selectbox("Epoch", epochs, len(epochs) - 1, key="epoch", on_change=on_change, bind="query-params")
 
 
 def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
-    """Choose a position in the training of several runs, at first the end; the address parameter `moment` holds it.
+    """Choose a position in the training of several runs, at first the end.
+
+    The address parameter `moment` holds it.
 
     Returns:
         The position in epochs; 0 is before training.
@@ -60,7 +65,7 @@ def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
     return position
 
 
-def epoch_at(run: Run, moment: float) -> int:
+def epoch_at(run: Run, position: float) -> int:
     """Return the run's latest epoch at a cursor position, or its first epoch."""
     numbers = run.epoch_numbers()
-    return max([number for number in numbers if number <= moment], default=numbers[0])
+    return max([number for number in numbers if number <= position], default=numbers[0])

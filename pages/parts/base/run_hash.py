@@ -1,4 +1,4 @@
-"""How cached functions of pages tell runs apart."""
+"""The key by which cached functions of pages identify runs."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from udml_core.runs import Run
 
 
 def run_identity(run: Run) -> str:
-    """Return what tells one run from another."""
+    """Return a key that identifies a run."""
     return str(run.folder)
 
 

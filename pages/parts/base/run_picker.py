@@ -20,7 +20,9 @@ IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", 
 def pick_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], bool] = lambda _run: True,
              missing: str = "There is no finished run yet.", optional: bool = False,
              unfinished: bool = False) -> Run | None:
-    """Choose a finished run; the address holds its id. Show advice if no run can be chosen.
+    """Choose a finished run; the address holds its id.
+
+    If no run can be chosen, the page shows advice.
 
     Args:
         label: The label of the widget.
@@ -60,7 +62,10 @@ def pick_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], b
 
 
 def open_search(dataset: Dataset, index: int) -> None:
-    """Open the page Retrieval with an image of a data set as the query, in the run on this page or the newest run."""
+    """Open the page Retrieval with an image of a data set as the query.
+
+    The search uses the run on this page, else the newest run on the data set.
+    """
     searchable = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"
                   and run.spec().fingerprint == dataset.fingerprint]
     if not searchable:

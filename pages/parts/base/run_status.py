@@ -21,7 +21,11 @@ UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset
 
 
 def hyperparameters(run: Run) -> dict[str, Any]:
-    """Return a run's hyper-parameters, or the stored values if this version does not know the method or its fields."""
+    """Return a run's hyper-parameters.
+
+    Returns:
+        The hyper-parameters; the stored values if this version does not know the method or its fields.
+    """
     try:
         return run.spec().build_method().model_dump()
     except UserError:
@@ -29,7 +33,11 @@ def hyperparameters(run: Run) -> dict[str, Any]:
 
 
 def title_of(spec: Spec, with_dataset: bool = True) -> str:
-    """Return a run's title: method, data set, hyper-parameters that differ from the defaults, seed, parent run."""
+    """Return a run's title.
+
+    Returns:
+        Method, data set, hyper-parameters that differ from the defaults, seed and parent run.
+    """
     titles = {method.card.name: method.card.title for method in METHODS}
     fields = spec.changed_fields() if spec.method in titles else spec.fields
     changed = ", ".join(f"{name} {value}" for name, value in fields.items())
@@ -49,7 +57,7 @@ def duration(seconds: float) -> str:
 
 
 def state_line(run: Run, status: Status) -> str:
-    """Describe a run's state in one line: its queue position, epoch and time left, or why it ended."""
+    """Describe a run's state in one line: queue position, progress, or why it ended."""
     match status.state:
         case "waiting":
             ahead = jobs.queue_position(run, runs_folder())

@@ -1,4 +1,7 @@
-"""The selected images: one selection for all views of a data set; the address holds it, so that a link shows it too."""
+"""The selected images: one selection for all views of a data set.
+
+The address holds the selection, so that a link shows it too.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class Selection:
 
 
 def selection(dataset: Dataset) -> Selection:
-    """Return the selection in a data set: this session's, else the selection in the address."""
+    """Return this session's selection in a data set, else the address's selection."""
     current = st.session_state.get("selection")
     if isinstance(current, Selection) and current.fingerprint == dataset.fingerprint:
         _write_to_address(current)

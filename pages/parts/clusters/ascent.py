@@ -1,4 +1,4 @@
-"""How images reach their clusters: the ascent path of one image, and the images that the last slider step moved."""
+"""How images reach their clusters: ascent paths, and moves between clusters."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from udml_core.exploration import clusters as views
 MOST_MOVED = 60
 
 
-def show_path(clustering: Clustering, picked: int) -> int | None:
-    """Show the ascent path from an image to its mode.
+def show_path(clustering: Clustering, current: int) -> int | None:
+    """Show the ascent path from the current image to its mode.
 
     Args:
         clustering: The clusters.
-        picked: Data set index of the image.
+        current: Data set index of the current image.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
     dataset, indices = clustering.dataset, clustering.indices
-    row = int(rows_of(indices, np.array([picked]))[0])
+    row = int(rows_of(indices, np.array([current]))[0])
     if row < 0:
-        st.caption("The picked image is not in the graph, which holds the training half only.")
+        st.caption("The current image is not in the graph, which holds the training half only.")
         return None
     path = views.ascent_path(clustering.clusters, row)
     st.subheader("Ascent path")
     steps = "is a mode itself" if len(path) == 1 else f"reaches its mode in {len(path) - 1} steps"
-    st.markdown(f"**{dataset.caption(picked)}** {steps}. The badge is the authority ω, as a multiple of the average.")
+    st.markdown(f"**{dataset.caption(current)}** {steps}. The badge is the authority ω, as a multiple of the average.")
     tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
                      f"ω {len(indices) * clustering.graph.authority[point]:.2f}") for step, point in enumerate(path)]
     clicked = gallery(dataset, tiles, "The ascent path, from the image to its mode", "clusters-path", 88)
     st.page_link("pages/retrieval.py", label="Search with this image", icon=":material/image_search:",
-                 query_params={"run": clustering.run.id, "add": str(picked)})
+                 query_params={"run": clustering.run.id, "add": str(current)})
     return clicked
 
 
@@ -60,7 +60,11 @@ def show_moved(clustering: Clustering) -> int | None:
 
 
 def _clustering_before(clustering: Clustering) -> Clustering | None:
-    """Return the clusters of the same graph at the previous slider values; None before the first move."""
+    """Return the same graph's clusters at the previous slider values.
+
+    Returns:
+        The clusters; None before the first move.
+    """
     now, before = st.session_state.get("clusters-moves", (None, None))
     if now is None or (now.run, now.graph_id, now.rescaled) != (
             clustering.run, clustering.graph_id, clustering.rescaled):

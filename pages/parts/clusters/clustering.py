@@ -72,7 +72,13 @@ class Clustering:
 
 
 def load_graph(run: Run, graph_id: str, rescaled: bool) -> views.Graph:
-    """Load a run's neighbor graph, with ω as in the paper or multiplied by the number of images."""
+    """Load a run's neighbor graph.
+
+    Args:
+        run: The run.
+        graph_id: The id of the analysis that holds the graph.
+        rescaled: Whether to multiply the paper's ω by the number of images.
+    """
     graph = load_result(run, graph_id)
     assert isinstance(graph, views.Graph)
     return _rescaled_graph(run, graph_id) if rescaled else graph

@@ -1,4 +1,4 @@
-"""The images in the clusters: the largest clusters, the members of one cluster, and the sizes of all."""
+"""The largest clusters, the members of one cluster, and the sizes of all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LARGEST, RANKED, MEMBERS = 36, 200, 300
 
 
 def largest_clusters(clustering: Clustering) -> int | None:
-    """Show the modes of the largest clusters, and the members of the open cluster.
+    """Show the modes of the largest clusters, and the members of the current cluster.
 
     Returns:
         The data set index of the member that was clicked just now, or None.
@@ -28,11 +28,11 @@ def largest_clusters(clustering: Clustering) -> int | None:
     purity = None if clustering.labels is None else views.cluster_purity(clustering.clusters, clustering.labels)[1]
     st.subheader("Largest clusters")
     st.caption("Each cluster is shown by its mode, the image where the ascent ends. The badge is the number of images"
-               + ("" if purity is None else " and the share of the most frequent class") + ". Click a mode to open its "
+               + ("" if purity is None else " and the share of the most frequent class") + ". Click a mode to show its "
                "cluster.")
     tiles = [tile_of(dataset, modes[cluster], badge=f"{sizes[cluster]:,}"
                      + ("" if purity is None else f" · {100 * purity[cluster]:.0f} %")) for cluster in largest]
-    cluster = _open_cluster(clustering, tiles[0].id)
+    cluster = _current_cluster(clustering, tiles[0].id)
     clicked = gallery(dataset, tiles, "Modes of the largest clusters", "clusters-largest", 88,
                       chosen=int(modes[cluster]))
     if clicked is not None:
@@ -41,7 +41,7 @@ def largest_clusters(clustering: Clustering) -> int | None:
     return _show_members(clustering, cluster)
 
 
-def _open_cluster(clustering: Clustering, default: int) -> int:
+def _current_cluster(clustering: Clustering, default: int) -> int:
     """Return the number of the cluster that contains the image in the address."""
     wanted = int(number_from_address("cluster", default))
     row = rows_of(clustering.indices, np.array([wanted]))[0]
@@ -57,7 +57,7 @@ def _show_members(clustering: Clustering, cluster: int) -> int | None:
                 "medoid first, then by distance from the center in the embedding after training")
     tiles = [tile_of(dataset, indices[row], badge="" if rank else "medoid")
              for rank, row in enumerate(members[:MEMBERS])]
-    return gallery(dataset, tiles, "Images of the open cluster", "clusters-members", 72, height=330)
+    return gallery(dataset, tiles, "Images of the current cluster", "clusters-members", 72, height=330)
 
 
 def cluster_sizes(clustering: Clustering) -> None:

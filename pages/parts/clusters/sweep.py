@@ -24,7 +24,9 @@ MOST_PICTURED = 4000
 
 
 def show_sweep(clustering: Clustering, map_id: str | None) -> None:
-    """Show the clusters at several values of ε, and their numbers over ε with a cursor at the slider's value.
+    """Show the clusters at several values of ε, and their numbers over ε.
+
+    A cursor in the charts marks the slider's value.
 
     Args:
         clustering: The clusters at the slider's value.
@@ -62,7 +64,10 @@ def sweep_table(run: Run, graph_id: str, gamma: float, rescaled: bool) -> pd.Dat
 
 @st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
 def map_pictures(run: Run, graph_id: str, map_id: str, gamma: float, rescaled: bool) -> list[Array]:
-    """Draw the map, colored by cluster, at each pictured ε; at most `MOST_PICTURED` evenly chosen images are drawn."""
+    """Draw the map, colored by cluster, at each pictured ε.
+
+    At most `MOST_PICTURED` evenly chosen images are drawn.
+    """
     clustering = Clustering(run, graph_id, rescaled, EPSILONS[0], gamma)
     shown = covering_map(run, clustering.indices, map_id)
     assert shown is not None

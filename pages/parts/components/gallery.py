@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.parts.base.run_picker import open_search
 from pages.parts.base.selection import Selection, select
-from pages.parts.components.thumbnails import OWN_SHEET, all_sheets, own_sheet, pair_sheet
+from pages.parts.components.thumbnails import OWN_SHEET, all_sheets, own_sheet
 from pages.parts.components.transport import Message, component, pack_mask, unpack_mask
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
@@ -41,20 +41,27 @@ class Tile:
 
 
 def mark_of(dataset: Dataset, index: int, query: int) -> Mark:
-    """Return "hit" if an image has the query's class, else "miss"; "" if the data set has no classes."""
+    """Return "hit" if an image has the query's class, else "miss"; "" without classes."""
     if dataset.labels is None:
         return ""
     return "hit" if dataset.labels[index] == dataset.labels[query] else "miss"
 
 
 def tile_of(dataset: Dataset, index: int, mark: Mark = "", badge: str = "") -> Tile:
-    """Make the tile of an image; without a badge it shows the class, or the file name if there are no classes."""
+    """Make the tile of an image.
+
+    Args:
+        dataset: The data set.
+        index: Index of the image.
+        mark: The kind of border and symbol.
+        badge: Short text below the image; if empty, the class, or the file name without classes.
+    """
     name = dataset.names[index] if dataset.labels is None else dataset.class_names[dataset.labels[index]]
     return Tile(int(index), dataset.caption(index), mark, badge or name.rsplit("/", 1)[-1])
 
 
 def clicked_tile(clicks: Iterable[int | None]) -> int | None:
-    """Return the first index that is not None among the answers of several galleries and maps."""
+    """Return the first answer that is not None of several galleries and maps."""
     return next((index for index in clicks if index is not None), None)
 
 
@@ -79,44 +86,15 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
     message = Message()
     header = _header(message, dataset, tiles, label, side, height) | {"multiple": False, "chosen": chosen}
     result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
-                                        on_asked_change=lambda: None)
+                                        on_searched_change=lambda: None)
     return _clicked_image(dataset, result)
-
-
-def pair_gallery(dataset: Dataset, pairs: Array, same: Array, badges: Sequence[str], label: str, key: str,
-                 side: int = 150, chosen: int | None = None, height: int | None = None) -> int | None:
-    """Show a gallery of pairs of images, each marked as the same or different.
-
-    Args:
-        dataset: The data set.
-        pairs: Data set indices, (p, 2).
-        same: Whether the two images of each pair are the same, (p,) bool.
-        badges: A short text for each pair.
-        label: What the gallery shows, for screen readers.
-        key: The widget's key.
-        side: Least width of a tile in pixels.
-        chosen: Position of the pair to frame.
-        height: Height in pixels above which the gallery scrolls.
-
-    Returns:
-        The position of the pair that was clicked just now, or None.
-    """
-    tiles = [Tile(position, " and ".join(map(dataset.caption, pair)), "same" if is_same else "different", badge)
-             for position, (pair, is_same, badge) in enumerate(zip(pairs.tolist(), same, badges, strict=True))]
-    message = Message()
-    header = {"label": label, "side": side, "height": height, "tiles": {"list": [vars(tile) for tile in tiles]},
-              "sheets": pair_sheet(message, dataset, pairs, side // 2), "byPlace": True, "pairs": True,
-              "multiple": False, "chosen": chosen}
-    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
-                                        on_asked_change=lambda: None)
-    return None if result.picked is None else int(result.picked)
 
 
 def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, selected: Selection, side: int = 72,
                        height: int = 420) -> int | None:
-    """Show a gallery that adds images to, and removes them from, the data set's selection.
+    """Show a gallery in which images can be selected.
 
-    A click or Space selects an image, Shift-click a range; Esc clears. Enter or a double-click picks an image.
+    A click or Space selects an image, Shift-click a range; Esc clears. Enter or a double-click opens an image.
 
     Args:
         dataset: The data set.
@@ -128,7 +106,7 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
         height: Height in pixels above which the gallery scrolls.
 
     Returns:
-        The data set index of the image that was picked just now, or None.
+        The data set index of the image that was opened just now, or None.
     """
     message = Message()
     ids = np.array([tile.id for tile in tiles], dtype=np.int64)
@@ -136,20 +114,23 @@ def selectable_gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str
     header = _header(message, dataset, tiles, label, side, height) | {
         "multiple": True, "selection": {"mask": message.inside(mask), "revision": selected.revision}}
     result = component("gallery", HTML)(
-        data=message.pack(header), key=key, on_picked_change=lambda: None, on_asked_change=lambda: None,
+        data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,
         on_selection_change=lambda: _update_selection(key, dataset.fingerprint, ids))
     return _clicked_image(dataset, result)
 
 
 def _clicked_image(dataset: Dataset, result: Any) -> int | None:
-    """Return the clicked image, after opening the page Retrieval if the browser asked for a search."""
-    if result.asked is not None:
-        open_search(dataset, int(result.asked))
+    """Return the clicked image, or open the page Retrieval to search with it."""
+    if result.searched is not None:
+        open_search(dataset, int(result.searched))
     return None if result.picked is None else int(result.picked)
 
 
 def _update_selection(key: str, fingerprint: str, ids: Array) -> None:
-    """Adopt the selection among the images `ids` of a gallery; other selected images stay selected."""
+    """Adopt the selection in a gallery of the images `ids`.
+
+    Selected images outside the gallery stay selected.
+    """
     answer: dict[str, Any] | None = st.session_state[key].selection
     if not answer or answer["count"] != len(ids):
         return
@@ -168,4 +149,4 @@ def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, s
         tile_list = {"url": message.url(json.dumps(tile_list["list"]).encode(), "application/json")}
     sheets = own_sheet(message, dataset, ids, side) if by_position else all_sheets(message, dataset)
     return {"label": label, "side": side, "height": height, "group": dataset.fingerprint[:8], "tiles": tile_list,
-            "sheets": sheets, "byPlace": by_position}
+            "sheets": sheets, "byPosition": by_position}

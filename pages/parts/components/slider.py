@@ -18,7 +18,9 @@ HTML = """<div class="slider"><label></label>
 
 def live_slider(label: str, low: float, high: float, value: float, step: float, key: str, unit: str = "",
                 play: bool = False, marks: Mapping[float, str] | None = None, logarithmic: bool = False) -> float:
-    """Show a slider that reports every movement, not only the release; use it within an `st.fragment`.
+    """Show a slider that reports every movement, not only the release.
+
+    Use it within an `st.fragment`, so that a movement does not rerun the whole page.
 
     Args:
         label: The label.

@@ -1,4 +1,4 @@
-"""Sprite sheets: small thumbnails of a whole data set, or larger thumbnails of a few images."""
+"""Sprite sheets: small thumbnails of a data set, large thumbnails of a few images."""
 
 from __future__ import annotations
 

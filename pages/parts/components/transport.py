@@ -1,4 +1,7 @@
-"""Messages to the browser components: large parts are fetched once, changing parts travel inside the message."""
+"""Messages to the browser components.
+
+Large parts are fetched once; changing parts travel inside the message.
+"""
 
 from __future__ import annotations
 
@@ -23,14 +26,16 @@ Part = dict[str, Any] | None
 
 
 class Message:
-    """The bytes sent to one component: a header, and the arrays that travel inside (see assets/common.js).
+    """The bytes sent to one component (see assets/common.js).
+
+    A message consists of a header and the arrays that travel inside.
 
     Args:
-        alone: Whether all parts travel inside, for a file that must work without a server.
+        self_contained: Whether all parts travel inside, for a file that must work without a server.
     """
 
-    def __init__(self, alone: bool = False) -> None:
-        self._alone = alone or not runtime.exists()
+    def __init__(self, self_contained: bool = False) -> None:
+        self._self_contained = self_contained or not runtime.exists()
         self._parts: list[bytes] = []
         self._length = 0
 
@@ -45,10 +50,10 @@ class Message:
         return part
 
     def once(self, array: Array | None) -> Part:
-        """Refer to an array that rarely changes; the browser fetches it once for any number of messages."""
+        """Refer to an array that rarely changes, which the browser fetches only once."""
         if array is None:
             return None
-        if self._alone:
+        if self._self_contained:
             return self.inside(array)
         return {"url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
 
@@ -60,7 +65,7 @@ class Message:
             kind: Its media type.
             name: A name that changes with the content; computed from the content if empty, which takes time.
         """
-        if self._alone:
+        if self._self_contained:
             return f"data:{kind};base64,{base64.b64encode(content).decode()}"
         base = str(st.get_option("server.baseUrlPath")).strip("/")
         url = _served().url(content, kind, name or hashlib.sha1(content, usedforsecurity=False).hexdigest())
@@ -122,7 +127,7 @@ PARTS = {"scatter": ("points", "overlay", "legend")}
 
 
 def script_and_style(name: str) -> tuple[str, str]:
-    """Return a component's JavaScript, including the shared scripts that it depends on, and its CSS."""
+    """Return a component's JavaScript, with the scripts that it needs, and its CSS."""
     scripts = (f"{part}.js" for part in ("common", *PARTS.get(name, ()), name))
     return ("".join((ASSETS / script).read_text(encoding="utf-8") for script in scripts),
             (ASSETS / f"{name}.css").read_text(encoding="utf-8"))
@@ -144,7 +149,7 @@ def unpack_mask(mask: str, count: int) -> Array:
 
 
 def pack_mask(positions: Array, count: int) -> Array | None:
-    """Return the bitmask of positions among `count` entries as bytes; None without positions."""
+    """Return positions among `count` entries as a bitmask; None without positions."""
     if not len(positions):
         return None
     flags = np.zeros(count, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""Precision of the nearest neighbors: mprec@K of several runs by K and by the width of their embeddings."""
+"""Precision of the nearest neighbors: mprec@K of runs by K and by width."""
 
 from __future__ import annotations
 
@@ -21,7 +21,11 @@ MOST_LINES = 16
 
 
 def precision_of(runs: Sequence[Run]) -> None:
-    """Chart mprec@K by K and, if widths differ, mprec@10 by width, for the runs that search the same images."""
+    """Chart mprec@K by K and, if widths differ, mprec@10 by width.
+
+    Args:
+        runs: The runs; only runs that search the same test images as the first are drawn.
+    """
     evaluated = [(run, run.spec(), rows) for run in runs if (rows := run.evaluation()) and "mprec@10" in rows["final"]]
     if not evaluated:
         return
@@ -30,7 +34,7 @@ def precision_of(runs: Sequence[Run]) -> None:
     comparable = [(run, spec, rows) for run, spec, rows in evaluated
                   if (spec.fingerprint, spec.split) == (first.fingerprint, first.split)][:MOST_LINES]
     if len(comparable) < len(evaluated):
-        st.caption(f"The charts show {len(comparable)} of the {len(evaluated)} selected runs: at most {MOST_LINES} "
+        st.caption(f"The charts show {len(comparable)} of the {len(evaluated)} chosen runs: at most {MOST_LINES} "
                    "runs that search the same test images as the first.")
     titles = [_title(spec) for _, spec, _ in comparable]
     finals = [rows["final"] for *_, rows in comparable]
@@ -57,7 +61,11 @@ def _title(spec: Spec) -> str:
 
 
 def _references(evaluated: Sequence[tuple[Spec, Mapping[str, Any]]]) -> dict[str, Mapping[str, Any]]:
-    """Return the baselines without training: frozen features of a shared encoder, and PCA of a shared width."""
+    """Return the baselines without training.
+
+    Returns:
+        Frozen features if the runs share an encoder, and PCA if they also share a width.
+    """
     first = evaluated[0][1]
     if len({spec.encoder.key for spec, _ in evaluated}) > 1:
         return {}

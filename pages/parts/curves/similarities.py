@@ -1,4 +1,4 @@
-"""Cosines of images to their positives and negatives, epoch by epoch, on both halves."""
+"""Cosines of images to positives and negatives, by epoch, on both halves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,11 @@ def halves(run: Run) -> tuple[Half, ...]:
 
 @st.cache_data(max_entries=512, show_spinner=False, hash_funcs=RUN_HASH)
 def _similarities(run: Run, epoch: int, half: Half, latent: bool) -> Similarities | None:
-    """Return the similarities of x after an epoch, or of the latent z; None if the epoch keeps no latent layer."""
+    """Return the similarities of the embedding x, or of the latent z, after an epoch.
+
+    Returns:
+        The similarities; None if the latent z is requested and the epoch keeps no latent layer.
+    """
     images, embedding = _sample(run, epoch, half)
     labels = dataset_of(run).labels
     positives = views.same_class(labels[images]) if labels is not None else (
@@ -65,14 +69,14 @@ def _sample(run: Run, epoch: int, half: Half) -> tuple[Array, Array]:
 
 
 def similarity_pictures(run: Run, epoch: int, key: str) -> None:
-    """Show the similarities after an epoch and before training for each half, of x and of the latent z."""
+    """Show the similarities of x and z after an epoch and before training by half."""
     numbers, shown = run.epoch_numbers(), halves(run)
     first, last = numbers[0], numbers[-1]
     table: dict[str, pd.Series] = {}
     for latent in (False, True):
         by_half = {half: [_similarities(run, number, half, latent) for number in (epoch, first, last)]
                    for half in shown}
-        known = [found for of_half in by_half.values() for found in of_half if found is not None]
+        known = [epoch_values for of_half in by_half.values() for epoch_values in of_half if epoch_values is not None]
         if not known:
             continue
         edges = views.common_edges(known)  # All epochs share the axis, so that it stays as the cursor moves.

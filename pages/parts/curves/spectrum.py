@@ -39,7 +39,9 @@ def short_names(runs: Sequence[Run]) -> list[str]:
 
 
 def explore_spectrum(runs: Sequence[Run]) -> None:
-    """Show the effective rank over the epochs and the singular values at one epoch; follow runs that are in progress.
+    """Show the effective rank over the epochs, and the singular values at one epoch.
+
+    The charts follow runs that are in progress.
 
     Args:
         runs: One or two runs.
@@ -80,7 +82,10 @@ def _spectra(runs: Sequence[Run], live: list[bool]) -> None:
 
 
 def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:
-    """Show each run's singular values, largest first, with the first run's values before training in gray."""
+    """Show each run's singular values, largest first.
+
+    The first run's singular values before training are drawn in gray.
+    """
     figure = go.Figure(go.Scatter(x=np.arange(1, len(start.values) + 1), y=100 * start.values, name="before training",
                                   line={"color": GRAY, "width": 1}))
     for number, (name, shown) in enumerate(spectra.items()):

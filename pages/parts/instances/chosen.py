@@ -1,4 +1,4 @@
-"""The image that the page Instances shows, its random views, and the images it competes with."""
+"""The current image of the page Instances, its random views, and its competitors."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def random_views(run: Run, index: int, draw: int) -> tuple[Array, dict[Which, Ar
 
 @st.cache_resource(max_entries=64, show_spinner="Comparing with other images …", hash_funcs=RUN_HASH)
 def other_images(run: Run, index: int, which: Which, latent: bool, batch: int, draw: int) -> views.RankedImages:
-    """Return the other images of an image's half, or of a random batch of it, by cosine.
+    """Return the other images of an image's half, or of a random batch, by cosine.
 
     Args:
         run: The run.

@@ -1,4 +1,7 @@
-"""Instance discrimination: the softmax of an image's other view against other images, before and after training."""
+"""Instance discrimination: an image's other view against other images.
+
+The softmax is shown before and after training.
+"""
 
 from __future__ import annotations
 
@@ -30,20 +33,20 @@ GROUPS = {"batch": "A random batch", "half": "All images of its half"}
 
 
 @st.fragment
-def compete(chosen: ChosenImage, cosines: dict[Which, float], latent: bool) -> None:
-    """Show the softmax before and after training, and everything that changes with τ and η.
+def compete(current: ChosenImage, cosines: dict[Which, float], latent: bool) -> None:
+    """Show the softmax before and after training, and what changes with τ and η.
 
     Args:
-        chosen: The image.
+        current: The current image.
         cosines: Cosine of its two views before and after training.
         latent: Whether to compare the latent z in place of the embedding x.
     """
     st.header("Instance discrimination")
-    st.caption(f"{training_objective(hyperparameters(chosen.run))} Here the image itself is the query: "
+    st.caption(f"{training_objective(hyperparameters(current.run))} Here the image itself is the query: "
                "D = exp(s/τ) + η Σ exp(s_k/τ), where s is the cosine of the two views above and s_k the cosine of the "
                "image and another image, both without augmentation.")
-    temperature, eta = softmax_sliders(chosen.run)
-    competitions = _competitions(chosen, cosines, latent, temperature, eta)
+    temperature, eta = softmax_sliders(current.run)
+    competitions = _competitions(current, cosines, latent, temperature, eta)
     before, after = competitions["initial"], competitions["final"]
     left, right = st.columns(2)
     with left:
@@ -51,42 +54,45 @@ def compete(chosen: ChosenImage, cosines: dict[Which, float], latent: bool) -> N
     with right:
         rank_chart([before, after])
     st.markdown(competition_summary(before, after))
-    st.caption("τ sets how many images compete: with a small τ the nearest few images have all the weight. η sets how "
+    st.caption("τ sets how many images compete: a small τ puts nearly all weight on the few nearest images. η sets how "
                "strongly they compete: each other image counts η times, which lowers the share of the other view but "
                "changes neither the order of the images nor the number of competitors. An image's probability P is its "
                "share divided by η.")
     clicks = []
     for column, (which, competition) in zip(st.columns(2), competitions.items(), strict=True):
         with column:
-            clicks.append(strongest_competitors(chosen, competition, which))
-    competition_table(chosen.dataset, [before, after])
+            clicks.append(strongest_competitors(current, competition, which))
+    competition_table(current.dataset, [before, after])
     clicked = clicked_tile(clicks)
     if clicked is not None:
         write_address("picked", str(clicked))
         st.rerun()
 
 
-def _competitions(chosen: ChosenImage, cosines: dict[Which, float], latent: bool, temperature: float,
+def _competitions(current: ChosenImage, cosines: dict[Which, float], latent: bool, temperature: float,
                   eta: float) -> dict[Which, Competition]:
-    """Choose the images that compete, and return the softmax before and after training."""
+    """Choose the competitors, and return the softmax before and after training."""
     group = st.segmented_control("Competitors", list(GROUPS), required=True, key="instance-among",
                                  default=choice_from_address("among", list(GROUPS), "batch"),
                                  format_func=GROUPS.__getitem__) or "batch"
     write_address("among", group, "batch")
-    fields = hyperparameters(chosen.run)
+    fields = hyperparameters(current.run)
     batch = int(fields.get("batch", describe_field(PSLR, "batch").default)) if group == "batch" else 0
-    labels = chosen.dataset.labels
+    labels = current.dataset.labels
     competitions: dict[Which, Competition] = {}
     for which, words in EMBEDDINGS.items():
-        others = other_images(chosen.run, chosen.index, which, latent, batch, chosen.draw if batch else 0)
-        same = None if labels is None else labels[others.indices] == labels[chosen.index]
+        others = other_images(current.run, current.index, which, latent, batch, current.draw if batch else 0)
+        same = None if labels is None else labels[others.indices] == labels[current.index]
         softmax = views.softmax(others.cosines, cosines[which], temperature, eta)
         competitions[which] = Competition(words, others, softmax, same)
     return competitions
 
 
 def softmax_sliders(run: Run) -> tuple[float, float]:
-    """Show sliders for τ and η, whose values the address holds; the defaults are the run's values, else PSLR's."""
+    """Show sliders for τ and η, whose values the address holds.
+
+    The defaults are the run's values, or PSLR's if the run has none.
+    """
     fields, values = hyperparameters(run), []
     for column, (name, note) in zip(st.columns(2), (("temperature", "divides the cosines"),
                                                     ("eta", "weight of each other image")), strict=True):
@@ -98,7 +104,7 @@ def softmax_sliders(run: Run) -> tuple[float, float]:
     return values[0], values[1]
 
 
-def strongest_competitors(chosen: ChosenImage, competition: Competition, which: Which) -> int | None:
+def strongest_competitors(current: ChosenImage, competition: Competition, which: Which) -> int | None:
     """Show the other images with the largest shares.
 
     Returns:
@@ -107,9 +113,9 @@ def strongest_competitors(chosen: ChosenImage, competition: Competition, which: 
     title = f"Strongest competitors {EMBEDDINGS[which]}"
     st.markdown(f"**{title}**")
     images = competition.others.indices[:MOST_TILES].tolist()
-    tiles = [tile_of(chosen.dataset, index, mark_of(chosen.dataset, index, chosen.index), f"{share:.2g} %")
+    tiles = [tile_of(current.dataset, index, mark_of(current.dataset, index, current.index), f"{share:.2g} %")
              for index, share in zip(images, 100 * competition.softmax.shares, strict=False)]
-    return gallery(chosen.dataset, tiles, title, f"instance-{which}", 84, height=300)
+    return gallery(current.dataset, tiles, title, f"instance-{which}", 84, height=300)
 
 
 def training_objective(fields: Mapping[str, Any]) -> str:

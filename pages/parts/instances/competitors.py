@@ -1,4 +1,4 @@
-"""Charts and texts on the softmax of an image's other view against all other images."""
+"""Charts and texts on the softmax of an image's other view against other images."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Competition:
 
     @property
     def parts(self) -> dict[str, float]:
-        """Shares of the sum D in percent: the other view, images of the same class and the rest."""
+        """Percent of the sum D: the other view, images of the same class, and the rest."""
         shares = self.softmax.shares
         if self.same is None:
             return {OWN: 100 * self.softmax.own, OTHERS: 100 * float(shares.sum())}
@@ -70,7 +70,7 @@ def share_chart(competitions: list[Competition]) -> None:
 
 
 def rank_chart(competitions: list[Competition]) -> None:
-    """Show the shares of the nearest images by rank; the marker tells the same class from other classes."""
+    """Show the nearest images' shares by rank; markers distinguish the same class."""
     figure = go.Figure()
     for competition, dash, color in zip(competitions, (DASHES[2], DASHES[0]), (GRAY, SAME_COLOR), strict=True):
         shares = 100 * competition.softmax.shares[:MOST_RANKS]
@@ -91,10 +91,10 @@ def rank_chart(competitions: list[Competition]) -> None:
 
 
 def competition_summary(before: Competition, after: Competition) -> str:
-    """Return the share of the image's other view and the number of effective competitors in words."""
+    """Describe the other view's share and the number of effective competitors."""
     now, then = after.softmax, before.softmax
     words = (f"The image's other view has **{100 * now.own:.1f} %** of the sum ({before.when} {100 * then.own:.1f} %). "
-             f"The {len(now.shares):,} other images compete like **{now.competitors:,.1f}** equally near images "
+             f"The effective number of competitors is **{now.competitors:,.1f}** of {len(now.shares):,} other images "
              f"({before.when} {then.competitors:,.1f}).")
     if after.same is None:
         return words

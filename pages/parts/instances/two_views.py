@@ -16,28 +16,28 @@ from udml_core.retrieval import Which
 SIDE = 168
 
 
-def two_views(chosen: ChosenImage, cosines: dict[Which, float], compared: str) -> None:
+def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) -> None:
     """Show an image without augmentation and two random views.
 
     Args:
-        chosen: The image.
+        current: The current image.
         cosines: Cosine of the two views before and after training.
         compared: Name of the representation that the cosines compare.
     """
     st.header("Two random views")
-    plain = load_retrieval(chosen.run).prepared(chosen.dataset.images[chosen.index])
-    pixels, _ = random_views(chosen.run, chosen.index, chosen.draw)
+    plain = load_retrieval(current.run).prepared(current.dataset.images[current.index])
+    pixels, _ = random_views(current.run, current.index, current.draw)
     with st.container(horizontal=True, gap="small"):
         for word, view in (("without augmentation", plain), ("first view", pixels[0]), ("second view", pixels[1])):
             image = Image.fromarray(view[0] if len(view) == 1 else np.ascontiguousarray(view.transpose(1, 2, 0)))
-            picture(image, SIDE, f"{chosen.dataset.caption(chosen.index)}, {word}", word.capitalize())
+            picture(image, SIDE, f"{current.dataset.caption(current.index)}, {word}", word.capitalize())
     side = plain.shape[1]
     st.markdown(f"The cosine of the two views of {compared} is **{cosines['final']:.3f}** after training, "
                 f"**{cosines['initial']:.3f}** before.")
     st.caption(f"The network reads {side} × {side} pixels. A view is a random crop, flipped half of the time, with the "
-               f"method's other augmentations. {_views_in_training(chosen.run.spec().build_method())}")
+               f"method's other augmentations. {_views_in_training(current.run.spec().build_method())}")
     st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=write_address,
-              args=("draw", str(chosen.draw + 1)), help="Draw two other views, and another batch for the softmax.")
+              args=("draw", str(current.draw + 1)), help="Draw two other views, and another batch for the softmax.")
 
 
 def _views_in_training(method: Method) -> str:

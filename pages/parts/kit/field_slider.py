@@ -11,7 +11,9 @@ from udml_core.declaration import Described
 
 def field_slider(field: Described, key: str, default: float | None = None, note: str = "", play: bool = False,
                  marks: Mapping[float, str] | None = None, parameter: str = "") -> float:
-    """Show a live slider with the field's range, step, symbol, unit and scale; the address holds its value.
+    """Show a live slider for a field; the address holds its value.
+
+    Range, step, symbol, unit and scale are the field's.
 
     Args:
         field: The field.
@@ -29,7 +31,8 @@ def field_slider(field: Described, key: str, default: float | None = None, note:
     start = float(field.default if default is None else default)
     low, high = min(low, start), max(high, start)
     parameter = parameter or field.name
-    label = f"{field.label}: {note}" if note else field.label
+    symbol = f" · {field.shown.symbol}" if field.shown.symbol else ""  # the unit stands behind the number
+    label = f"{field.words}{symbol}: {note}" if note else f"{field.words}{symbol}"
     value = live_slider(label, low, high, number_from_address(parameter, start, low, high), step, key,
                         unit=field.shown.unit, play=play, marks=marks, logarithmic=field.shown.logarithmic)
     write_address(parameter, f"{value:g}", f"{start:g}")

@@ -32,7 +32,7 @@ HIDDEN = ("epoch", "seconds")
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the names of the curves in rows of metrics; curves with a title in words come first."""
+    """Return the names of the curves in rows of metrics, titled curves first."""
     present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
     return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
 
@@ -95,7 +95,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
 
 def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key: str, cursor: float | None = None,
           logarithmic: bool = False) -> None:
-    """Show a small line chart; a dotted line marks the cursor, such as a slider's value."""
+    """Show a small line chart; a dotted line marks the cursor, a slider's value."""
     figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
     figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
@@ -106,7 +106,10 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
 
 
 def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: str, cursor: float) -> None:
-    """Show the counts between consecutive edges; a dotted line marks the cursor, such as a slider's value."""
+    """Show the counts between consecutive edges.
+
+    A dotted line marks the cursor, such as a slider's value.
+    """
     middles = [(low + high) / 2 for low, high in pairwise(edges)]
     figure = go.Figure(go.Bar(x=middles, y=list(counts), marker={"color": COLORS[0]}))
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, bargap=0.05,

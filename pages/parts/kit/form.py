@@ -32,7 +32,9 @@ def method_form(method: type[Options], key: str) -> dict[str, Any]:
 
 def option_form(options: type[Options], names: Iterable[str], choices: Mapping[str, tuple[Any, ...]] | None = None,
                 ) -> dict[str, Any]:
-    """Show a widget for each named option, two in a row; the address holds their values under their names.
+    """Show a widget for each named option, two in a row.
+
+    The address holds the values under the names of the options.
 
     Args:
         options: The declaration.

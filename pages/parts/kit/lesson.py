@@ -1,4 +1,4 @@
-"""Elements of a lesson: a question before the slider, small multiples, and a takeaway."""
+"""Elements of a lesson: a question, small multiples, and a takeaway."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequ
 
 
 def _inline_png(image: Image.Image) -> str:
-    """Return a data URL of an image as PNG, which keeps the transparent background on light and dark pages."""
+    """Return a data URL of an image as PNG, which keeps the background transparent."""
     buffer = io.BytesIO()
     image.save(buffer, "PNG")
     return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"

@@ -31,12 +31,19 @@ class Target:
 
     @property
     def is_current(self) -> bool:
-        """Whether the page still shows these images; a key that is pressed twice must not act on the next image."""
+        """Whether the page still shows these images.
+
+        A key that is pressed twice must not act on the next image.
+        """
         return selection(self.dataset).revision == self.revision
 
 
 def action_history(dataset: Dataset) -> list[list[int]]:
-    """Return this session's actions in order: the images of a skip, or an empty list for an assigned class."""
+    """Return this session's actions in order.
+
+    Returns:
+        For each action the skipped images, or an empty list for an assigned class.
+    """
     histories: dict[str, list[list[int]]] = st.session_state.setdefault(HISTORY, {})
     return histories.setdefault(dataset.fingerprint, [])
 
@@ -89,6 +96,9 @@ def images_in_words(count: int) -> str:
 
 
 def _continue_with(dataset: Dataset, images: list[int], message: str) -> None:
-    """Select the images to label next, none for the suggested image, and keep a message about the last action."""
+    """Select the images to label next, and keep a message about the last action.
+
+    Without selected images, the suggested image is next.
+    """
     st.session_state[MESSAGE] = message
     select(dataset.fingerprint, np.array(images, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Affinities between an image and its neighbors, and the triplets that follow from them."""
+"""Affinities between an image and its neighbors, and the resulting triplets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from udml_core.exploration import affinity as views
 
 
 def ego_graphs(view: GraphView, part: views.Subgraph) -> None:
-    """Show the graph around the image with the affinities before and after propagation."""
+    """Show the graph around the current image before and after propagation.
+
+    The affinities are drawn as the edges' colors and widths.
+    """
     dataset, ego = view.dataset, views.ego_graph(part)
     rows = part.rows[np.append(0, ego.inner)]
     pictures = [dataset.images[int(image)] for image in view.graph.images[rows]]
@@ -37,7 +40,7 @@ def ego_graphs(view: GraphView, part: views.Subgraph) -> None:
 
 
 def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
-    """Show the neighbors sorted by affinity, half of them positives and half negatives.
+    """Show the neighbors sorted by affinity: half positives, half negatives.
 
     Returns:
         The index of the image that was just clicked, or None.
@@ -47,7 +50,7 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     half = len(rows) // 2
     st.caption("Neighbors sorted by W: the first half are positives, the second half negatives. The first positive and "
                "the first negative form a triplet with the image, then the second of both, and so on. The badge shows "
-               f"W. {_meaning_of_marks(view)} Click an image to look at it.")
+               f"W. {_meaning_of_marks(view)} Click an image to make it the current image.")
     clicks = []
     for column, word, of_half in zip(st.columns(2), ("Positives", "Negatives"), (slice(0, half), slice(half, 2 * half)),
                                      strict=True):
@@ -68,7 +71,7 @@ def _meaning_of_marks(view: GraphView) -> str:
 
 
 def _correct_triplets(view: GraphView, part: views.Subgraph) -> None:
-    """Show how many triplets agree with the classes, or with the labels if there are no classes."""
+    """Show how many triplets agree with the classes, or else with the labels."""
     truths = {f"Slider's γ, {len(part.rows):,} images around this image": views.subgraph_truth(part, view.classes)}
     if view.trained is not None:
         truths["In training, whole graph"] = views.triplet_truth(view.graph.neighbors, view.trained, view.classes)

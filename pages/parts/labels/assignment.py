@@ -1,4 +1,7 @@
-"""The panel that assigns classes: the images to label, a button and a key for each class, undo and skip."""
+"""The panel that assigns classes to images.
+
+It shows the images to label, a button and a key for each class, undo and skip.
+"""
 
 from __future__ import annotations
 
@@ -83,7 +86,7 @@ def _reason(suggestion: Suggestion, count: int, labeled: bool) -> str:
 
 
 def _class_buttons(board: Board, target: Target) -> None:
-    """Show a button for each class, and one for the first image's own class in the data set."""
+    """Show a button for each class, and for the first image's class in the data set."""
     dataset = board.dataset
     with st.container(horizontal=True):
         for name, number in board.buttons.items():

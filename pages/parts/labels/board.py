@@ -54,7 +54,10 @@ class Board:
 
     @cached_property
     def buttons(self) -> dict[str, int]:
-        """The number of each class that gets a button: classes with a key, then the most recently assigned."""
+        """The number of each class that gets a button.
+
+        Classes with a key have priority, then the most recently assigned classes; at most `MOST_BUTTONS`.
+        """
         with_key = [name for name, number in self.classes.items() if number <= CLASSES_WITH_KEYS]
         shown = list(dict.fromkeys([*with_key, *reversed(self.labels.values())]))[:MOST_BUTTONS]
         return {name: number for name, number in self.classes.items() if name in shown}
@@ -83,7 +86,9 @@ def board_of(run: Run, dataset: Dataset, gamma: float) -> Board:
 
 
 def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...]) -> list[views.Suggestion]:
-    """Return the images to label next, each chosen as if the images before it were labeled.
+    """Return the images to label next.
+
+    Each image is chosen as if the images before it were labeled.
 
     Each step is cached by its labeled rows: after the first suggestion is labeled, only one step is left to compute.
     """
@@ -97,7 +102,9 @@ def _suggestions(run: Run, codes: Array, gamma: float, skipped: tuple[int, ...])
 @st.cache_data(max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
 def _next_suggestion(run: Run, labeled: tuple[int, ...], gamma: float,
                      skipped: tuple[int, ...]) -> list[views.Suggestion]:
-    """Return the image to label next, or nothing if all other images are labeled or skipped.
+    """Return the image to label next, or an empty list.
+
+    The list is empty if all other images are labeled or skipped.
 
     Args:
         run: The run.

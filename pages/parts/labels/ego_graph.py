@@ -1,4 +1,7 @@
-"""A drawing of the graph around an image: its neighbors, their neighbors, and the affinities of the edges."""
+"""A drawing of the graph around an image.
+
+It shows the image's neighbors, their neighbors, and the affinities of the edges.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +71,10 @@ def _edges(ego: EgoGraph, values: Array, positions: dict[int, tuple[float, float
 
 
 def _positions(ego: EgoGraph) -> dict[int, tuple[float, float]]:
-    """Return where each node is drawn: the image in the center, its neighbors around it, theirs near their parents."""
+    """Return where each node is drawn.
+
+    The image is in the center, its neighbors are around it, and their neighbors are near their parents.
+    """
     count = len(ego.inner)
     positions = {0: (SIZE / 2, SIZE / 2)}
     for number, node in enumerate(ego.inner.tolist()):

@@ -1,4 +1,4 @@
-"""Few labels on the neighbor graph of a run: the graph, the assigned labels, and how far labels spread."""
+"""The neighbor graph of a run, the assigned labels, and how far labels spread."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ N_NEIGHBORS = int(describe_field(SSDML, "n_neighbors").default)
 
 
 def graph_of_run(run: Run) -> tuple[Array, Array]:
-    """Return the neighbor graph of the training images in the final embedding, as SSDML would build it.
+    """Return the neighbor graph of the training images, as SSDML would build it.
+
+    The neighbors are nearest in the final embedding.
 
     Returns:
         The indices of the training images, ascending, (p,), and the rows of their k nearest neighbors, (p, k).
@@ -41,7 +43,7 @@ def _graph(run: Run) -> tuple[Array, Array]:
 
 
 def assigned_now(dataset: Dataset) -> dict[int, str]:
-    """Return the class that users assigned to each image, by index, in the order of assignment."""
+    """Return the class assigned to each image, by index, in order of assignment."""
     return labels_by_index(dataset, assigned_labels(dataset))
 
 

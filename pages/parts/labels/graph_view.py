@@ -1,4 +1,4 @@
-"""The graph that the page Labels & affinity shows: which embedding, which labels, and the image to look at."""
+"""The graph that the page Labels & affinity shows, and the current image."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SOURCES = {"training": "Training graph, training labels", "told": "Final embeddi
 
 @dataclass(frozen=True)
 class GraphView:
-    """A neighbor graph with few labels, and an image of it.
+    """A neighbor graph with few labels, and the current image.
 
     Attributes:
         run: The run.
@@ -36,7 +36,7 @@ class GraphView:
         graph: The graph with the labels.
         names: The classes of the graph's codes.
         trained: Propagated affinities W of the training graph at the run's γ, (p, k); None of other graphs.
-        row: Row of the image.
+        row: Row of the current image.
     """
 
     run: Run
@@ -49,7 +49,7 @@ class GraphView:
 
     @property
     def image(self) -> int:
-        """Index of the image."""
+        """Index of the current image."""
         return int(self.graph.images[self.row])
 
     def label_name(self, row: int) -> str:
@@ -63,11 +63,14 @@ class GraphView:
 
     @cached_property
     def classes(self) -> Array:
-        """The classes that triplets are judged by, (p,): from the data set, else from the labels, −1 where unknown."""
+        """The classes that triplets are judged by, (p,), −1 if unknown.
+
+        The classes are the data set's; without them, the labels.
+        """
         return self.graph.codes if self.dataset.labels is None else self.dataset.labels[self.graph.images]
 
     def mark(self, row: int) -> Mark:
-        """Return whether a row has the image's class; empty where one of the classes is unknown."""
+        """Return whether a row has the image's class; empty if a class is unknown."""
         own, other = self.classes[[self.row, row]]
         if own < 0 or other < 0:
             return ""
@@ -104,7 +107,11 @@ def pick_graph_epoch(run: Run) -> int:
 
 
 def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]] | None:
-    """Return the labels that a run's method received, (n,), and their classes; None if it used all labels or none."""
+    """Return the labels that a run's method received.
+
+    Returns:
+        The labels, (n,), and their classes; None if the method used all labels or none.
+    """
     spec = run.spec()
     codes = spec.few_labels(dataset, load_split(run).train)
     if codes is None:
@@ -113,7 +120,11 @@ def training_labels(run: Run, dataset: Dataset) -> tuple[Array, tuple[str, ...]]
 
 
 def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
-    """Return the graph of a source at the image in the address, else at the image with the most classes around it."""
+    """Return the graph of a source at the current image.
+
+    Returns:
+        The graph at the image in the address, else at the image with the most classes around it.
+    """
     received = training_labels(run, dataset)
     trained = None
     if source == "training":
@@ -144,7 +155,7 @@ def warn_if_outside(container: DeltaGenerator, view: GraphView, image: int) -> b
 
     Args:
         container: Where to show the warning.
-        view: The graph and the image that is shown instead.
+        view: The graph and the current image, which is shown instead.
         image: Index of the requested image; −1 for none.
 
     Returns:

@@ -1,4 +1,7 @@
-"""How far one label reaches: the share of random walks that end at it, on the map and by steps."""
+"""How far a label reaches: the share of random walks that end at the label.
+
+The share is shown on the map, and by the number of steps.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,8 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import rows_of
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.scatter import Color, scatter
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
 from pages.parts.kit.figures import lines
 from pages.parts.kit.tables import table_behind
 from pages.parts.labels.graph_view import GraphView
@@ -47,21 +51,21 @@ def _pick_label(view: GraphView, labeled: Array) -> int:
 
     Args:
         view: The graph.
-        labeled: Rows of the labeled images, nearest to the view's image first.
+        labeled: Rows of the labeled images, nearest to the current image first.
 
     Returns:
-        The row of the chosen image.
+        The row of the current label.
     """
     images = view.graph.images[labeled].tolist()
     wanted = int(number_from_address("label", images[0]))
-    chosen = wanted if wanted in images else images[0]
-    row = int(labeled[images.index(chosen)])
+    current = wanted if wanted in images else images[0]
+    row = int(labeled[images.index(current)])
     listed = list(dict.fromkeys([*labeled[:MOST_LABELS].tolist(), row]))
     count = f"All {len(labeled):,}" if len(listed) == len(labeled) else f"{len(listed)} of {len(labeled):,}"
-    st.caption("Of the random walks from each image that end at any label, the share that ends at this label. Click a "
-               f"label to choose it. {count} labels are listed, the fewest steps from the image first.")
+    st.caption("Share of walks ending at this label, among walks from each image that end at any label. Click a "
+               f"label to make it the current label. {count} labels are listed, the fewest steps from the image first.")
     tiles = [tile_of(view.dataset, int(view.graph.images[other]), badge=view.label_name(other)) for other in listed]
-    clicked = gallery(view.dataset, tiles, "Images with a label", "affinity-labels", 60, chosen=chosen, height=150)
+    clicked = gallery(view.dataset, tiles, "Images with a label", "affinity-labels", 60, chosen=current, height=150)
     if clicked is not None:
         write_address("label", str(clicked))
         st.rerun(scope="fragment")
@@ -97,6 +101,6 @@ def _reach_map(view: GraphView, shares: Array, row: int) -> int | None:
                       "Map colored by the share of walks that end at the label", "affinity-map", marks=marks,
                       height=430)
     show_distortion(shown)
-    st.caption("No label reaches the gray images, which include all images outside the graph. Click a point to look "
-               f"at its image. {UNITS}")
+    st.caption("No label reaches the gray images, which include all images outside the graph. Click a point to make "
+               f"its image the current image. {UNITS}")
     return clicked

@@ -8,7 +8,8 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import request_analysis, rows_of, show_analysis_progress
 from pages.parts.base.selection import select, selection
-from pages.parts.components.scatter import Color, scatter
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
 from pages.parts.labels.board import Board
 from pages.parts.map.frame import UNITS, MapFrame, covering_map, show_distortion
 from udml_core.analyses import plan_analysis
@@ -19,7 +20,10 @@ DEFAULT_COLOR = "class"
 
 
 def spread_map(board: Board) -> None:
-    """Show the map colored by the spread of the labels; a click selects or deselects an image."""
+    """Show the map colored by the spread of the labels.
+
+    A click selects or deselects an image.
+    """
     shown = covering_map(board.run, board.images)
     if shown is None:
         st.info("This run has no map of its training images. Compute one to see the labels spread.",
@@ -43,7 +47,7 @@ def spread_map(board: Board) -> None:
 
 
 def _color(board: Board, shown: MapFrame, by: str) -> Color:
-    """Return the colors of the map's points; images outside the training half have none."""
+    """Return the colors of the map's points, none outside the training half."""
     rows = rows_of(board.images, shown.layout.indices)
     none = "not reached"
     if by == "class":

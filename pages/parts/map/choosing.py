@@ -13,7 +13,9 @@ from pages.parts.base.analyses import (
     title_of_analysis,
 )
 from pages.parts.base.user_errors import show_user_errors
-from udml_core.analyses import MAPS, Kind, Scope, list_analyses, plan_analysis
+from pages.parts.kit.form import field_widget
+from udml_core.analyses import MAPS, RELEVANT_FIELDS, AnalysisSpec, Kind, Scope, list_analyses, plan_analysis
+from udml_core.declaration import describe_field
 from udml_core.runs import Run
 
 
@@ -43,7 +45,7 @@ def pick_map(run: Run, parameter: str = "map", label: str = "Map") -> str | None
 
 
 def new_map_menu(run: Run) -> None:
-    """Show the menu that starts the computation of a map, and the progress of running computations."""
+    """Show the menu that computes a new map, and the progress of computations."""
     with st.popover("New map", icon=":material/add:"):
         kind: Kind = st.segmented_control("Projection", MAPS, default="tsne", format_func=KIND_WORDS.__getitem__,
                                           key="new-kind") or "tsne"
@@ -71,14 +73,6 @@ def _pick_embeddings(run: Run) -> tuple[str, ...]:
 
 
 def _pick_parameters(kind: Kind) -> dict[str, float]:
-    """Choose the parameters of a kind of map; the sliders cover useful values, of which `AnalysisSpec` allows more."""
-    defaults = plan_analysis(kind=kind)
-    if kind == "tsne":
-        return {"perplexity": st.slider("Perplexity", 5.0, 100.0, defaults.perplexity, 1.0, key="new-perplexity",
-                                        help="The effective number of neighbors that each image is kept close to.")}
-    if kind == "umap":
-        return {"n_neighbors": st.slider("Neighbors", 2, 100, defaults.n_neighbors, key="new-neighbors",
-                                         help="Few neighbors show local detail, many show the global structure."),
-                "min_dist": st.slider("Minimum distance", 0.0, 0.99, defaults.min_dist, 0.01, key="new-distance",
-                                      help="Small values pack similar images tightly.")}
-    return {}
+    """Choose the numeric options that change this kind of map."""
+    fields = [describe_field(AnalysisSpec, name) for name in RELEVANT_FIELDS[kind]]
+    return {field.name: field_widget(field, f"new-{field.name}") for field in fields if field.kind in (int, float)}

@@ -1,9 +1,10 @@
-"""The colors of a map's points: classes, clusters, distortion, weights, and columns of an uploaded table."""
+"""The colors of a map's points: classes, clusters, distortion, weights, columns."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import cast
 
 import numpy as np
 import streamlit as st
@@ -13,7 +14,7 @@ from pages.parts.base.analyses import rows_of
 from pages.parts.base.cached import load_split
 from pages.parts.base.epochs import has_record, load_record
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.components.scatter import Color
+from pages.parts.components.map_content import Color
 from pages.parts.map.columns import column_color, uploaded_columns
 from pages.parts.map.frame import MapFrame
 from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider
@@ -21,7 +22,7 @@ from udml_core.arrays import Array
 from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views
 from udml_core.methods import RPML
-from udml_core.methods.shared.authority import AuthorityMethod
+from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.runs import Run
 
 COLOR_WORDS = {
@@ -46,7 +47,11 @@ def pick_color(shown: MapFrame, label: str) -> Color:
 
 
 def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
-    """List the ways to color a layout, the default first; each is computed when it is called."""
+    """List the ways to color a layout, the default first.
+
+    Returns:
+        By name, functions that compute the colors when they are called.
+    """
     dataset, indices, frame, projection = shown.dataset, shown.projection.indices, shown.frame, shown.projection
     choices: dict[str, Callable[[], Color]] = {}
     if dataset.labels is not None:
@@ -78,7 +83,7 @@ def _last_epoch(run: Run) -> int:
 
 
 def _cluster_color(shown: MapFrame) -> Color:
-    """Color by the clusters of an epoch's embedding, or else by the pseudo-labels of training."""
+    """Color by the clusters of an epoch's embedding, or else by the pseudo-labels."""
     if shown.epoch is not None:
         clusters = sample_clusters(shown.run, shown.epoch)
         return Color("cluster", clusters.labels, _cluster_names(clusters))
@@ -96,14 +101,17 @@ def _cluster_names(clusters: Clusters) -> tuple[str, ...]:
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
 def training_clusters(run: Run) -> Clusters | None:
-    """Load the newest pseudo-labels of the training half; None if the method assigns none."""
+    """Load the newest pseudo-labels of the training half; None without pseudo-labels."""
     records = (record for number in reversed(run.epoch_numbers()) for record in run.explanations(number))
     return next((record for record in records if isinstance(record, Clusters)), None)
 
 
 @st.cache_data(max_entries=64, show_spinner=False, hash_funcs=RUN_HASH)
 def sample_clusters(run: Run, epoch: int) -> Clusters:
-    """Cluster the fixed sample's embedding of an epoch by authority ascent at the ε and γ of `ascent_settings`."""
+    """Cluster the fixed sample's embedding of an epoch by authority ascent.
+
+    `ascent_settings` provides ε and γ.
+    """
     points = run.epoch_sample(epoch)
     settings = ascent_settings(run)
     return views.ascent(points, run.spec().build_method().graph_neighbors(len(points)), settings.epsilon,
@@ -111,9 +119,9 @@ def sample_clusters(run: Run, epoch: int) -> Clusters:
 
 
 def ascent_settings(run: Run) -> AuthorityMethod:
-    """Return the run's method if it uses authority ascent, else RPML with its defaults."""
+    """Return the run's method if it clusters by authority ascent, else RPML."""
     method = run.spec().build_method()
-    return method if isinstance(method, AuthorityMethod) else RPML()
+    return cast(AuthorityMethod, method) if method.clusters_by_ascent else RPML()
 
 
 def _half_color(shown: MapFrame) -> Color:
@@ -134,7 +142,7 @@ def _weight_color(shown: MapFrame) -> Color:
 
 
 def _noise_color(shown: MapFrame) -> Color:
-    """Color by σ of the layout's epoch, or of the epoch in the address if the layout shows no epoch."""
+    """Color by σ of the layout's epoch, or else of the epoch in the address."""
     sigma = noise(shown.run, noise_epoch(shown.run) if shown.epoch is None else shown.epoch)
     rows = rows_of(load_split(shown.run).train, shown.projection.indices)
     values = np.full(len(rows), np.nan) if sigma is None else np.where(rows >= 0, sigma[rows], np.nan)

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.components.scatter import Color
+from pages.parts.components.map_content import Color
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
@@ -18,7 +18,10 @@ MOST_NAMES = 1000
 
 
 def upload_columns(dataset: Dataset) -> None:
-    """Show the menu that reads a table; its columns color this data set's maps until the session ends."""
+    """Show the menu that reads a table to color the data set's maps by.
+
+    The columns are kept until the session ends.
+    """
     with st.popover("Color by your own data", icon=":material/table:"):
         st.caption(f"Upload a CSV file with a column `{IMAGE}` of image names, as in the exported lists, or with "
                    f"{len(dataset):,} rows, one for each image in order. Columns of numbers become color scales; "
@@ -37,7 +40,7 @@ def upload_columns(dataset: Dataset) -> None:
 
 
 def uploaded_columns(dataset: Dataset) -> dict[str, Array]:
-    """Return the columns (n,) of numbers or text that were uploaded for a data set, by name."""
+    """Return the columns (n,), numbers or text, uploaded for a data set, by name."""
     stored = st.session_state.get("own-columns")
     return stored["columns"] if stored and stored["of"] == dataset.fingerprint else {}
 

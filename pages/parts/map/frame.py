@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.parts.base.analyses import load_projection, rows_of
 from pages.parts.base.cached import dataset_of
-from pages.parts.components.scatter import Layout
+from pages.parts.components.map_content import Layout
 from udml_core.analyses import MAPS, Projection, list_analyses
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset

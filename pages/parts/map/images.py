@@ -1,4 +1,4 @@
-"""Images below a map: the picked image with its neighbors, and the selection."""
+"""Images below a map: the current image with its neighbors, and the selection."""
 
 from __future__ import annotations
 
@@ -17,37 +17,41 @@ MOST_TILES = 3000
 
 
 def picked_image(shown: MapFrame) -> int | None:
-    """Return the data set index of the picked image in the address; None if this map does not show it."""
-    picked = int(number_from_address("picked", -1))
-    return picked if picked in shown.projection.indices else None
+    """Return the current image, which the address holds.
+
+    Returns:
+        The data set index; None if this map does not show the image.
+    """
+    current = int(number_from_address("picked", -1))
+    return current if current in shown.projection.indices else None
 
 
-def nearest_images(shown: MapFrame, picked: int, where: str, key: str) -> int | None:
-    """Show the picked image with its nearest neighbors in the embedding.
+def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int | None:
+    """Show the current image with its nearest neighbors in the embedding.
 
     Args:
         shown: The map.
-        picked: Data set index of the picked image.
+        current: Data set index of the current image.
         where: Words that say which neighbors these are.
         key: The widget's key.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
-    row = int(np.searchsorted(shown.projection.indices, picked))
+    row = int(np.searchsorted(shown.projection.indices, current))
     neighbors = shown.projection.indices[shown.neighbors[row]].tolist()
     dataset = shown.dataset
-    tiles = [tile_of(dataset, picked, "query", "picked"),
-             *(tile_of(dataset, index, mark_of(dataset, index, picked), f"{rank}. {dataset.caption(index)}")
+    tiles = [tile_of(dataset, current, "query", "current"),
+             *(tile_of(dataset, index, mark_of(dataset, index, current), f"{rank}. {dataset.caption(index)}")
                for rank, index in enumerate(neighbors, 1))]
-    st.markdown(f"**{dataset.caption(picked)}** and its {len(neighbors)} nearest neighbors in the embedding, {where}")
-    clicked = gallery(dataset, tiles, f"The picked image and its nearest neighbors in the embedding, {where}", key, 84)
+    st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors in the embedding, {where}")
+    clicked = gallery(dataset, tiles, f"The current image and its nearest neighbors in the embedding, {where}", key, 84)
     st.page_link("pages/retrieval.py", label="Search all images with it", icon=":material/image_search:",
-                 query_params={"run": shown.run.id, "add": str(picked)})
+                 query_params={"run": shown.run.id, "add": str(current)})
     st.page_link("pages/neighborhoods.py", label="Show its linear neighborhood", icon=":material/hub:",
-                 query_params={"run": shown.run.id, "picked": str(picked)})
+                 query_params={"run": shown.run.id, "picked": str(current)})
     st.page_link("pages/instances.py", label="Show instance discrimination", icon=":material/fingerprint:",
-                 query_params={"run": shown.run.id, "picked": str(picked)})
+                 query_params={"run": shown.run.id, "picked": str(current)})
     return clicked
 
 
@@ -55,7 +59,7 @@ def selected_images(dataset: Dataset, selected: Selection, key: str) -> int | No
     """Show the selected images, or how to select images.
 
     Returns:
-        The data set index of the image that was picked just now, or None.
+        The data set index of the image that was opened just now, or None.
     """
     if not len(selected.ids):
         st.caption("Select images by drawing a lasso on the map (Shift and drag) or clicking a name in the legend; "
@@ -70,7 +74,7 @@ def selected_images(dataset: Dataset, selected: Selection, key: str) -> int | No
 
 
 def pick_clicked(clicks: Iterable[int | None]) -> None:
-    """Make the image that was clicked in any of several views the picked image."""
+    """Make the image that was clicked in any of several views the current image."""
     clicked = clicked_tile(clicks)
     if clicked is not None:
         write_address("picked", str(clicked))

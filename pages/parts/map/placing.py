@@ -28,7 +28,7 @@ def placed_images(shown: MapFrame) -> list[dict[str, Any]]:
 
 
 def place_images(shown: MapFrame) -> None:
-    """Show the menu that embeds uploaded images and places them on the map, in the background."""
+    """Show the menu that places uploaded images on the map, in the background."""
     with st.popover("Place new images", icon=":material/add_photo_alternate:"):
         st.caption(f"This run's model embeds the images and places them on this map, {frame_words(shown.name)}. The "
                    "existing points do not move.")

@@ -1,4 +1,4 @@
-"""The state of training at the epoch that a map shows: curves, clusters and similarities."""
+"""The state of training at a map's epoch: curves, clusters and similarities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ CURVES = ("sample map@r", "loss", "neighbor stability")
 
 
 def epoch_curves(shown: MapFrame) -> None:
-    """Show the clusters of the epoch's embedding and the training curves with a cursor at the epoch."""
+    """Show the clusters of a map's epoch, and the training curves.
+
+    A cursor in the curves marks the epoch.
+    """
     if shown.epoch is None:
         return
     rows = shown.run.metrics()[0]
@@ -31,7 +34,7 @@ def epoch_curves(shown: MapFrame) -> None:
 
 
 def pair_similarities(shown: MapFrame) -> None:
-    """Show the similarities of positive and negative pairs at the epoch that a map shows, if it shows an epoch."""
+    """Show the similarities of positive and negative pairs at a map's epoch, if any."""
     numbers = shown.run.epoch_numbers()
     named = {"initial": numbers[0], "final": shown.run.kept_epoch()} if numbers else {}
     epoch = named.get(shown.name) if shown.epoch is None else shown.epoch

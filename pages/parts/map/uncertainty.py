@@ -1,4 +1,7 @@
-"""The noise σ that a method learns for each training image: as a color, and the images with least and most noise."""
+"""The noise σ that a method learns for each training image.
+
+σ colors the map, and galleries show the images with the least and the most noise.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.epochs import epochs_with, load_record
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
-from pages.parts.components.scatter import Color
+from pages.parts.components.map_content import Color
 from pages.parts.components.slider import live_slider
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
@@ -22,13 +25,21 @@ LABEL = "uncertainty"
 
 
 def noise(run: Run, epoch: int) -> Array | None:
-    """Return σ (n,) of the training images after an epoch; None for epochs without it, such as before training."""
+    """Return σ (n,) of the training images after an epoch.
+
+    Returns:
+        σ; None for epochs without σ, such as before training.
+    """
     record = load_record(run, epoch, Uncertainty)
     return None if record is None else np.asarray(record.sigma)
 
 
 def noise_epoch(run: Run) -> int:
-    """Return the epoch whose σ a map without an epoch shows: the epoch in the address, by default the kept epoch."""
+    """Return the epoch whose σ a map without an epoch shows.
+
+    Returns:
+        The epoch in the address, by default the kept epoch.
+    """
     epochs = epochs_with(run, Uncertainty)
     wanted = int(number_from_address("sigma", run.kept_epoch()))
     return wanted if wanted in epochs else epochs[-1]
@@ -68,8 +79,8 @@ def certain_and_uncertain(run: Run, dataset: Dataset, indices: Array, color: Col
               if fields.get("graph") == "neighbors" else "")
     st.caption(f"σ is the standard deviation of the noise on an image's unit-length {noisy}, averaged over the "
                f"dimensions. {mixing}All σ start at 0.05; here they range from {sigma.min():.4g} to {sigma.max():.4g} "
-               f"with median {np.median(sigma):.4g}. If smallest and largest are close, σ says little about single "
-               "images.")
+               f"with median {np.median(sigma):.4g}. If smallest and largest are close, σ hardly "
+               "distinguishes images.")
     clicks = []
     for column, title, ends in zip(st.columns(2), ("Most certain", "Least certain"), uncertainty_extremes(sigma, ENDS),
                                    strict=True):

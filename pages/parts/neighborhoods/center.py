@@ -1,4 +1,4 @@
-"""The image at the center of the page Neighborhoods, its nearest images, and the second image."""
+"""The first image of the page Neighborhoods, its nearest images, the second image."""
 
 from __future__ import annotations
 
@@ -58,13 +58,16 @@ class Center:
 
     @cached_property
     def same_class(self) -> Array | None:
-        """Which of the nearest images have the image's class; None if it has no known class."""
+        """Which nearest images have the image's class; None without a known class."""
         labels = self.dataset.labels
         return None if labels is None or self.index < 0 else labels[self.nearest] == labels[self.index]
 
     @cached_property
     def metric(self) -> str:
-        """Name of the metric that finds the nearest images; unit vectors have the same order by both metrics."""
+        """Name of the metric that finds the nearest images.
+
+        Unit vectors have the same order by cosine and by distance.
+        """
         return "cosine" if self.run.is_normalized(self.which) else "distance"
 
     def mark(self, index: int) -> Mark:
@@ -97,7 +100,11 @@ def surroundings_of(run: Run, which: Which, rows: tuple[int, ...]) -> views.Surr
 
 
 def load_center(run: Run, dataset: Dataset, which: Which) -> Center:
-    """Return the first image: the session's own image, else the image in the address, else the first test image."""
+    """Return the first image.
+
+    Returns:
+        The session's own image, else the image in the address, else the first test image.
+    """
     own: OwnImage | None = st.session_state.get(OWN_IMAGE)
     if own is not None:
         around = _surroundings(run, which, own.digest, embed_image(load_retrieval(run), own, which))
@@ -109,14 +116,19 @@ def load_center(run: Run, dataset: Dataset, which: Which) -> Center:
 
 
 def second_index(center: Center) -> int:
-    """Return the index of the second image: the one in the address, else one of the nearest."""
+    """Return the second image's index, from the address, else a nearest image's."""
     default = int(center.nearest[min(DEFAULT_SECOND, len(center.nearest) - 1)])
     second = int(number_from_address("second", default, 0, len(center.dataset) - 1))
     return default if second == center.index else second
 
 
 def set_images(first: int = -1, second: int = -1) -> None:
-    """Make data set images the first and the second image; −1 keeps an image. An own image is removed."""
+    """Make data set images the first and the second image; remove an own image.
+
+    Args:
+        first: Index of the first image; −1 keeps the image.
+        second: Index of the second image; −1 keeps the image.
+    """
     st.session_state.pop(OWN_IMAGE, None)
     for parameter, index in (("picked", first), ("second", second)):
         if index >= 0:

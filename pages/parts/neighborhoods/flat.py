@@ -1,4 +1,4 @@
-"""Charts of one linear neighborhood: its candidates in its own basis, and their quality against the threshold."""
+"""Charts of one linear neighborhood: its candidates, and their quality."""
 
 from __future__ import annotations
 
@@ -14,13 +14,16 @@ from udml_core.arrays import Array
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
 
-MEMBER, REFUSED = COLORS[0], COLORS[1]
+MEMBER, REJECTED = COLORS[0], COLORS[1]
 EYE = {"eye": {"x": 1.5, "y": 1.5, "z": 1.1}}
 AXES = {"height": "two directions and height", "directions": "three directions"}
 
 
 def show_candidates_3d(center: Center, hoods: LinearNeighborhoods) -> None:
-    """Show the candidates of the first image in the basis of its linear neighborhood, with a choice of axes."""
+    """Show the first image's candidates in the basis of its linear neighborhood.
+
+    The axes can be chosen.
+    """
     inside, across = views.coordinates(center.around, hoods)
     directions = False
     if inside.shape[1] > 2:
@@ -47,14 +50,14 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
     figure = go.Figure()
     if not directions:
         _add_ground(figure, points)
-    for selected, word, color, symbol in ((members, "member", MEMBER, "circle"),
-                                          (~members, "refused", REFUSED, "square-open")):
+    for mask, word, color, symbol in ((members, "member", MEMBER, "circle"),
+                                      (~members, "rejected", REJECTED, "square-open")):
         figure.add_scatter3d(
-            x=points[selected, 0], y=points[selected, 1], z=points[selected, 2], mode="markers+text", name=word,
+            x=points[mask, 0], y=points[mask, 1], z=points[mask, 2], mode="markers+text", name=word,
             marker={"color": color, "symbol": symbol, "size": 6}, textposition="top center",
-            text=[str(rank) for rank in np.flatnonzero(selected) + 1], hoverinfo="text",
+            text=[str(rank) for rank in np.flatnonzero(mask) + 1], hoverinfo="text",
             hovertext=[f"{rank + 1}. {names[rank]}: {word}, quality {100 * quality[rank]:.0f} %, "
-                       f"{across[rank]:.3f} from the flat" for rank in np.flatnonzero(selected).tolist()])
+                       f"{across[rank]:.3f} from the flat" for rank in np.flatnonzero(mask).tolist()])
     figure.add_scatter3d(x=[0], y=[0], z=[0], mode="markers", name="first image", hoverinfo="name",
                          marker={"color": COLORS[2], "symbol": "diamond", "size": 9})
     axes = ("1", "2", "3" if directions else "height")
@@ -64,7 +67,7 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
                              f"{axis}axis": {"title": {"text": word}, "nticks": 5}
                              for axis, word in zip("xyz", axes, strict=True)})
     draw(figure, "neighborhood-flat", f"The image's {len(members)} candidates in its linear neighborhood: "
-         f"{members.sum()} members and {(~members).sum()} refused candidates, up to {across.max(initial=0):.2f} from "
+         f"{members.sum()} members and {(~members).sum()} rejected candidates, up to {across.max(initial=0):.2f} from "
          "the flat.")
 
 
@@ -90,10 +93,10 @@ def quality_bars(hoods: LinearNeighborhoods, threshold: float, untested: int) ->
     members, worst = hoods.members[0], hoods.worst[0]
     ranks = np.arange(1, len(worst) + 1)
     figure = go.Figure()
-    for selected, word, color, pattern in ((ranks <= untested, "not tested", GRAY, "."),
-                                           (members & (ranks > untested), "admitted", MEMBER, ""),
-                                           (~members, "refused", REFUSED, "/")):
-        figure.add_bar(x=ranks[selected], y=100 * worst[selected], name=word,
+    for mask, word, color, pattern in ((ranks <= untested, "not tested", GRAY, "."),
+                                       (members & (ranks > untested), "admitted", MEMBER, ""),
+                                       (~members, "rejected", REJECTED, "/")):
+        figure.add_bar(x=ranks[mask], y=100 * worst[mask], name=word,
                        marker={"color": color, "pattern": {"shape": pattern}})
     figure.add_hline(y=100 * threshold, line={"width": 2, "dash": "dot", "color": GRAY},
                      annotation_text=f"T = {100 * threshold:g} %", annotation_position="bottom right")

@@ -1,4 +1,4 @@
-"""Controls of the geometry: k, m, T and the reading of linear neighborhoods, Nα and Nβ of the similarity."""
+"""Controls of the geometry: linear neighborhoods and the similarity s."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ THROUGH_WORDS: dict[Through, str] = {"point": "the image", "origin": "the origin
 
 
 def choose_geometry(run: Run) -> views.Geometry:
-    """Choose the geometry, at first the run's, else PLM's default; the address holds it."""
+    """Choose the geometry, at first the run's or PLM's default; the address holds it."""
     own = run.spec().build_method().model_dump()
     values = {}
     for row in ROWS:
@@ -35,20 +35,20 @@ def choose_geometry(run: Run) -> views.Geometry:
                                             marks={float(default): "this run" if name in own else "default"})
     admission = describe_field(PLM, "admission")
     default = YES if own.get("admission", admission.default) else NO
-    refuse = st.toggle("Refuse candidates that do not fit",
+    reject = st.toggle("Reject candidates that do not fit",
                        choice_from_address("admission", (YES, NO), default) == YES, key="geometry-admission",
-                       help="Without refusal all k candidates are members, as in the paper's first ablation.")
-    write_address("admission", YES if refuse else NO, default)
+                       help="Without rejection all k candidates are members, as in the paper's first ablation.")
+    write_address("admission", YES if reject else NO, default)
     through = _choose_through(own.get("through", describe_field(PLM, "through").default))
     if own.get("similarity") == "binary":
         st.caption("This run was trained with similarities of 0 and 1 by membership. The similarity s on this page is "
                    "eq. 5, which the training did not use.")
     return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
-                          values["n_beta"], refuse, through)
+                          values["n_beta"], reject, through)
 
 
 def _choose_through(default: Through) -> Through:
-    """Choose what a linear neighborhood passes through, at first as in the run; the address holds it."""
+    """Choose what a linear neighborhood passes through; the address holds it."""
     through = st.segmented_control(
         "Linear neighborhood through", list(THROUGH_WORDS), required=True, key="geometry-through",
         default=choice_from_address("through", THROUGH_WORDS, default), format_func=THROUGH_WORDS.__getitem__,

@@ -1,4 +1,4 @@
-"""Charts of the similarity s: among a set of images against their classes, and around a point in the plane."""
+"""Charts of the similarity s: among images, and around a point in the plane."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLOR_BAR = {"orientation": "h", "y": -0.2, "thickness": 14, "title": {"text": "
 
 
 def show_heat(center: Center, geometry: views.Geometry) -> None:
-    """Show s among the selected images, or among the nearest images, against the true classes."""
+    """Show s among the selected or the nearest images against the true classes."""
     st.header("Does s agree with the classes?")
     labels = center.dataset.labels
     if labels is None:
@@ -50,7 +50,7 @@ def show_heat(center: Center, geometry: views.Geometry) -> None:
 
 
 def heat_picture(heat: Heat, classes: Sequence[str]) -> None:
-    """Show s among a set of images sorted by class, with the names of the classes on the axis."""
+    """Show s among images sorted by class, with the class names on the axis."""
     figure = go.Figure(go.Heatmap(z=heat.values, colorscale="Viridis", zmin=0, zmax=1, colorbar=COLOR_BAR,
                                   hovertemplate="s %{z:.3f}<extra></extra>"))
     for start in heat.starts[1:].tolist():
@@ -71,10 +71,10 @@ def heat_picture(heat: Heat, classes: Sequence[str]) -> None:
 
 
 def show_contours(n_alpha: float, n_beta: float) -> None:
-    """Show lines of equal similarity around a point in the plane whose flat is the horizontal axis."""
+    """Show lines of equal similarity around a point whose flat is horizontal."""
     st.caption("A point in the middle with the horizontal axis as its flat, at the Nα and Nβ above. If Nα is at least "
-               "2Nβ, similarity decays faster across the flat than along it at every distance; below 2Nβ, not close "
-               "to the point.")
+               "2Nβ, similarity decays faster across the flat than along it at every distance. If Nα is below 2Nβ, "
+               "this does not hold close to the point.")
     ticks, values = similarity_in_plane(n_alpha, n_beta)
     figure = go.Figure(go.Contour(x=ticks, y=ticks, z=values, colorscale="Viridis", colorbar=COLOR_BAR,
                                   contours={"start": 0.1, "end": 0.9, "size": 0.1, "showlabels": True,

@@ -1,4 +1,4 @@
-"""Members and refused candidates of the first image: on the map, and as images with their quality."""
+"""Members and rejected candidates of the first image, on the map and as images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from udml_core.exploration import neighborhoods as views
 
 
 def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
-    """Show the first image with its candidates, and the second image, on a map of all images.
+    """Show the first image, its candidates and the second image on a map.
 
     Returns:
         The index of the image that was clicked just now.
@@ -36,7 +36,7 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
     clicked = scatter(center.dataset, shown.layout, next(iter(colorings(shown).values()))(),
                       selection(center.dataset), f"Map of all images, with {center.name} joined to its members",
                       "neighborhood-map", marks=marks, height=430)
-    st.caption("Lines lead to the members; rings without a line are refused candidates. Click a point to make its "
+    st.caption("Lines lead to the members; rings without a line are rejected candidates. Click a point to make its "
                "image the first image.")
     show_distortion(shown)
     st.caption(UNITS)
@@ -45,7 +45,11 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
 
 def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.Geometry,
                     second: int) -> int | None:
-    """Show members and refused candidates as images with their quality; return the index of the clicked image."""
+    """Show members and rejected candidates as images with their quality.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
     members, images, untested = hoods.members[0], hoods.neighbors[0], geometry.untested
     quality, worst = views.floor_percent(hoods.quality[0]), views.floor_percent(hoods.worst[0])
     st.caption(f"{_explain_untested(geometry)} A further candidate is admitted if every member still has a quality of "
@@ -53,15 +57,15 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
                + (" Heights and distances from the flat measure the difference from the image, as s does."
                   if geometry.through == "origin" else ""))
     clicks = []
-    for column, selected, word, values, meaning in zip(
-            st.columns(2), (members, ~members), ("Members", "Refused"), (quality, worst),
+    for column, mask, word, values, meaning in zip(
+            st.columns(2), (members, ~members), ("Members", "Rejected"), (quality, worst),
             ("quality in the final flat", "lowest quality at its test, below T"), strict=True):
         with column:
-            st.markdown(f"**{word}: {selected.sum()}** · badge: rank by distance, {meaning}")
-            if selected.any():
+            st.markdown(f"**{word}: {mask.sum()}** · badge: rank by distance, {meaning}")
+            if mask.any():
                 tiles = [tile_of(center.dataset, images[rank], center.mark(images[rank]),
                                  f"{rank + 1}. " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
-                         for rank in np.flatnonzero(selected)]
+                         for rank in np.flatnonzero(mask)]
                 clicks.append(gallery(center.dataset, tiles, word, f"neighborhood-{word.lower()}", 84, second))
     table_behind("The candidates as a table", pd.DataFrame({
         "Rank": np.arange(1, len(members) + 1), "Image": [center.dataset.caption(int(index)) for index in images],

@@ -1,4 +1,4 @@
-"""Two images: their difference v split by both flats, to scale, and why they are similar."""
+"""Two images: their difference v split by both flats, and why they are similar."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def show_split(pair: Pair, images: tuple[Image.Image, Image.Image], first: bool)
 
 def split_drawing(part: Direction, pair: Pair, images: tuple[Image.Image, Image.Image],
                   colors: Colors = LIGHT) -> str:
-    """Return an SVG of v split by a flat, to scale: its part along the flat, its part across, and both images.
+    """Return an SVG of v split by a flat, to scale.
+
+    It shows the part along the flat, the part across, and both images.
 
     Args:
         part: The split to draw.

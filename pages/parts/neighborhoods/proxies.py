@@ -44,7 +44,7 @@ def _nearest_images(run: Run) -> Array:
 @st.fragment
 @show_user_errors()
 def explore_proxies(run: Run) -> None:
-    """Show all proxies, and the chosen proxy with its nearest images."""
+    """Show all proxies, and the current proxy with its nearest images."""
     dataset, proxies, nearest = dataset_of(run), proxies_of(run), _nearest_images(run)
     assert proxies is not None
     st.header("Proxies")
@@ -54,50 +54,50 @@ def explore_proxies(run: Run) -> None:
     if len(nearest) > 1 and spread < COLLAPSED:
         st.warning(f"The proxies have collapsed: their mean distance is {spread:.2f}, so they represent the same "
                    "images or none. Train with a lower value of 'proxy_rate'.", icon=":material/compress:")
-    chosen = int(number_from_address("proxy", 0, 0, len(nearest) - 1))
-    _show_map(run, dataset, nearest, chosen)
-    _show_list(dataset, nearest, chosen)
-    _choose_proxy(len(nearest), chosen)
-    _show_nearest_images(run, dataset, proxies, nearest[chosen], chosen)
+    current = int(number_from_address("proxy", 0, 0, len(nearest) - 1))
+    _show_map(run, dataset, nearest, current)
+    _show_list(dataset, nearest, current)
+    _choose_proxy(len(nearest), current)
+    _show_nearest_images(run, dataset, proxies, nearest[current], current)
 
 
-def _show_map(run: Run, dataset: Dataset, nearest: Array, chosen: int) -> None:
+def _show_map(run: Run, dataset: Dataset, nearest: Array, current: int) -> None:
     shown = covering_map(run, np.arange(len(dataset)))
     if shown is None:
         return
     positions = views.mean_positions(shown.layout.positions, nearest[:, :AVERAGED])
-    placed = [{"at": position, "word": _name(number) if number == chosen else ""}
+    placed = [{"at": position, "word": _name(number) if number == current else ""}
               for number, position in enumerate(positions.tolist())]
     scatter(dataset, shown.layout, next(iter(colorings(shown).values()))(), selection(dataset),
             f"Map of all images with {len(placed)} proxies", "proxies-map", placed=placed, height=430)
-    st.caption(f"A proxy is drawn at the mean position of its {AVERAGED} nearest images; the chosen proxy is labeled. "
+    st.caption(f"A proxy is drawn at the mean position of its {AVERAGED} nearest images; the current proxy is labeled. "
                f"{UNITS}")
 
 
-def _show_list(dataset: Dataset, nearest: Array, chosen: int) -> None:
+def _show_list(dataset: Dataset, nearest: Array, current: int) -> None:
     images, owners = np.unique(nearest[:, 0], return_inverse=True)
     tiles = [tile_of(dataset, image, badge=", ".join(map(_name, np.flatnonzero(owners == position).tolist())))
              for position, image in enumerate(images.tolist())]
-    st.caption("Each proxy by its nearest image. Click an image to choose its proxy.")
+    st.caption("Each proxy by its nearest image. Click an image to show its proxy.")
     clicked = gallery(dataset, tiles, "Proxies by their nearest images", "proxies-list", 72,
-                      chosen=int(nearest[chosen, 0]), height=240)
+                      chosen=int(nearest[current, 0]), height=240)
     if clicked is not None:
         write_address("proxy", str(int(np.flatnonzero(nearest[:, 0] == clicked)[0])))
         st.rerun(scope="fragment")
 
 
-def _choose_proxy(count: int, chosen: int) -> None:
-    st.session_state["proxies-chosen"] = chosen
+def _choose_proxy(count: int, current: int) -> None:
+    st.session_state["proxies-chosen"] = current
     st.selectbox("Proxy", range(count), key="proxies-chosen", format_func=_name, width=160,
                  on_change=lambda: write_address("proxy", str(st.session_state["proxies-chosen"])))
 
 
-def _show_nearest_images(run: Run, dataset: Dataset, proxies: Proxies, nearest: Array, chosen: int) -> None:
-    st.markdown(f"**The images nearest to {_name(chosen)}** · click an image to see its neighborhood above")
+def _show_nearest_images(run: Run, dataset: Dataset, proxies: Proxies, nearest: Array, current: int) -> None:
+    st.markdown(f"**The images nearest to {_name(current)}** · click an image to see its neighborhood above")
     clicks = [gallery(dataset, [tile_of(dataset, image) for image in nearest[:SHOWN].tolist()],
                       "Images nearest to the proxy", "proxies-near", 72)]
-    directions = views.along_directions(run.embeddings("final")[nearest], proxies.places[chosen],
-                                        proxies.directions[chosen], SIDES)
+    directions = views.along_directions(run.embeddings("final")[nearest], proxies.places[current],
+                                        proxies.directions[current], SIDES)
     clicks += [direction_images(dataset, nearest[along.positions], along, number, "proxy")
                for number, along in enumerate(directions, 1)]
     clicked = clicked_tile(clicks)

@@ -1,4 +1,4 @@
-"""Galleries of the nearest images: along each direction of the flat, by s and by the metric."""
+"""Galleries of the nearest images: along the directions, by s and by the metric."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ COUNTED = (10, 50, 200)
 
 
 def show_directions(center: Center, hoods: LinearNeighborhoods, second: int) -> int | None:
-    """Show the images along each direction of the flat; return the index of the image that was clicked just now."""
+    """Show the images along each direction of the flat.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
     st.header("What does each direction mean?")
     st.caption(f"The {SIDES} of the {len(center.nearest)} nearest images on either side that lie closest to a "
                "direction, from one end through the image to the other. Badge: the side, and the share of the squared "
@@ -59,7 +63,11 @@ def direction_images(dataset: Dataset, images: Array, along: Along, number: int,
 
 
 def show_rankings(center: Center, similarities: Array, second: int) -> int | None:
-    """Show the nearest images by s beside the nearest images by the metric; return the index of the clicked image."""
+    """Show the nearest images by s beside the nearest images by the metric.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
     st.header(f"The {len(center.nearest)} nearest images by s and by {center.metric}")
     by_s = np.argsort(-similarities, kind="stable")
     left, right = st.columns(2)

@@ -1,4 +1,4 @@
-"""The hinge loss of pairs: sliders for b and m, and squared distances against b ± m."""
+"""The hinge loss of pairs: sliders for b and m, and distances against b ± m."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Hinge:
     """The hinge max(0, m − y(b − d²)).
 
     Attributes:
-        bias: b, the squared distance that separates same from different pairs.
+        bias: b, the squared distance between similar and dissimilar pairs.
         margin: m, the required distance of d² from b.
     """
 
@@ -44,13 +44,13 @@ class Hinge:
         return f"b = {self.bias:g} and m = {self.margin:g}"
 
     def arguments(self, squared: Array, same: Array) -> Array:
-        """Return m − y(b − d²) of pairs, (p,); a pair violates the margin if it is above 0."""
-        return views.hinge_arguments(squared, same, self.bias, self.margin)
+        """Return m − y(b − d²) of pairs, (p,), which is above 0 if the margin is violated."""
+        return views.arguments(squared, same, self.bias, self.margin)
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
 def default_hinge(run: Run) -> Hinge:
-    """Return the run's own b and m, or values that fit the embedding of a run without them."""
+    """Return the run's b and m, or values that fit the embedding."""
     fields = hyperparameters(run)
     if "bias" in fields:
         return Hinge(fields["bias"], fields["margin"])
@@ -76,7 +76,7 @@ def hinge_sliders(run: Run, key: str) -> Hinge:
                                            step=fine))
     left, right = st.columns(2)
     with left:
-        b = field_slider(bias, f"{key}-bias", default.bias, "squared distance that separates same from different",
+        b = field_slider(bias, f"{key}-bias", default.bias, "squared distance between similar and dissimilar pairs",
                          marks={default.bias: mark})
     with right:
         m = field_slider(margin, f"{key}-margin", default.margin, "required distance of d² from b",
@@ -101,18 +101,20 @@ def distance_charts(before: Array, after: Array, same: Array, hinge: Hinge, reac
                                           marked or (None, None), strict=True):
         with column:
             _distance_chart(spread.edges, counts, when, hinge, mark)
-    st.caption("Bars above the axis count same pairs, which belong left of the gray band; bars below count different "
-               "pairs, which belong right of it. The band is b ± m, the last bars include all larger distances, and ◆ "
-               "marks the selected pair.")
+    st.caption("Bars above the axis count similar pairs, which belong left of the gray band; bars below count "
+               "dissimilar pairs, which belong right of it. The band is b ± m, the last bars include all "
+               "larger distances, and ◆ marks the current pair.")
     table_behind("Distances as a table", pd.DataFrame({
-        "From d²": spread.edges[:-1], "To d²": spread.edges[1:], "Same, before": spread.before[0],
-        "Different, before": spread.before[1], "Same, after": spread.after[0], "Different, after": spread.after[1]}))
+        "From d²": spread.edges[:-1], "To d²": spread.edges[1:], "Similar, before": spread.before[0],
+        "Dissimilar, before": spread.before[1], "Similar, after": spread.after[0],
+        "Dissimilar, after": spread.after[1]}))
 
 
 def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked: float | None) -> None:
     middles = (edges[:-1] + edges[1:]) / 2
     figure = go.Figure()
-    for word, values, color, shape in (("same", counts[0], COLORS[0], ""), ("different", -counts[1], COLORS[1], "/")):
+    for word, values, color, shape in (("similar", counts[0], COLORS[0], ""),
+                                       ("dissimilar", -counts[1], COLORS[1], "/")):
         figure.add_bar(x=middles, y=values, name=word, customdata=np.abs(values), width=edges[1],
                        marker={"color": color, "pattern": {"shape": shape}},
                        hovertemplate=f"%{{customdata}} {word} near d² %{{x:.3g}}<extra></extra>")
@@ -131,5 +133,5 @@ def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked
     figure.update_yaxes(tickvals=[*(-tick for tick in ticks), *ticks], ticktext=[str(tick) for tick in ticks] * 2,
                         range=[-1.1 * most, 1.1 * most], title="pairs")
     same, different = (int(values[: np.searchsorted(middles, hinge.bias)].sum()) for values in counts)
-    draw(figure, f"pairs-spread-{when}", f"Squared distances {when} training: {same} of {counts[0].sum()} same pairs "
-         f"and {different} of {counts[1].sum()} different pairs lie below b = {hinge.bias:g}.")
+    draw(figure, f"pairs-spread-{when}", f"Squared distances {when} training: {same} of {counts[0].sum()} similar "
+         f"pairs and {different} of {counts[1].sum()} dissimilar pairs lie below b = {hinge.bias:g}.")

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.components.gallery import pair_gallery
+from pages.parts.components.pair_gallery import pair_gallery
 from pages.parts.pairs.session import ask_about
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
@@ -20,7 +20,10 @@ LISTS = {"all": "All", "classes": "Contradict the classes", "others": "Contradic
 
 
 def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
-    """Show the labeled pairs, newest first, or the contradictory pairs; a click asks about a pair again."""
+    """Show the labeled pairs, newest first, or the contradictory pairs.
+
+    A click asks about a pair again.
+    """
     st.subheader(f"{len(labeled):,} labeled pairs")
     contradicting = views.contradicting_pairs(labeled.pairs, labeled.same)
     against_classes = np.zeros(0, dtype=np.int64)
@@ -33,33 +36,33 @@ def labeled_pairs(dataset: Dataset, labeled: PairSet) -> None:
                                  key="giving-list", format_func=titles.__getitem__) or "all"
     write_address("given", shown, "all")
     if shown == "others":
-        for place in contradicting[:MOST_CHAINS].tolist():
-            _chain(dataset, labeled, place)
+        for position in contradicting[:MOST_CHAINS].tolist():
+            _chain(dataset, labeled, position)
     else:
-        places = (np.arange(len(labeled)) if shown == "all" else against_classes)[::-1][:MOST_PAIRS]
-        st.caption(f"The newest {len(places)} pairs. Click a pair to label it again.")
-        _clickable_pairs(dataset, labeled, places, "giving-given")
+        positions = (np.arange(len(labeled)) if shown == "all" else against_classes)[::-1][:MOST_PAIRS]
+        st.caption(f"The newest {len(positions)} pairs. Click a pair to label it again.")
+        _clickable_pairs(dataset, labeled, positions, "giving-given")
     if not counts[shown]:
         st.info("There are no such pairs.", icon=":material/check:")
 
 
-def _chain(dataset: Dataset, labeled: PairSet, place: int) -> None:
-    """Show a different pair with the chain of same pairs between its images, of which a label must be wrong."""
-    chain = views.chain(labeled.pairs, labeled.same, place)
+def _chain(dataset: Dataset, labeled: PairSet, position: int) -> None:
+    """Show a dissimilar pair and the chain of similar pairs that contradicts it."""
+    chain = views.chain(labeled.pairs, labeled.same, position)
     links = [views.position_of_pair(labeled.pairs, link) for link in pairwise(chain)]
     st.markdown(f"**At least one of these {len(links) + 1} labels is wrong**: images {' = '.join(map(str, chain))}, "
                 f"but {chain[0]} ≠ {chain[-1]}. Click a pair to label it again.")
-    _clickable_pairs(dataset, labeled, np.array([*links, place]), f"giving-chain-{place}")
+    _clickable_pairs(dataset, labeled, np.array([*links, position]), f"giving-chain-{position}")
 
 
-def _clickable_pairs(dataset: Dataset, labeled: PairSet, places: Array, key: str) -> None:
+def _clickable_pairs(dataset: Dataset, labeled: PairSet, positions: Array, key: str) -> None:
     """Show labeled pairs as tiles; a click asks about the pair again."""
-    if not len(places):
+    if not len(positions):
         return
-    pairs = labeled.pairs[places]
-    clicked = pair_gallery(dataset, pairs, labeled.same[places],
+    pairs = labeled.pairs[positions]
+    clicked = pair_gallery(dataset, pairs, labeled.same[positions],
                            [f"{first} and {second}" for first, second in pairs.tolist()], "Labeled pairs", key, 130,
-                           height=260 if len(places) > ROW else None)
+                           height=260 if len(positions) > ROW else None)
     if clicked is not None:
         first, second = pairs[clicked].tolist()
         ask_about(dataset, (first, second))

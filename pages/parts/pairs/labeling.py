@@ -1,4 +1,7 @@
-"""Labeling pairs: the most informative pairs of a run, answered with two keys and saved immediately."""
+"""Labeling the most informative pairs of a run.
+
+Two keys answer, and every answer is saved immediately.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,9 @@ from udml_core.methods import find_method
 from udml_core.runs import Run
 
 QUEUE_LENGTH = 200
-"""Pairs that are selected at a time."""
+"""Number of informative pairs that are computed at a time."""
 MOST_IMAGES = 5_000
-"""Training images among which pairs are selected."""
+"""Maximum number of training images whose pairs are candidates."""
 
 
 @st.fragment
@@ -38,7 +41,7 @@ def explore_labeling(run: Run) -> None:
     pairs = PairLog(dataset).read()
     question_container = st.container()
     progress(run, pairs)
-    with st.expander("Which pairs are selected?", icon=":material/tune:"):
+    with st.expander("Which pairs are labeled first?", icon=":material/tune:"):
         st.caption("In turn, the pairs below b whose squared distance after training is nearest to b − m, and the "
                    "pairs above b that are nearest to b + m. The model is least certain about them, so their labels "
                    "are the most informative.")
@@ -56,34 +59,44 @@ def explore_labeling(run: Run) -> None:
 
 
 def next_pair(run: Run, dataset: Dataset, labeled: PairSet, hinge: Hinge) -> Pair | None:
-    """Return the pair to label now: a requested pair, else the first in the queue that is not labeled or skipped."""
+    """Return the pair to label now.
+
+    Returns:
+        A requested pair, else the first pair in the queue that is not labeled or skipped; None if no pair is left.
+    """
     session = labeling_session(dataset)
     skipped = np.array([pair for pair in session.history if pair], dtype=np.int64).reshape(-1, 2)
     known = np.concatenate([labeled.pairs, skipped])
     key = (run.id, hinge)
     if session.queue_key not in (None, key):
         session.current = None
-    place = views.first_new_pair(session.queue, known) if session.queue_key == key else None
-    if session.current is None and place is None:
+    position = views.first_new_pair(session.queue, known) if session.queue_key == key else None
+    if session.current is None and position is None:
         session.queue = views.informative_pairs(_candidates(run), hinge.bias, hinge.margin, QUEUE_LENGTH, known)[0]
         session.queue_key = key
-        place = views.first_new_pair(session.queue, known)
-    if session.current is None and place is not None:
-        first, second = session.queue[place].tolist()
+        position = views.first_new_pair(session.queue, known)
+    if session.current is None and position is not None:
+        first, second = session.queue[position].tolist()
         session.current = (first, second)
     write_address("asked", join_indices(session.current or ()))
     return session.current
 
 
-@st.cache_resource(max_entries=8, show_spinner="Selecting informative pairs …", hash_funcs=RUN_HASH)
+@st.cache_resource(max_entries=8, show_spinner="Finding informative pairs …", hash_funcs=RUN_HASH)
 def _candidates(run: Run) -> views.Candidates:
-    """Return the pairs of a run's training images to choose from; the sliders only change their order."""
+    """Return the candidate pairs of a run's training images.
+
+    The sliders change only the order of the candidates.
+    """
     train = load_split(run).train
     return views.candidates(run.embeddings("final"), train[:: -(-len(train) // MOST_IMAGES)])
 
 
 def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
-    """Show the pair and the buttons, or that all pairs are labeled; the last answer can always be undone."""
+    """Show the pair and the buttons, or that all pairs are labeled.
+
+    The last answer can always be undone.
+    """
     known = ""
     if pair is None:
         st.success("All candidate pairs are labeled or skipped. Move b or m below to get other pairs.",
@@ -92,9 +105,9 @@ def question(dataset: Dataset, labeled: PairSet, pair: Pair | None) -> None:
         st.markdown("**Are these two images of the same class?** Press **S** for same, **D** for different, **N** to "
                     "skip, **U** to undo.")
         two_images(dataset, pair, with_classes=False)
-        place = views.position_of_pair(labeled.pairs, pair)
-        if place is not None:
-            known = f" This pair is currently labeled {answer_word(bool(labeled.same[place]))}."
+        position = views.position_of_pair(labeled.pairs, pair)
+        if position is not None:
+            known = f" This pair is currently labeled {answer_word(bool(labeled.same[position]))}."
     with st.container(horizontal=True):
         if pair is not None:
             for label, icon, key, same in (("Same", "check", "S", True), ("Different", "close", "D", False)):
@@ -112,6 +125,7 @@ def progress(run: Run, labeled: PairSet) -> None:
     """Show the number of labeled pairs of each kind and in the run's training half."""
     inside = labeled.within(load_split(run).train)
     with st.container(horizontal=True):
-        for name, count in (("Same pairs", int(labeled.same.sum())), ("Different pairs", int((~labeled.same).sum())),
+        for name, count in (("Similar pairs", int(labeled.same.sum())),
+                            ("Dissimilar pairs", int((~labeled.same).sum())),
                             ("In this run's training half", len(inside))):
             st.metric(name, f"{count:,}", width="content")

@@ -1,4 +1,4 @@
-"""NML's prototypes: the images most similar to each, the prototype as an image, and the kernel's response."""
+"""NML's prototypes: similar images, pictures, and the kernel's response."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ from udml_core.runs import Run
 MOST_SIMILAR = 24
 SIDE = 168
 TICKS = 201
+LEVEL_STEP = 0.01
+"""Step of the slider for l: 1 % of the mean feature, the slider's unit, so that it fits any number of features."""
 KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersection", "stops growing at l"),
            "hellinger": ("Hellinger", "grows ever more slowly"), "rbf": ("Gaussian", "decreases beyond l")}
 """Title of each kernel, and how its response to one feature behaves."""
@@ -35,66 +37,72 @@ KERNELS = {"chi2": ("χ²", "saturates"), "intersection": ("Smoothed intersectio
 @st.fragment
 @show_user_errors()
 def explore_prototypes(run: Run) -> None:
-    """Show all prototypes, the selected prototype and the kernel."""
+    """Show all prototypes, the current prototype and the kernel."""
     record, dataset = load_record(run, run.kept_epoch(), Prototypes), dataset_of(run)
     assert record is not None
     embedding = run.embeddings("final")
-    chosen = int(number_from_address("prototype", 1, 1, embedding.shape[1])) - 1
+    current = int(number_from_address("prototype", 1, 1, embedding.shape[1])) - 1
     st.markdown(f"Each of the **{embedding.shape[1]} dimensions** of the embedding is a learned prototype l. An "
                 "image's value in it is the kernel similarity k(l, x) of the image's features x to the prototype.")
-    pick_prototype(dataset, embedding, chosen)
-    similar_images(run, dataset, record, embedding[:, chosen], chosen)
-    kernel_response(run, record, chosen)
-    share([Download(f"Value of every image for prototype {chosen + 1}", "prototype.csv", "text/csv", lambda: table_file(
-        dataset, np.arange(len(dataset)), {"k": embedding[:, chosen]}))], "prototypes")
+    pick_prototype(dataset, embedding, current)
+    similar_images(run, dataset, record, embedding[:, current], current)
+    kernel_response(run, record, current)
+    share([Download(f"Value of every image for prototype {current + 1}", "prototype.csv", "text/csv",
+                    lambda: table_file(dataset, np.arange(len(dataset)), {"k": embedding[:, current]}))], "prototypes")
 
 
-def pick_prototype(dataset: Dataset, embedding: Array, chosen: int) -> None:
-    """Show each prototype by its most similar image; a click selects the prototype."""
+def pick_prototype(dataset: Dataset, embedding: Array, current: int) -> None:
+    """Show each prototype by its most similar image.
+
+    A click makes the prototype the current prototype.
+    """
     images, owners = np.unique(np.argmax(embedding, axis=0), return_inverse=True)
     names = [", ".join(str(prototype + 1) for prototype in np.flatnonzero(owners == number))
              for number in range(len(images))]
     st.caption("Each prototype is shown by its most similar image, under the prototype's number. Click an image to "
-               "select its prototype.")
+               "make its prototype the current prototype.")
     clicked = gallery(dataset, [tile_of(dataset, image, badge=name)
                                 for image, name in zip(images.tolist(), names, strict=True)],
                       "Prototypes by their most similar images", "prototypes-list", 72,
-                      chosen=int(images[owners[chosen]]), height=240)
+                      chosen=int(images[owners[current]]), height=240)
     if clicked is not None:
         write_address("prototype", str(int(np.flatnonzero(images[owners] == clicked)[0]) + 1), "1")
         st.rerun(scope="fragment")
-    st.session_state["prototypes-chosen"] = chosen
-    st.selectbox("Selected prototype", range(embedding.shape[1]), key="prototypes-chosen", width=200,
+    st.session_state["prototypes-chosen"] = current
+    st.selectbox("Current prototype", range(embedding.shape[1]), key="prototypes-chosen", width=200,
                  format_func=lambda prototype: f"Prototype {prototype + 1}",
                  on_change=lambda: write_address("prototype", str(st.session_state["prototypes-chosen"] + 1), "1"))
 
 
-def similar_images(run: Run, dataset: Dataset, record: Prototypes, values: Array, chosen: int) -> None:
-    """Show a prototype as an image, if features are pixels, and its most similar images of both halves."""
+def similar_images(run: Run, dataset: Dataset, record: Prototypes, values: Array, current: int) -> None:
+    """Show the most similar images of both halves to a prototype.
+
+    If features are pixels, the prototype is shown as an image, too.
+    """
     encoder, split = run.spec().encoder, load_split(run)
     if encoder.backbone == "pixels":
-        image = Image.fromarray(views.picture(record.rows[chosen], encoder.size, encoder.gray))
+        image = Image.fromarray(views.picture(record.rows[current], encoder.size, encoder.gray))
         picture(image.resize((SIDE, SIDE), Image.Resampling.NEAREST), SIDE,
-                f"Prototype {chosen + 1} as an image of {encoder.size} × {encoder.size} pixels; larger entries are "
+                f"Prototype {current + 1} as an image of {encoder.size} × {encoder.size} pixels; larger entries are "
                 "brighter", "As an image")
     for half, rows, key in (("training half", split.train, "train"), ("test half", split.test, "test")):
-        nearest = views.strongest_rows(values, rows, MOST_SIMILAR)
-        st.markdown(f"**Images of the {half} most similar to prototype {chosen + 1}** · badge: rank and k(l, x)")
+        nearest = views.strongest(values, rows, MOST_SIMILAR)
+        st.markdown(f"**Images of the {half} most similar to prototype {current + 1}** · badge: rank and k(l, x)")
         gallery(dataset, [tile_of(dataset, image, badge=f"{rank}. {values[image]:.3f}")
                           for rank, image in enumerate(nearest.tolist(), 1)],
-                f"Images of the {half} most similar to prototype {chosen + 1}", f"prototypes-{key}", 76)
+                f"Images of the {half} most similar to prototype {current + 1}", f"prototypes-{key}", 76)
 
 
-def kernel_response(run: Run, record: Prototypes, chosen: int) -> None:
-    """Chart the contribution of one feature to the kernel, beside its contribution to a linear kernel."""
+def kernel_response(run: Run, record: Prototypes, current: int) -> None:
+    """Chart the contribution of one feature to the kernel and to a linear kernel."""
     fields, width = run.spec().build_method().model_dump(), record.rows.shape[1]
     name, behavior = KERNELS[fields["kernel"]]
     st.subheader(f"One feature: the {name} kernel {behavior}; a linear kernel does not")
-    entries = width * record.rows[chosen]
+    entries = width * record.rows[current]
     default, high = round(float(entries.max()), 2), float(np.ceil(width * record.rows.max()))
     level = live_slider(f"Entry l of the prototype, in units of the mean feature 1/{width}", 0.0, high,
-                        number_from_address("level", default, 0, high), 0.01, "prototypes-level",
-                        marks={default: f"largest entry of prototype {chosen + 1}"})
+                        number_from_address("level", default, 0, high), LEVEL_STEP, "prototypes-level",
+                        marks={default: f"largest entry of prototype {current + 1}"})
     write_address("level", f"{level:g}", f"{default:g}")
     ticks = np.linspace(0, 2 * high, TICKS)
     response, linear = views.response(fields["kernel"], fields["scale"], width, level, ticks)

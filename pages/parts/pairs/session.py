@@ -1,4 +1,4 @@
-"""The pair that a user labels now, and this session's answers: same, different, skip, undo."""
+"""The pair to label now, and this session's answers: same, different, skip, undo."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class LabelingSession:
 
 
 def labeling_session(dataset: Dataset) -> LabelingSession:
-    """Return the session for a data set; a new session starts with the pair in the address."""
+    """Return the labeling session of a data set.
+
+    A new session starts with the pair in the address.
+    """
     known = st.session_state.get("pairs-sitting")
     if isinstance(known, LabelingSession) and known.fingerprint == dataset.fingerprint:
         return known
@@ -50,13 +53,16 @@ def labeling_session(dataset: Dataset) -> LabelingSession:
 
 
 def ask_about(dataset: Dataset, pair: Pair) -> None:
-    """Make a pair the current one, whatever run, b and m are selected afterwards."""
+    """Make a pair the current one, whatever run, b and m are chosen afterward."""
     session = labeling_session(dataset)
     session.current, session.message, session.queue_key = pair, "", None
 
 
 def answer(dataset: Dataset, pair: Pair, same: bool) -> None:
-    """Save an answer. A key that is pressed again before the next pair is shown does nothing."""
+    """Save an answer.
+
+    A key that is pressed again before the next pair is shown does nothing.
+    """
     session = labeling_session(dataset)
     with show_user_errors():
         if session.current == pair:

@@ -1,4 +1,4 @@
-"""The source of a run's pairs on the page Train: drawn from labels, labeled in the app, or a file."""
+"""The source of a run's pairs: drawn from labels, labeled in the app, or a file."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pick_pairs(dataset: Dataset) -> PairChoice | None:
     if pairs is None:
         return None
     same = int(pairs.same.sum())
-    st.caption(f"{len(pairs):,} pairs: {same:,} same, {len(pairs) - same:,} different.")
+    st.caption(f"{len(pairs):,} pairs: {same:,} similar, {len(pairs) - same:,} dissimilar.")
     return PairChoice(given=pairs)
 
 

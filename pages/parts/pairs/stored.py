@@ -1,4 +1,4 @@
-"""The pairs that a run stored in an epoch: how many violate the margin, the list, and one pair in detail."""
+"""The pairs that a run stored in an epoch: violations, list and details."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, join_indices, write_address
 from pages.parts.base.cached import load_split
-from pages.parts.components.gallery import pair_gallery
+from pages.parts.components.pair_gallery import pair_gallery
 from pages.parts.pairs.hinge import Hinge
 from pages.parts.pairs.session import answer_word
 from pages.parts.pairs.two_images import two_images
@@ -68,14 +68,14 @@ def violations(stored: StoredPairs, hinge: Hinge, arguments: Array, epoch: int) 
     st.markdown(f"**{(arguments > 0).sum():,} of {len(same):,} stored pairs violate the margin at {hinge.words}** "
                 f"after epoch {epoch}, {(before > 0).sum():,} before training.")
     with st.container(horizontal=True):
-        for word, kind, edge in (("Same", same, "above b − m"), ("Different", ~same, "below b + m")):
+        for word, kind, edge in (("Similar", same, "above b − m"), ("Dissimilar", ~same, "below b + m")):
             if kind.any():
                 now, earlier = 100 * (arguments[kind] > 0).mean(), 100 * (before[kind] > 0).mean()
                 st.metric(f"{word} pairs that violate it", f"{now:.1f} %", f"{now - earlier:+.1f} points from start",
                           "inverse", help=f"{word} pairs with d² {edge}.", width="content")
         earlier, now = float(before.clip(0).mean()), float(arguments.clip(0).mean())
         st.metric("Mean loss", f"{now:.3g}", f"{now - earlier:+.2g} from start", "inverse", width="content",
-                  help="max(0, m − y(b − d²)) with y = 1 for same and y = −1 for different pairs.")
+                  help="max(0, m − y(b − d²)) with y = 1 for similar and y = −1 for dissimilar pairs.")
 
 
 def pick_rows(stored: StoredPairs, arguments: Array) -> Array:
@@ -97,17 +97,18 @@ def pick_rows(stored: StoredPairs, arguments: Array) -> Array:
     return rows if kind == "both" else rows[stored.record.same[rows] == (kind == "same")]
 
 
-def pair_list(stored: StoredPairs, rows: Array, selected: int | None) -> None:
-    """Show pairs as tiles; a click selects a pair."""
+def pair_list(stored: StoredPairs, rows: Array, current: int | None) -> None:
+    """Show pairs as tiles; a click makes a pair the current pair."""
     if not len(rows):
         of_kind = " of this kind" if st.query_params.get("kind") else ""
         problem = " contradicts the classes or other pairs" if st.query_params.get("by") else " is stored"
         st.info(f"No pair{of_kind}{problem}.", icon=":material/check:")
         return
     shown = rows[:MOST_TILES]
-    st.caption(f"The first {len(shown)} of {len(rows):,} pairs, the largest loss first. Click a pair to select it. = "
-               "marks same pairs and ≠ different pairs; the numbers are d² before and after training.")
-    at = np.flatnonzero(shown == selected)
+    st.caption(f"The first {len(shown)} of {len(rows):,} pairs, the largest loss first. Click a pair to "
+               "make it the current pair. = marks similar pairs and ≠ dissimilar pairs; the numbers are d² before and "
+               "after training.")
+    at = np.flatnonzero(shown == current)
     record = stored.record
     clicked = pair_gallery(stored.dataset, stored.pairs[shown], record.same[shown],
                            [f"{record.before[row]:.3g} → {record.after[row]:.3g}" for row in shown], "Stored pairs",
@@ -118,17 +119,17 @@ def pair_list(stored: StoredPairs, rows: Array, selected: int | None) -> None:
 
 
 def pair_detail(stored: StoredPairs, row: int, hinge: Hinge, argument: float) -> None:
-    """Show the selected pair with its images, distances and links.
+    """Show the current pair with its images, distances and links.
 
     Args:
         stored: The pairs.
-        row: Row of the selected pair.
+        row: Row of the current pair.
         hinge: The values of b and m.
         argument: m − y(b − d²) of the pair after training.
     """
     first, second = stored.pairs[row].tolist()
     record = stored.record
-    st.subheader("Selected pair")
+    st.subheader("Current pair")
     two_images(stored.dataset, (first, second), with_classes=True)
     st.markdown(f"Labeled **{answer_word(bool(record.same[row]))}**: d² went from **{record.before[row]:.3g}** to "
                 f"**{record.after[row]:.3g}**. At {hinge.words} the pair " +

@@ -8,6 +8,7 @@ from pages.parts.base.cached import load_split
 from udml_core import jobs
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.pairs import PairSet
+from udml_core.declaration import describe_field
 from udml_core.methods import NML, find_method
 from udml_core.runs import Run
 
@@ -16,7 +17,7 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
     """Show a link that trains on the labeled pairs with the run's backbone and split."""
     spec, inside = run.spec(), labeled.within(load_split(run).train)
     if not 0 < inside.same.sum() < len(inside):
-        st.caption("Training needs at least one same pair and one different pair in the training half.")
+        st.caption("Training needs at least one similar and one dissimilar pair in the training half.")
         return
     method = find_method(spec.method) if find_method(spec.method).card.supervision == "pairs" else NML
     st.page_link("pages/train.py", label=f"Train {method.card.title} with these pairs",
@@ -26,18 +27,23 @@ def link_to_training(run: Run, labeled: PairSet) -> None:
 
 
 def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:
-    """Show a button that continues this run on the pairs it has not seen, as a new run."""
+    """Show a button that continues this run on new pairs.
+
+    The continuation is a new run, which learns from the pairs that this run has not seen.
+    """
     unused = run.unused_pairs(labeled)
     inside = unused.within(load_split(run).train)
     same = int(inside.same.sum())
     if not 0 < same < len(inside):
-        st.caption("To continue this run, label at least one same pair and one different pair of its training half "
-                   f"that it has not learned from. New pairs: {same} same, {len(inside) - same} different.")
+        st.caption("To continue this run, label at least one similar and one dissimilar pair of its training half "
+                   f"that it has not learned from. New pairs: {same} similar, {len(inside) - same} dissimilar.")
         return
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        epochs = st.number_input("Epochs", 1, 100, 1, width=130, key="giving-epochs",
-                                 help="Each epoch draws 10,000 of the new pairs, half of them same, half different; "
-                                      "many epochs on few pairs make the model forget what it learned before.")
+        field = describe_field(find_method(run.spec().method), "epochs")
+        epochs = st.number_input("Epochs", int(field.slider[0]), int(field.slider[1]), 1, width=130,
+                                 key="giving-epochs",
+                                 help=f"{field.text} Here the pairs are the new ones; many epochs on few pairs "
+                                      "make the model forget what it learned before.")
         pressed = st.button(f"Continue this run with {len(inside):,} new pairs", icon=":material/resume:",
                             key="giving-continue",
                             help="Starts a new run from the final state of this run, which stays unchanged.")

@@ -1,4 +1,4 @@
-"""Charts of a record's table: a measure by row, and a measure by the width of the embedding."""
+"""Charts of a record's table: a measure by row, and by width."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ def has_widths(table: Table) -> bool:
 
 
 def chart_by_row(table: Table, measure: str, key: str) -> None:
-    """Show each row's mean and standard deviation, and the values that papers report as hollow diamonds."""
+    """Show each row's mean and standard deviation beside the reported values.
+
+    Hollow diamonds mark the values that papers report.
+    """
     names = list({**table.references, **table.rows, **table.printed})
     figure = go.Figure()
     for title, rows, color in (("untrained", table.references, GRAY), ("trained", table.rows, COLORS[0])):
@@ -45,7 +48,10 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
 
 
 def chart_by_width(table: Table, measure: str, key: str) -> None:
-    """Show a line for each method over the width of its embedding; rows of a single width are dotted lines."""
+    """Show a line for each method over the width of its embedding.
+
+    Rows of a single width are dotted lines.
+    """
     figure = go.Figure()
     lines: dict[str, list[tuple[int, Spread]]] = {}
     for name, row in table.rows.items():

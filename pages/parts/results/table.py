@@ -17,7 +17,10 @@ def measure_words(measure: str) -> str:
 
 
 def table_frame(table: Table) -> pd.DataFrame:
-    """Return all values as text: untrained rows first, and below each row the values that its paper reports."""
+    """Return all values as text.
+
+    Untrained rows come first; below each row are the values that its paper reports.
+    """
     measures = table.measures()
     measured = {**table.references, **table.rows}
     rows: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Confused pairs of classes: a table, a list and, for few classes, a heat map, in which a pair can be chosen."""
+"""Confused pairs of classes as a table, a list and, for few classes, a heat map."""
 
 from __future__ import annotations
 
@@ -67,7 +67,10 @@ def _token(pair: Pair) -> str:
 
 
 def _open(token: str) -> None:
-    """Open a pair that was chosen outside the table; a new key makes the table select its row."""
+    """Show a pair that was chosen outside the table.
+
+    A new key makes the table select its row.
+    """
     write_address("pair", token)
     st.session_state["failures-turn"] += 1
 
@@ -78,10 +81,10 @@ def _open_row(key: str, pairs: tuple[Pair, ...]) -> None:
         write_address("pair", _token(pairs[rows[0]]))
 
 
-def _show_heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, opened: str) -> None:
+def _show_heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, current: str) -> None:
     """Show the number of misses by class and by the class of the nearest image.
 
-    Each opened pair has its own chart key, so that no old selection of points remains.
+    Each pair has its own chart key, so that no old selection of points remains.
     """
     counts = np.full((len(classes), len(classes)), np.nan)
     for pair in atlas.pairs:
@@ -101,7 +104,7 @@ def _show_heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, opened:
     figure.update_xaxes(type="category", showgrid=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     most = atlas.pairs[0]
-    key = f"failures-cells-{opened}"
+    key = f"failures-cells-{current}"
     draw(figure, key, f"Confused pairs of {len(classes)} classes. The most frequent: {names[most.own]} is mistaken "
          f"for {names[most.other]} {most.count} times.", lambda: _open_cell(key))
 

@@ -1,4 +1,4 @@
-"""Failures of the search: queries whose nearest image has another class, grouped by the confused classes."""
+"""Failures of the search, grouped by the confused classes."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "befo
 MOST_QUERIES = 300
 
 
-def show_failures(opened: Retrieval) -> int | None:
-    """Show the failures before and after training, the chosen pair of classes and its queries.
+def show_failures(retrieval: Retrieval) -> int | None:
+    """Show the failures, and the queries of a pair of confused classes.
 
     Returns:
         The index of the image that was clicked just now.
     """
-    atlases, history = _load(opened)
+    atlases, history = _load(retrieval)
     _show_numbers(atlases)
     which: Which = st.segmented_control(
         "Misses", list(EMBEDDING_WORDS), default=choice_from_address("misses", EMBEDDING_WORDS, "final"), required=True,
@@ -37,23 +37,26 @@ def show_failures(opened: Retrieval) -> int | None:
         st.success("There are no misses: the nearest image of every test image has its class.",
                    icon=":material/celebration:")
         return None
-    pair = choose_pair(opened.dataset, atlas, which)
-    clicked = _show_queries(opened.dataset, atlas, pair, history)
-    _show_classes(opened.dataset, atlases)
+    pair = choose_pair(retrieval.dataset, atlas, which)
+    clicked = _show_queries(retrieval.dataset, atlas, pair, history)
+    _show_classes(retrieval.dataset, atlases)
     share([Download("Misses (CSV)", "failures.csv", "text/csv",
-                    lambda: _misses_file(opened.dataset, atlas, history))], "failures")
+                    lambda: _misses_file(retrieval.dataset, atlas, history))], "failures")
     return clicked
 
 
-def _load(opened: Retrieval) -> tuple[dict[Which, Atlas], History]:
-    """Return the failures before and after training and the history; show a progress bar the first time."""
+def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
+    """Return the failures before and after training, and the history.
+
+    A progress bar appears the first time.
+    """
     bar = st.empty()
 
     def report(share: float, phase: str) -> None:
         bar.progress(min(1.0, share), f"{phase.capitalize()} …")
 
     try:
-        return {which: opened.atlas(which, report) for which in EMBEDDING_WORDS}, opened.history(report)
+        return {which: retrieval.atlas(which, report) for which in EMBEDDING_WORDS}, retrieval.history(report)
     finally:
         bar.empty()
 
@@ -81,10 +84,9 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History) 
     fates = describe_history(history, atlas.queries[shown])
     st.subheader(f"{own} mistaken for {other}")
     cut = f" Only the first {MOST_QUERIES} are drawn." if len(rows) > len(shown) else ""
-    st.caption(f"Left: {len(rows):,} queries (★), each with the first epoch from which its nearest image in the fixed "
-               f"sample of {len(history.indices):,} test images has its class, or the epoch in which that was lost. "
-               "Right, under the same number (✕): the nearest of all test images. "
-               f"Click an image to search with it.{cut}")
+    st.caption(f"Left: {len(rows):,} failed queries (★), with the epoch of their first lasting hit, or the epoch that "
+               "lost their last hit. Right: the nearest test image (✕), same number. The epochs refer to the fixed "
+               f"sample of {len(history.indices):,} test images. Click an image to search with it.{cut}")
     queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number}. {fate}")
                for number, (row, fate) in enumerate(zip(shown, fates, strict=True), 1)]
     nearest = [tile_of(dataset, int(atlas.nearest[row]), "miss", f"nearest to {number}.")
@@ -100,7 +102,7 @@ def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History) 
 
 
 def describe_history(history: History, images: Array) -> list[str]:
-    """Describe for each image since which epoch its nearest image in the fixed sample has its class."""
+    """Describe for each image in which epoch it became a hit in the fixed sample."""
     if history.hits is None:
         return ["no classes"] * len(images)
     since, last = hit_since(history.hits), last_hit(history.hits)

@@ -43,21 +43,21 @@ class Filter:
     allowed: Array | None
 
 
-def choose_filter(opened: Retrieval, query_images: Sequence[int]) -> Filter:
-    """Choose the number of hits, the gallery, classes and clusters; the address holds them.
+def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
+    """Choose number of hits, gallery, classes and clusters; the address holds them.
 
     Args:
-        opened: The search of a run.
+        retrieval: The search of a run.
         query_images: Indices of the query's data set images; their clusters are offered first.
     """
-    dataset = opened.dataset
+    dataset = retrieval.dataset
     columns = st.columns([4, 5, 6, 6], gap="medium", vertical_alignment="bottom")
     with columns[0]:
         k = st.slider("Number of hits", 5, 50, 10, key="k", bind="query-params")
     with columns[2]:
         classes = _choose_classes(dataset)
     with columns[3]:
-        in_clusters = _choose_clusters(opened, query_images)
+        in_clusters = _choose_clusters(retrieval, query_images)
     with columns[1]:
         gallery: Gallery = st.segmented_control(
             "Search in", GALLERIES, default=choice_from_address("gallery", GALLERIES, "test"), required=True,
@@ -83,16 +83,20 @@ def _choose_classes(dataset: Dataset) -> list[int]:
     return chosen
 
 
-def _choose_clusters(opened: Retrieval, query_images: Sequence[int]) -> Array | None:
-    """Return which images are in the chosen clusters, (n,) bool; None if no cluster is chosen."""
-    known = clusters_of(opened)
+def _choose_clusters(retrieval: Retrieval, query_images: Sequence[int]) -> Array | None:
+    """Choose clusters; the address holds a mode of each.
+
+    Returns:
+        (n,) bool: which images are in the chosen clusters; None if no cluster is chosen.
+    """
+    known = clusters_of(retrieval)
     if known is None:
         return None
     indices, clusters = known
-    labels, count = np.asarray(clusters.labels), len(opened.dataset)
+    labels, count = np.asarray(clusters.labels), len(retrieval.dataset)
     sizes = np.bincount(labels)
     modes = indices[np.asarray(clusters.modes)]
-    words = _cluster_words(opened.dataset, indices, clusters, sizes)
+    words = _cluster_words(retrieval.dataset, indices, clusters, sizes)
     of_query = _clusters_of_images(indices, labels, query_images)
     wanted = _clusters_of_images(indices, labels, indices_from_address("clusters", count))
     largest = np.argsort(-sizes, kind="stable")[:MOST_OFFERED].tolist()
@@ -100,8 +104,8 @@ def _choose_clusters(opened: Retrieval, query_images: Sequence[int]) -> Array | 
         "Only these clusters", list(dict.fromkeys([*of_query, *wanted, *largest])), wanted, placeholder="every image",
         format_func=lambda cluster: (f"{'of the query: ' if cluster in of_query else ''}{words[cluster]} "
                                      f"(mode {modes[cluster]})"),
-        key=f"clusters-{opened.run.id}", help="Clusters contain training images only: with a cluster, all images are "
-        "searched instead of the test half.")
+        key=f"clusters-{retrieval.run.id}", help="Clusters contain training images only: with a cluster, all "
+        "images are searched instead of the test half.")
     write_address("clusters", join_indices(modes[chosen].tolist()))
     if not chosen:
         return None
@@ -126,18 +130,18 @@ def _clusters_of_images(indices: Array, labels: Array, images: Sequence[int]) ->
     return list(dict.fromkeys(labels[rows[rows >= 0]].tolist()))
 
 
-def clusters_of(opened: Retrieval) -> tuple[Array, Clusters] | None:
+def clusters_of(retrieval: Retrieval) -> tuple[Array, Clusters] | None:
     """Return the indices of clustered images and their clusters.
 
     Training's last clusters, else the clusters of a finished neighbor graph at RPML's default ε and γ.
     """
-    trained = training_clusters(opened.run)
+    trained = training_clusters(retrieval.run)
     if trained is not None:
-        return load_split(opened.run).train, trained
-    graph = next((analysis for analysis in list_analyses(opened.run, "graph") if analysis.is_done()), None)
+        return load_split(retrieval.run).train, trained
+    graph = next((analysis for analysis in list_analyses(retrieval.run, "graph") if analysis.is_done()), None)
     if graph is None:
         return None
-    result = load_result(opened.run, graph.id)
+    result = load_result(retrieval.run, graph.id)
     assert isinstance(result, Graph)
     epsilon, gamma = (describe_field(RPML, name).default for name in ("epsilon", "gamma"))
-    return load_indices(opened.run, graph.id), result.clusters(epsilon, gamma)
+    return load_indices(retrieval.run, graph.id), result.clusters(epsilon, gamma)

@@ -41,7 +41,11 @@ class OwnImage:
 
 
 def receive_images(key: str, most: int, side: Side = "add") -> list[OwnImage]:
-    """Show a box for own images; return the images received just now, with an error for each unreadable file."""
+    """Show a box for own images, with an error for each unreadable file.
+
+    Returns:
+        The images received just now.
+    """
     received = []
     for name, content in pasted(key, most):
         with show_user_errors():
@@ -51,11 +55,11 @@ def receive_images(key: str, most: int, side: Side = "add") -> list[OwnImage]:
     return received
 
 
-def embed_image(opened: Retrieval, image: OwnImage, which: Which) -> Array:
+def embed_image(retrieval: Retrieval, image: OwnImage, which: Which) -> Array:
     """Return the embedding (l,) of an own image, computed once."""
-    return _embed(opened.run, image.digest, which, opened, image)
+    return _embed(retrieval.run, image.digest, which, retrieval, image)
 
 
 @st.cache_data(max_entries=200, show_spinner="Embedding …", hash_funcs=RUN_HASH)
-def _embed(run: Run, digest: str, which: Which, _opened: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
-    return _opened.embed(_image.image, which)
+def _embed(run: Run, digest: str, which: Which, _retrieval: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
+    return _retrieval.embed(_image.image, which)

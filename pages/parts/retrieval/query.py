@@ -1,4 +1,7 @@
-"""The query of the page Retrieval: images of the data set, held in the address, and own images, held in the session."""
+"""The query of the page Retrieval.
+
+The address holds its images of the data set; the session holds its own images.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ class PageQuery:
         return replace(rest, own=tuple(merged.values()))
 
     def without(self, key: int | str) -> PageQuery:
-        """Return the query without a data set image, given by index, or an own image, given by digest."""
+        """Return the query without an image, given by its index or its digest."""
         return PageQuery(tuple(index for index in self.add if index != key),
                          tuple(index for index in self.subtract if index != key),
                          tuple(image for image in self.own if image.digest != key))
@@ -76,9 +79,9 @@ class PageQuery:
         return (*indices, *(image for image in self.own if image.side == side))
 
 
-def current_query(opened: Retrieval) -> PageQuery:
+def current_query(retrieval: Retrieval) -> PageQuery:
     """Return the query from the address and the session."""
-    count = len(opened.dataset)
+    count = len(retrieval.dataset)
     add, subtract = (indices_from_address(side, count)[-MOST:] for side in SIGNS)
     return PageQuery(tuple(add), tuple(index for index in subtract if index not in add),
                      st.session_state.get("brought", ()))
@@ -97,25 +100,25 @@ def choose_mode() -> Mode:
                                 format_func=MODES.__getitem__) or "alone"
 
 
-def receive_query_images(opened: Retrieval, mode: Mode) -> None:
+def receive_query_images(retrieval: Retrieval, mode: Mode) -> None:
     """Show a box for own images and make received images part of the query."""
     images = receive_images("query-paste", MOST, "subtract" if mode == "subtract" else "add")
     if images:
-        set_query(current_query(opened).with_own(images, mode))
+        set_query(current_query(retrieval).with_own(images, mode))
 
 
-def show_query(opened: Retrieval, query: PageQuery) -> None:
+def show_query(retrieval: Retrieval, query: PageQuery) -> None:
     """Show the query's images with their signs and buttons that move or remove them."""
     with st.container(horizontal=True, key="query-strip"):
         for side in SIGNS:
             for image in query.images(side):
-                _show_query_image(opened, query, image, side)
+                _show_query_image(retrieval, query, image, side)
 
 
-def _show_query_image(opened: Retrieval, query: PageQuery, image: int | OwnImage, side: Side) -> None:
+def _show_query_image(retrieval: Retrieval, query: PageQuery, image: int | OwnImage, side: Side) -> None:
     if isinstance(image, int):
         key: int | str = image
-        name, content = opened.dataset.caption(image), opened.dataset.images[image]
+        name, content = retrieval.dataset.caption(image), retrieval.dataset.images[image]
     else:
         key, name, content = image.digest, image.name, image.image
     with st.container(horizontal=True, border=True, width=290, vertical_alignment="center", key=f"query-{key}"):
@@ -128,10 +131,10 @@ def _show_query_image(opened: Retrieval, query: PageQuery, image: int | OwnImage
                 st.button("Remove", key=f"out-{key}", type="tertiary", on_click=set_query, args=(query.without(key),))
 
 
-def build_query(opened: Retrieval, query: PageQuery, which: Which) -> Query:
+def build_query(retrieval: Retrieval, query: PageQuery, which: Which) -> Query:
     """Build the query of the search in one of the run's two embeddings."""
     def vectors(side: Side) -> tuple[int | Array, ...]:
-        return tuple(image if isinstance(image, int) else embed_image(opened, image, which)
+        return tuple(image if isinstance(image, int) else embed_image(retrieval, image, which)
                      for image in query.images(side))
 
     return Query(vectors("add"), vectors("subtract"))

@@ -1,4 +1,4 @@
-"""Results of a search: both rankings, the nearest image by epoch, and the files to download."""
+"""Results of a search: rankings, the nearest image by epoch, and downloads."""
 
 from __future__ import annotations
 
@@ -18,8 +18,12 @@ WHEN: dict[Which, str] = {"initial": "before", "final": "after"}
 Rankings = Mapping[Which, list[Hit]]
 
 
-def show_rankings(opened: Retrieval, rankings: Rankings) -> int | None:
-    """Show the rankings before and after training; return the index of the image that was clicked just now."""
+def show_rankings(retrieval: Retrieval, rankings: Rankings) -> int | None:
+    """Show the rankings before and after training.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
     clicked = None
     for column, (which, hits) in zip(st.columns(2, gap="large"), rankings.items(), strict=True):
         when = WHEN[which]
@@ -27,9 +31,9 @@ def show_rankings(opened: Retrieval, rankings: Rankings) -> int | None:
             known = [hit.correct for hit in hits if hit.correct is not None]
             score = f" · {sum(known)} of {len(known)} hits" if known else ""
             st.markdown(f"**{when.capitalize()} training**{score}")
-            tiles = [Tile(hit.index, opened.dataset.caption(hit.index), MARKS[hit.correct],
+            tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
                           f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
-            clicked_here = gallery(opened.dataset, tiles, f"The {len(hits)} nearest images, {when} training",
+            clicked_here = gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {when} training",
                                    f"retrieval-{when}", side=96)
             clicked = clicked_here if clicked_here is not None else clicked
     normalized = all(hit.similarity is not None for hits in rankings.values() for hit in hits)
@@ -39,39 +43,43 @@ def show_rankings(opened: Retrieval, rankings: Rankings) -> int | None:
     return clicked
 
 
-def show_epochs(opened: Retrieval, index: int) -> int | None:
-    """Show the nearest image of a query in the fixed sample by epoch; return the index of the clicked image."""
+def show_epochs(retrieval: Retrieval, index: int) -> int | None:
+    """Show the nearest image of a query in the fixed sample by epoch.
+
+    Returns:
+        The index of the image that was clicked just now.
+    """
     shown = st.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
     write_address("epochs", "1" if shown else "")
     if not shown:
         return None
     with st.spinner("Searching in every epoch …"):
-        history = opened.history()
+        history = retrieval.history()
     row = history.row(index)
     if row is None:
         st.caption(f"This image is not in the fixed sample of {len(history.indices):,} test images whose embeddings "
                    "are kept for every epoch.")
         return None
     nearest = history.indices[history.nearest[:, row]].tolist()
-    tiles = [tile_of(opened.dataset, other, mark_of(opened.dataset, other, index),
+    tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
                      f"epoch {epoch}" if epoch else "before training")
              for epoch, other in zip(history.epochs, nearest, strict=True)]
     st.caption(f"The search covers the fixed sample of {len(history.indices):,} test images.")
-    return gallery(opened.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=96)
+    return gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=96)
 
 
-def share_results(opened: Retrieval, rankings: Rankings) -> None:
-    """Show a menu with the run's embeddings, index and model, and the results of the search."""
+def share_results(retrieval: Retrieval, rankings: Rankings) -> None:
+    """Show a menu with the run's files and the results of the search."""
     hits = [(WHEN[which], hit) for which, ranking in rankings.items() for hit in ranking]
     columns = {"training": np.array([when for when, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
                "similarity": np.array([hit.similarity for _, hit in hits], dtype=float),
                "distance": np.array([hit.distance for _, hit in hits])}
-    run = opened.run
+    run = retrieval.run
     results = [Download("Results (CSV)", "results.csv", "text/csv", lambda: table_file(
-        opened.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
+        retrieval.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
     share([*results,
            Download("Embeddings (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
-                    lambda: embeddings_file(opened, "final")),
+                    lambda: embeddings_file(retrieval, "final")),
            Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes),
            Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
                     run.embedder_path.read_bytes)], "retrieval")

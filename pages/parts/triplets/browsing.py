@@ -19,7 +19,7 @@ ORDERS: tuple[views.Order, ...] = get_args(views.Order)
 
 @dataclass(frozen=True)
 class Choice:
-    """The open triplet.
+    """The current triplet.
 
     Attributes:
         triplet: Its position among the stored triplets.
@@ -39,7 +39,7 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
         alpha: The upper bound of the angle in degrees.
 
     Returns:
-        The open triplet; None, with advice on the page, if no triplet is listed.
+        The current triplet; None, with advice on the page, if no triplet is listed.
     """
     with st.container(horizontal=True, vertical_alignment="bottom"):
         by: views.Order = st.segmented_control("Order, largest first", ORDERS, default="loss", key="by",
@@ -57,7 +57,7 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
     triplet = int(number_from_address("triplet", first[0], 0, len(violating) - 1))
     tiles = [tile_of(stored.dataset, stored.images[0, position], stored.mark(position),
                      f"{rank}. {_badge(stored, by, position)}") for rank, position in enumerate(first, 1)]
-    st.caption(f"The first {len(first)} anchors, each with its first triplet. Click an anchor to open its triplet. The "
+    st.caption(f"The first {len(first)} anchors, each with its first triplet. Click an anchor to show its triplet. The "
                f"badge is the {by}"
                + ("." if stored.correct is None else "; ✓ marks triplets that agree with the classes, ✕ the others."))
     clicked = gallery(stored.dataset, tiles, "Anchors of the first triplets", "triplets-list", 60,
@@ -68,7 +68,13 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
 
 
 def open_first_of(stored: StoredTriplets, ordered: Array, anchor: int | None) -> None:
-    """Open the first triplet of an anchor, given by data set index, if there is one among the ordered triplets."""
+    """Make the first listed triplet of an anchor the current triplet, if any.
+
+    Args:
+        stored: The stored triplets.
+        ordered: Positions of the listed triplets.
+        anchor: Data set index of the anchor; None does nothing.
+    """
     matching = ordered[stored.images[0, ordered] == anchor]
     if len(matching):
         write_address("triplet", str(matching[0]))

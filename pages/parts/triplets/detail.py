@@ -1,4 +1,4 @@
-"""One triplet: its images, its numbers, and its triangle before, during and after training."""
+"""One triplet: images, numbers, and triangles before, during and after training."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _show_numbers(stored: StoredTriplets, triplet: int, alpha: float) -> None:
 
 
 def _show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
-    """Draw a triplet's triangle before training, in the space of the loss, and after training."""
+    """Draw a triplet's triangle before training, as the loss saw it, and after."""
     st.caption("a is the anchor, p the positive, n the negative, and m the midpoint of a and p. Blue: the true "
                "triangle. Orange, dashed: the symmetrized triangle; the loss bounds the angle between its median and a "
                "side, drawn as an arc. Green, dotted: the position of the negative at which the angle is exactly α. "

@@ -48,12 +48,18 @@ class StoredTriplets:
 
     @cached_property
     def correct(self) -> tuple[Array, Array] | None:
-        """Whether the positives, and whether the negatives, agree with the classes, (t,) bool; None without classes."""
+        """Whether positives and negatives agree with the classes; None without classes.
+
+        Both arrays are (t,) bool.
+        """
         labels = self.dataset.labels
         return None if labels is None else views.truth(self.record, labels[load_split(self.run).train])
 
     def mark(self, triplet: int) -> Mark:
-        """Return "hit" if positive and negative of a triplet agree with the classes, else "miss"."""
+        """Return "hit" if a triplet agrees with the classes, else "miss".
+
+        The mark is empty without classes.
+        """
         if self.correct is None:
             return ""
         return "hit" if all(part[triplet] for part in self.correct) else "miss"

@@ -1,4 +1,6 @@
-"""One batch on several processes: each encodes a part, and all see the embeddings of the whole batch.
+"""One batch on several processes.
+
+Each process encodes a part, and all see the embeddings of the whole batch.
 
 Start the processes by `torchrun --nproc-per-node N -m udml_core work RUN --again`. Without a process group there is
 one process, and the functions of this module return their inputs.
@@ -59,13 +61,13 @@ def is_first() -> bool:
 
 
 def cut_to_multiple(batch: Tensor) -> Tensor:
-    """Return the longest beginning of a batch (b,) that the processes can share evenly.
+    """Return the longest start of a batch (b,) that the processes share evenly.
 
     Raises:
         UserError: The batch has fewer images than there are processes.
     """
     if len(batch) < process_count():
-        raise UserError(f"{process_count()} processes share every batch, which needs at least as many images, got "
+        raise UserError(f"A batch needs at least one image for each of the {process_count()} processes; got "
                         f"{len(batch)}. Raise the field 'batch', or start fewer processes.")
     return batch[: len(batch) - len(batch) % process_count()]
 
@@ -91,7 +93,10 @@ def replicate(network: nn.Module) -> nn.Module:
 
 
 def without_averaging(network: nn.Module) -> AbstractContextManager[Any]:
-    """Suspend the averaging of a `replicate` network; gradients add up until the next pass outside the context."""
+    """Suspend the averaging of a `replicate` network.
+
+    Gradients add up until the next pass outside the context.
+    """
     return network.no_sync() if isinstance(network, DistributedDataParallel) else nullcontext()
 
 
@@ -139,7 +144,10 @@ def agree(tensors: Iterable[Tensor]) -> None:
 
 
 def average_gradients(module: nn.Module) -> None:
-    """Average gradients that every process computed from the same rows, so that rounding does not let them drift."""
+    """Average gradients that every process computed from the same rows.
+
+    Rounding then does not let the processes drift apart.
+    """
     if process_count() > 1:
         for parameter in module.parameters():
             if parameter.grad is not None:

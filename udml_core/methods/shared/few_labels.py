@@ -1,4 +1,4 @@
-"""The training protocol of methods that learn from few labels: partitions and pretraining.
+"""The training protocol for few labels: partitions and pretraining.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "Semi-Supervised Metric Learning: A Deep Resurrection", Algorithm 1.
 """
@@ -38,7 +38,10 @@ class Partitions:
     epochs: int
 
     def most_images(self, images: int) -> int:
-        """Return the approximate number of images in a partition of `images` training images."""
+        """Return the approximate number of images in a partition.
+
+        `images` is the number of training images.
+        """
         return min(images, self.size) if self.size else images
 
     def begin_with(self, epoch: int) -> bool:
@@ -67,7 +70,9 @@ class Partitions:
 
 def encoder_in_training(method: Method, data: TrainingData, setting: Setting, rates: SGDRates, batch_norm: BatchNorm,
                         start: State | None) -> EncoderInTraining:
-    """Return the encoder with its SGD, or the cached features if the method trains only the metric.
+    """Return the encoder with its SGD.
+
+    If the method trains only the metric, return the cached features.
 
     Raises:
         UserError: The method trains the encoder, and the encoder has no parameters.
@@ -78,8 +83,10 @@ def encoder_in_training(method: Method, data: TrainingData, setting: Setting, ra
 
 
 def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
-               batch_norm: bool) -> Setting:
-    """Train the encoder to classify the labeled images, as SSDML does before its first epoch on CIFAR-10.
+                     batch_norm: bool) -> Setting:
+    """Train the encoder to classify the labeled images.
+
+    SSDML does so before its first epoch on CIFAR-10.
 
     A linear layer without bias on the unit features is trained with cross-entropy and then discarded.
 

@@ -1,4 +1,7 @@
-"""The base of the baselines that learn a metric from labeled pairs and a graph of nearest neighbors."""
+"""The base of the baselines that learn a metric from pairs and a graph.
+
+The pairs are labeled; the graph joins nearest neighbors.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,7 @@ PairWeight = Annotated[float, Field(ge=0, le=1000)]
 
 
 class GraphMetric(Method):
-    """A metric that keeps graph neighbors close and separates dissimilar labeled pairs.
+    """A metric that keeps neighbors close and separates dissimilar pairs.
 
     With frozen features there is nothing to alternate with, and M is learned once. The effective rank shows no collapse
     for these methods, because M itself changes it with every partition.
@@ -77,13 +80,15 @@ class GraphMetric(Method):
     n_neighbors: GraphNeighbors = 10
     """Neighbors of each image in the graph."""
 
-    weight_similar: Annotated[PairWeight, Shown(symbol="γs", step=0.1, high=10)] = 1.0
+    weight_similar: Annotated[PairWeight,
+                              Shown(symbol="γs", step=0.1, high=10, label="Weight of similar pairs")] = 1.0
     """Weight of the mean squared distance of similar labeled pairs, which decreases."""
 
-    weight_dissimilar: Annotated[PairWeight, Shown(symbol="γd", step=0.1, high=10)] = 1.0
+    weight_dissimilar: Annotated[PairWeight,
+                                 Shown(symbol="γd", step=0.1, high=10, label="Weight of dissimilar pairs")] = 1.0
     """Weight of the mean squared distance of dissimilar labeled pairs, which increases."""
 
-    weight_edges: Annotated[PairWeight, Shown(symbol="β", step=0.1, high=10)] = 1.0
+    weight_edges: Annotated[PairWeight, Shown(symbol="β", step=0.1, high=10, label="Weight of edges")] = 1.0
     """Weight of the mean squared distance along the graph's edges, which decreases."""
 
     @property
@@ -117,7 +122,9 @@ class GraphMetric(Method):
         return WeightedGraph(features, labels, torch.from_numpy(neighbors), torch.from_numpy(weights))
 
     def network_loss(self, similar: Tensor, dissimilar: Tensor, edges: Tensor, weight_dissimilar: float) -> Tensor:
-        """Return γs·mean δ²_S − γd·mean δ²_D + β·ΣWδ²/ΣW, estimated on a batch: LRML's objective with M fixed.
+        """Return LRML's objective with M fixed, estimated on a batch.
+
+        It is γs·mean δ²_S − γd·mean δ²_D + β·ΣWδ²/ΣW.
 
         The objectives of APLLR and APIT contain the edges alone, and a single point minimizes them. They therefore get
         the terms of the labels too; set the weights to 0 to remove these terms.

@@ -1,4 +1,7 @@
-"""Instance discrimination, shared by PSLR, ISIF and NCE: views, batches, SGD, several processes and the state."""
+"""Instance discrimination, shared by PSLR, ISIF and NCE.
+
+This module has views, batches, SGD, several processes and the state.
+"""
 
 from __future__ import annotations
 
@@ -59,13 +62,19 @@ log = logging.getLogger("udml")
 
 
 class Objective(nn.Module, ABC):
-    """The loss of a batch's instance features, and everything learned or remembered beside the network."""
+    """The loss of instance features, and what it learns or stores.
+
+    Parameters and memory beside the network belong to it.
+    """
 
     def begin(self, network: Network, data: TrainingData) -> None:
         """Prepare an epoch."""
 
     def batches(self, images: int, size: int, random: torch.Generator) -> Iterator[Tensor]:
-        """Yield positions (b,) of the training half in random order; an incomplete last batch is dropped."""
+        """Yield positions (b,) of the training half in random order.
+
+        An incomplete last batch is dropped.
+        """
         order = torch.randperm(images, generator=random)
         yield from order[: images - images % size].split(size)
 
@@ -113,7 +122,7 @@ class InstanceMethod(Method, ABC):
     learning_rate: Annotated[float, Field(gt=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
     """Learning rate of SGD. The paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
 
-    schedule: Literal["constant", "steps"] = "constant"
+    schedule: Annotated[Literal["constant", "steps"], Shown(label="Learning rate schedule")] = "constant"
     """Keep the learning rate, or divide it by 10 after 60 % and again after 80 % of the epochs, as the paper does from
     scratch (after 120 and 160 of 200)."""
 
@@ -126,14 +135,14 @@ class InstanceMethod(Method, ABC):
     batch: BatchSize = 128
     """Images in a batch. The paper uses 128 from scratch and 64 for pretrained encoders."""
 
-    parts: Annotated[int, Field(ge=1, le=256), Shown(step=1, high=16)] = 1
+    parts: Annotated[int, Field(ge=1, le=256), Shown(step=1, high=16, label="Parts of a batch")] = 1
     """Number of parts in which a batch passes the encoder. More parts need less memory and twice the forward passes;
     the gradient stays that of the whole batch, but batch normalization sees the parts."""
 
     kept_views: KeptViews = 4
     """Random views of each image whose frozen features are cached, if only the head is trained."""
 
-    colors: bool = False
+    colors: Annotated[bool, Shown(label="Color augmentation")] = False
     """Change the colors of the views and turn a fifth of them gray, as the paper does for small images."""
 
     beginning: Beginning = "pca"
@@ -282,7 +291,7 @@ class _Training:
         return instance
 
     def _backward_parts(self, parts: tuple[Tensor, ...], gradients: tuple[Tensor, ...]) -> None:
-        """Propagate the gradients of the instance features through the network, part by part."""
+        """Propagate the instance features' gradients through the network in parts."""
         for part, gradient in zip(parts[:-1], gradients[:-1], strict=True):
             with without_averaging(self._replica):
                 self._replica(part).backward(gradient)
@@ -290,7 +299,9 @@ class _Training:
 
 
 def measure_alignment(rows: Tensor, name: str = "") -> Curves:
-    """Return the mean similarity of an image's two views and of any two rows; both are 1 if the embedding collapses.
+    """Return the mean similarity of an image's two views and of any two rows.
+
+    Both are 1 if the embedding collapses.
 
     Args:
         rows: Unit rows (2m, l), the second views below the first.

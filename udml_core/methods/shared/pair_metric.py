@@ -1,4 +1,6 @@
-"""Algorithm 1 of SSDML's paper for a Mahalanobis metric M: alternate between M and the network.
+"""Algorithm 1 of SSDML's paper for a Mahalanobis metric M.
+
+It alternates between M and the network.
 
 At the start of each partition M is learned on the current features; then SGD trains the network with M fixed. Images
 are embedded by M^½z without normalization, so that Euclidean distances between embeddings are the distances
@@ -47,7 +49,10 @@ class WeightedGraph:
     weights: Tensor
 
     def scatter(self) -> Tensor:
-        """Return R (d, d), the weighted mean outer product of the differences along the edges."""
+        """Return R (d, d), the weighted mean outer product along the edges.
+
+        The outer products are of the differences between the ends.
+        """
         count, k = self.neighbors.shape
         rows = torch.arange(count).repeat_interleave(k)
         edges = torch.stack([rows, self.neighbors.flatten()], dim=1)
@@ -70,7 +75,7 @@ class LearnedMetric:
 
 
 class PairMetric(Protocol):
-    """A method's own part of the alternation: its graph, its metric and its loss for the network."""
+    """A method's part of the alternation: its graph, its metric and its loss."""
 
     def build_graph(self, features: Tensor, labels: Tensor, random: torch.Generator) -> WeightedGraph:
         """Connect each point of a partition with others.
@@ -147,7 +152,9 @@ def _train_network(method: PairMetric, network: EncoderInTraining, learned: Stat
 
 
 def _batches(learned: State, labels: Tensor, size: int, random: torch.Generator) -> Iterator[tuple[Tensor, ...]]:
-    """Yield similar pairs, dissimilar pairs and edges, (b, 2) each, and the edges' counts (b,).
+    """Yield pairs, edges (b, 2) and the edges' counts (b,).
+
+    Similar pairs come first, then dissimilar pairs, (b, 2) each.
 
     An epoch visits one edge of every point of the partition.
     """
@@ -191,12 +198,17 @@ def some_pairs(labels: Tensor, most: int, random: torch.Generator) -> Pairs:
 
 
 def heat_kernel(squared: Array) -> Array:
-    """Return the affinities exp(−d²/2σ²) (p, k) of squared distances; σ is the median distance."""
+    """Return the affinities exp(−d²/2σ²) (p, k) of squared distances.
+
+    σ is the median distance.
+    """
     return np.exp(-squared / max(2 * float(np.median(squared)), 1e-12))
 
 
 def divide_by_density(affinities: Array, neighbors: Array) -> Array:
-    """Return W_ij/√(ρ_iρ_j), where the density ρ_i is the mean affinity of point i to its neighbors.
+    """Return W_ij/√(ρ_iρ_j) with the densities ρ.
+
+    ρ_i is the mean affinity of point i to its neighbors.
 
     Args:
         affinities: Affinities W (p, k) of the edges.

@@ -1,4 +1,7 @@
-"""The initial projection of the methods that learn one, and checks of the encoder below it."""
+"""The initial projection, and checks of the encoder below it.
+
+Both serve the methods that learn a projection.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,9 @@ from udml_core.methods.shared.training import Network
 
 
 def check_projection(method: str, dimension: int, beginning: Beginning, images: int, width: int | None) -> None:
-    """Reject a dimension that the features, or the images for principal components, do not allow.
+    """Reject a dimension that is too large.
+
+    The features limit it, and for principal components the images do as well.
 
     Args:
         method: Name of the method's class, for the message.
@@ -76,7 +81,9 @@ def check_batch_norm(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec
 
 
 def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
-    """Reject an encoder that the method cannot train with its fields `trains` and `batch_norm`.
+    """Reject an encoder that the method cannot train.
+
+    The fields `trains` and `batch_norm` decide.
 
     Raises:
         UserError: The encoder has nothing to train, or trains from scratch with frozen statistics.
@@ -88,7 +95,9 @@ def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: Encod
 
 def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
                   beginning: Beginning) -> Network:
-    """Return the untrained network: a linear head, and the encoder if the method trains it.
+    """Return the untrained network.
+
+    It has a linear head, and the encoder if the method trains it.
 
     Raises:
         UserError: The method's fields do not fit the features, or the encoder cannot be trained.

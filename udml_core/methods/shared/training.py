@@ -1,4 +1,7 @@
-"""Encoders in training, alone or with a linear head, their inputs, and the state for an exact resume."""
+"""Encoders in training, alone or with a linear head.
+
+The module has their inputs and the state for an exact resume.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ class Network(nn.Module):
         return unit(unit(features) @ self.weight)
 
     def _encode(self, images: Tensor) -> Tensor:
-        """Return features (b, d) float32; on a GPU the encoder computes in bfloat16 where that is safe."""
+        """Return features (b, d) float32.
+
+        On a GPU the encoder computes in bfloat16 where that is safe.
+        """
         assert self.encoder is not None
         with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda):
             features: Tensor = self.encoder(images)
@@ -48,7 +54,10 @@ class Network(nn.Module):
         return copy.deepcopy(self).requires_grad_(False).eval()
 
     def follow(self, other: Network, momentum: float) -> None:
-        """Move parameters and buffers towards another network's: own ← momentum·own + (1 − momentum)·target."""
+        """Move parameters and buffers toward another network's.
+
+        own ← momentum·own + (1 − momentum)·target.
+        """
         with torch.no_grad():
             for own, target in zip([*self.parameters(), *self.buffers()], [*other.parameters(), *other.buffers()],
                                    strict=True):
@@ -71,7 +80,10 @@ class Network(nn.Module):
 
 
 def embed_training_half(network: Network, data: TrainingData, device: torch.device) -> Tensor:
-    """Return the embeddings (n, l) of the training half without augmentation, on the device."""
+    """Return the embeddings (n, l) of the training half on the device.
+
+    The images are not augmented.
+    """
     inputs = data.images if network.encoder is not None else data.features.__getitem__
     return _in_parts(lambda rows: network(inputs(rows).to(device)), torch.arange(len(data)))
 
@@ -103,7 +115,9 @@ def rows_at(features: Tensor, indices: Tensor) -> Tensor:
 
 def random_views(inputs: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
                  whole: int | None = None, first: int = 0) -> Tensor:
-    """Return random views of every image of a batch, the second views below the first, on the images' device.
+    """Return random views of every image of a batch, on the images' device.
+
+    The second views are below the first.
 
     Args:
         inputs: Images (b, c, s, s), or without `augmentation` cached features of views (b, v, d), from which distinct
@@ -133,7 +147,9 @@ class SGDRates(NamedTuple):
 
 
 class EncoderInTraining:
-    """An encoder with its SGD; cached features if the encoder stays frozen or has no parameters.
+    """An encoder with its SGD, or cached features.
+
+    Features are cached if the encoder stays frozen or has no parameters.
 
     Attributes:
         trains: Whether the encoder is trained.
@@ -172,7 +188,10 @@ class EncoderInTraining:
         return unit(self._encoder(self._data.images(indices).to(self._device)))
 
     def embed(self, indices: Tensor) -> Tensor:
-        """Return the current unit features (b, d) of any number of images, without a gradient."""
+        """Return the current unit features (b, d) of images, without a gradient.
+
+        The number of images is not limited.
+        """
         if not self.trains:
             return self.features(indices)
         self._encoder.eval()
@@ -210,7 +229,10 @@ def load_module(name: str, module: nn.Module, state: Mapping[str, Tensor]) -> No
 
 
 def optimizer_state(optimizer: torch.optim.Optimizer, parameters: Iterable[tuple[str, Tensor]]) -> dict[str, Tensor]:
-    """Return copies of an optimizer's tensors for named parameters under the prefix `optimizer.`."""
+    """Return copies of an optimizer's tensors for named parameters.
+
+    The names have the prefix `optimizer.`.
+    """
     return {f"optimizer.{name}.{key}": value.detach().clone() for name, parameter in parameters
             for key, value in optimizer.state.get(parameter, {}).items() if isinstance(value, Tensor)}
 

@@ -1,4 +1,4 @@
-"""Turn a run request into a spec, with everything checked that can be checked before training."""
+"""Turn a run request into a spec, and check it before training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udml_core.data.label_budget import check_labels, default_per_class, default
 from udml_core.data.splits import VALIDATION_SHARE, Split, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.jobs.queue import resolve_device
-from udml_core.methods import Method, find_method
+from udml_core.methods import Method, find_method, names_of
 from udml_core.runs import Run, RunRequest, Spec
 from udml_core.tasks import ADVICE
 
@@ -66,10 +66,10 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
 
 def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mapping[str, Any], device: str = "auto"
                       ) -> Spec:
-    """Plan a new run that starts from a finished run's kept state and learns from further pairs only.
+    """Plan a new run that continues a finished run with further pairs.
 
-    This is the online use of NML's paper. Data set, features, split, seed and method are the finished run's, which
-    does not change.
+    The new run starts from the finished run's kept state and learns from the further pairs only, which is the online
+    use of NML's paper. Data set, features, split, seed and method are the finished run's, which does not change.
 
     Args:
         run: The finished run.
@@ -86,7 +86,7 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
     before = spec.build_method()
     if not before.continues_with_pairs:
         raise UserError(f"Only runs of methods that learn from pairs can be continued, and {run.id} is a run of "
-                        f"{before.card.title}. Choose a run of NML, ML or KML.")
+                        f"{before.card.title}. Choose a run of {names_of(lambda method: method.continues_with_pairs)}.")
     if state != "done":
         raise UserError(f"Only a finished run can be continued, and {run.id} is {state}. {ADVICE[state]}")
     run.kept_checkpoint()
@@ -106,7 +106,7 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
 
 
 def _labels_per_class(request: RunRequest, dataset: Dataset, halves: Split) -> int | None:
-    """Return the number of labels drawn from each class; None if labels were assigned by a user."""
+    """Return the number of labels drawn from each class; None with assigned labels."""
     count = request.labels_per_class
     if request.labels == "given":
         if count is not None:
@@ -129,7 +129,8 @@ def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: P
         pairs.within(halves.train).check()
         return
     if pairs is not None:
-        raise UserError(f"{card.title} does not learn from pairs, but pairs were given. Remove them, or choose NML.")
+        raise UserError(f"{card.title} does not learn from pairs, but pairs were given. Remove them, or choose "
+                        f"{names_of(lambda method: method.card.supervision == 'pairs')}.")
     if card.supervision in ("all", "pairs") and dataset.labels is None:
         other = " or give pairs of images," if card.supervision == "pairs" else ""
         raise UserError(f"{card.title} learns from class labels, and {dataset.title} has none. Sort the images into "
@@ -137,7 +138,7 @@ def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: P
 
 
 def _check_validation(dataset: Dataset, halves: Split) -> None:
-    """Check that some class has two held-out images, without which MAP@R is undefined for every epoch."""
+    """Check that some class has two held-out images, because MAP@R needs them."""
     if dataset.labels is None:
         raise UserError("Selecting the epoch by validation needs class labels, and this data set has none. "
                         "Use select 'last'.")

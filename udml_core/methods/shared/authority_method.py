@@ -1,4 +1,6 @@
-"""The base of RPML and sRPML: pseudo-labels by authority ascent, the weight of a triplet, and the search space.
+"""The base of RPML and sRPML.
+
+It holds the pseudo-labels by authority ascent, the weight of a triplet, and the search space.
 
 U. K. Dutta, M. Harandi, C. Chandra Sekhar, "A Probabilistic Approach for Learning Embeddings without Supervision";
 equation numbers are that paper's.
@@ -31,10 +33,11 @@ class AuthorityMethod(Method):
     alpha: Angle = 45.0
     """Upper bound on the angle at the negative (eq. 8). A smaller angle requires more distant negatives."""
 
-    epsilon: Annotated[float, Field(ge=0, le=1), Shown(symbol="ε", step=0.01)] = 0.65
+    epsilon: Annotated[float, Field(ge=0, le=1), Shown(symbol="ε", step=0.01, label="Least relevancy")] = 0.65
     """Least relevancy of an edge that authority ascent may follow (eq. 4). Lower values give fewer, larger clusters."""
 
-    gamma: Annotated[float, Field(ge=0, le=100_000), Shown(symbol="γ", step=1, high=1000)] = 100.0
+    gamma: Annotated[float, Field(ge=0, le=100_000),
+                     Shown(symbol="γ", step=1, high=1000, label="Authority factor")] = 100.0
     """Factor by which a difference in authority lowers the relevancy of an edge (eq. 3)."""
 
     n_neighbors: Annotated[int, Field(ge=2, le=500), Shown(symbol="k", step=1, high=200)] = 50
@@ -43,7 +46,7 @@ class AuthorityMethod(Method):
     dimension: Dimension = 128
     """Dimension of the embedding."""
 
-    weight: Weight = "bilinear"
+    weight: Annotated[Weight, Shown(label="Triplet weight")] = "bilinear"
     """Weight of a triplet: the mean of two bilinear similarities (eq. 25, RPMLv1), or a function of the concatenated
     triplet (eq. 10), whose optimum is the collapse of all weights to 0."""
 
@@ -52,6 +55,10 @@ class AuthorityMethod(Method):
 
     epochs: Epochs = 10
     """Epochs; each draws new triplets."""
+
+    @property
+    def clusters_by_ascent(self) -> bool:
+        return True
 
     def check(self, images: int, width: int | None) -> None:
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
@@ -98,7 +105,9 @@ class AuthorityMethod(Method):
 
     def _resume(self, data: TrainingData, setting: Setting,
                 start: State | None) -> tuple[int, Point, float, Tensor, tuple[Explanation, ...]]:
-        """Return the finished epochs, the point, the remembered step, the pseudo-labels and their explanation if new.
+        """Return finished epochs, point, step, pseudo-labels and explanations.
+
+        The explanations hold the pseudo-labels if they are new.
         """
         if start is None:
             clusters = self._clusters(data)

@@ -45,13 +45,18 @@ class PairProblem:
     learning_rate: float
 
     def step(self, rows: Tensor, gradient: Tensor, rate: float) -> Tensor:
-        """Return l − rate·∂l, clamped at 0 if the kernel is defined for non-negative entries only."""
+        """Return l − rate·∂l, clamped at 0 if the kernel is positive.
+
+        Positive kernels are defined for non-negative entries only.
+        """
         moved = rows - rate * gradient
         return moved.clamp_min_(0) if self.hinge.kernel.positive else moved
 
 
 class PairMethod(Method):
-    """Stochastic subgradient descent on the hinge loss Σ max(0, m − y(b − d²)) of pairs.
+    """Stochastic subgradient descent on a hinge loss of pairs.
+
+    The loss is Σ max(0, m − y(b − d²)).
 
     y is 1 for similar and −1 for dissimilar pairs; each batch holds both kinds in equal numbers. The learned rows
     l (d, D) define the embedding, one dimension each.
@@ -62,7 +67,7 @@ class PairMethod(Method):
     dimension: PairDimension = 32
     """Dimension of the embedding, which is the number of learned rows l."""
 
-    batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000)] = 100
+    batch: Annotated[int, Field(ge=1, le=10_000), Shown(step=1, high=1000, label="Batch size")] = 100
     """Pairs in a batch; the paper uses 1."""
 
     epochs: Epochs = 100
@@ -74,11 +79,17 @@ class PairMethod(Method):
 
     @abstractmethod
     def _first_rows(self, problem: PairProblem, data: TrainingData, seed: int) -> Tensor:
-        """Return the initial rows l, scaled so that the median d² of pairs is close to the bias b."""
+        """Return the initial rows l.
+
+        Their scale makes the median d² of pairs close to the bias b.
+        """
 
     @abstractmethod
     def _rate_unit(self, problem: PairProblem, first: Tensor) -> float:
-        """Return the unit of the learning rate, which makes one default suit features of any scale."""
+        """Return the unit of the learning rate.
+
+        The unit makes one default suit features of any scale.
+        """
 
     @abstractmethod
     def _head(self, rows: Tensor, data: TrainingData) -> Head | KernelHead:
@@ -125,14 +136,14 @@ class PairMethod(Method):
 
     def _resume(self, problem: PairProblem, data: TrainingData, setting: Setting,
                 start: State | None) -> tuple[int, Tensor, Tensor, float]:
-        """Return the number of finished epochs, the rows, the initial rows and the unit of the learning rate."""
+        """Return finished epochs, rows, initial rows and the learning rate's unit."""
         if start is None:
             rows = self._first_rows(problem, data, setting.seed)
             return 0, rows, rows, self._rate_unit(problem, rows)
         rows, first = (start[name].to(setting.device) for name in ("rows", "first rows"))
         if rows.shape[1] != problem.points.shape[1]:
-            raise UserError(f"To continue, {type(self).__name__} needs points of the width {rows.shape[1]} that it "
-                            f"began with, got {problem.points.shape[1]}. Use the same features, or start a new run.")
+            raise UserError(f"To continue, {type(self).__name__} needs features of width {rows.shape[1]}, as at "
+                            f"the start; got {problem.points.shape[1]}. Use the same features, or start a new run.")
         # States of the first version do not hold the unit.
         unit = float(start["unit"]) if "unit" in start else self._rate_unit(problem, first)
         return int(start["epoch"]), rows, first, unit

@@ -1,0 +1,31 @@
+"""Choosing what to show beside a map."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.run_picker import pick_run
+from pages.parts.map.choosing import pick_map
+from udml_core.runs import Run
+
+COMPARISONS = {"": "Nothing", "frame": "Another embedding of this map", "run": "Another map or run"}
+
+
+def pick_comparison() -> str:
+    """Choose what to show beside the map; the address holds the choice."""
+    wanted = choice_from_address("compare", list(COMPARISONS), "")
+    comparison = st.selectbox("Compare with", list(COMPARISONS), list(COMPARISONS).index(wanted),
+                              format_func=COMPARISONS.__getitem__, key="choose-compare")
+    write_address("compare", comparison)
+    return comparison
+
+
+def pick_second_map(run: Run) -> tuple[Run | None, str | None]:
+    """Choose a run on the same images and one of its maps."""
+    images = run.spec().fingerprint
+    left, right = st.columns(2)
+    with left:
+        second_run = pick_run("Second run", "run2", lambda other: other.spec().fingerprint == images)
+    with right:
+        return second_run, pick_map(second_run, "map2", "Second map") if second_run else None
