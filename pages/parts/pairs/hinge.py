@@ -45,7 +45,7 @@ class Hinge:
 
     def arguments(self, squared: Array, same: Array) -> Array:
         """Return m − y(b − d²) of pairs, (p,), which is above 0 if the margin is violated."""
-        return views.arguments(squared, same, self.bias, self.margin)
+        return views.hinge_arguments(squared, same, self.bias, self.margin)
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)

@@ -86,7 +86,7 @@ def similar_images(run: Run, dataset: Dataset, record: Prototypes, values: Array
                 f"Prototype {current + 1} as an image of {encoder.size} × {encoder.size} pixels; larger entries are "
                 "brighter", "As an image")
     for half, rows, key in (("training half", split.train, "train"), ("test half", split.test, "test")):
-        nearest = views.strongest(values, rows, MOST_SIMILAR)
+        nearest = views.strongest_rows(values, rows, MOST_SIMILAR)
         st.markdown(f"**Images of the {half} most similar to prototype {current + 1}** · badge: rank and k(l, x)")
         gallery(dataset, [tile_of(dataset, image, badge=f"{rank}. {values[image]:.3f}")
                           for rank, image in enumerate(nearest.tolist(), 1)],
