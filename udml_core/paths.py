@@ -23,7 +23,7 @@ def cache_folder() -> Path:
 def given_folder() -> Path:
     """Return the folder of labels, pairs, imported images and the list of folders.
 
-    Users gave these data. UDML_CACHE, or the user's data folder. Nothing in it can be recomputed.
+    It is UDML_CACHE, or the user's data folder. Users gave these data, so nothing in it can be recomputed.
     """
     return Path(os.environ.get("UDML_CACHE") or platformdirs.user_data_dir("udml-explorer", appauthor=False))
 

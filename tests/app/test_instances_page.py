@@ -223,7 +223,7 @@ def test_only_runs_with_sigma_offer_it_as_a_color(unlabeled: Run) -> None:
     assert "Most and least certain" not in texts(test)
 
 
-def test_the_map_explains_what_sigma_blurs(neighbors: Run) -> None:
+def test_the_map_explains_the_blur_of_sigma(neighbors: Run) -> None:
     text = texts(opened("map", run=neighbors.id, color="uncertainty"))
     assert "no latent z" in text
     assert "neighbors" in text

@@ -72,7 +72,7 @@ def largest_distance(basis: Tensor, other: Tensor) -> float:
 
 
 def assert_naive(points: Tensor, k: int, m: int, threshold: float, through: Through) -> LinearNeighborhoods:
-    """Check that neighborhoods equal those of the naive loop.
+    """Check that neighborhoods equal the naive loop's.
 
     Candidates and members are equal; projectors and qualities agree within 1e-4.
     """

@@ -141,7 +141,7 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
 def _write_image(root: Path, path: str, content: bytes) -> bool:
     """Write an image file below a folder; return whether it was an image.
 
-    The file gets a new name if its own exists.
+    The file gets a new name if its own is taken.
     """
     parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
     if not parts or any(is_hidden(part) for part in parts) or Path(parts[-1]).suffix.lower() not in ENDINGS:

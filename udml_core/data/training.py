@@ -83,7 +83,7 @@ class TrainingData:
     def view_features(self, indices: Tensor) -> Tensor:
         """Return the features (b, v, d) of all views of images.
 
-        The images are indices into the training half.
+        `indices` (b,) are positions in the training half.
         """
         if self.views is None:
             raise AttributeError("this method does not declare views_needed, so it receives no views")

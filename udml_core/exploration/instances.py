@@ -71,7 +71,7 @@ class Similarities:
 def similarities(embedding: Array, own: Array, k: int = NEAREST) -> Similarities:
     """Compute each image's cosines to its k nearest images by class.
 
-    The same class and other classes are separate.
+    Images of the same class and images of other classes are ranked separately.
 
     Args:
         embedding: (n, l) of up to a few thousand images.

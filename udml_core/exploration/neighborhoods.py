@@ -353,7 +353,7 @@ def spread(proxies: Proxies) -> float:
 def mean_positions(positions: Array, rows: Array) -> Array:
     """Return the mean map position of sets of images.
 
-    It draws a proxy or query that is not on the map.
+    A proxy or query that is not on the map is drawn there.
 
     Args:
         positions: (n, 2) map positions.

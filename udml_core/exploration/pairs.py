@@ -105,7 +105,7 @@ def chain(pairs: Array, same: Array, position: int) -> tuple[int, ...]:
         position: Position of a contradicting pair.
 
     Returns:
-        Images from one end of the pair to the other; consecutive images are similar pairs.
+        Images from one end of the pair to the other; consecutive images form similar pairs.
     """
     images, ends, links = _link_images(pairs, same)
     first, last = ends[position]

@@ -18,8 +18,8 @@ HALVES = ("train", "test")
 class Cifar10(Folder):
     """CIFAR-10 with its official division, below UDML_DATA.
 
-    The files are cifar10/train/CLASS/* and cifar10/test/CLASS/*. A. Krizhevsky, "Learning multiple layers of features
-    from tiny images", 2009. JPEG files are a lossy copy.
+    The files are cifar10/train/CLASS/* and cifar10/test/CLASS/*. JPEG files are a lossy copy. Source:
+    A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009.
     """
 
     def __init__(self) -> None:
