@@ -10,7 +10,9 @@ import pytest
 from hypothesis import settings
 
 import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
+from udml_core.malloc import keep_freed_memory
 
+keep_freed_memory()
 settings.register_profile("project", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("project")
 
@@ -18,7 +20,8 @@ settings.load_profile("project")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Run tests that wait for browsers and processes first.
 
-    Computing tests then fill the waiting time."""
+    Computing tests then fill the waiting time.
+    """
     items.sort(key=lambda item: (item.get_closest_marker("browser") is None, item.path.parent != Path(__file__).parent))
 
 
