@@ -65,7 +65,8 @@ def chart(title: str, rows: Mapping[str, Any], width: int) -> str:
 def curves(rows: Mapping[str, Any], width: int) -> tuple[dict[str, Points], dict[str, Points]]:
     """Return each method's points for both charts.
 
-    One chart shows mprec@K over K at a width, the other mprec@10 over the width. The features without a projection are a horizontal line over the width.
+    One chart shows mprec@K over K at a width, the other mprec@10 over the width. The
+    features without a projection are a horizontal line over the width.
     """
     over_depth: dict[str, Points] = {}
     over_width: dict[str, Points] = {}

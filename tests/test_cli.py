@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from tests.running import wait_for, worked, write_digits
 from udml_core import cli, jobs
-from udml_core.analyses import Analysis
+from udml_core.analyses import Analysis, AnalysisSpec, plan_analysis
 from udml_core.cli_options import takes_options
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairLog
@@ -56,7 +56,7 @@ def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def workers_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Execution of submitted tasks at once in this process, with a log in their folder."""
+    """Execution of submitted tasks in this process, with a log in their folder."""
     def execute(task: Run | Analysis) -> None:
         with task.log_path.open("a") as log, redirect_stderr(log):
             training_worker.work(task) if isinstance(task, Run) else analysis_worker.work(task)
@@ -176,6 +176,23 @@ def test_train_has_an_option_for_every_run_option(capsys: Any, monkeypatch: pyte
     assert not [option for option in names.values() if f"{option} " not in out]
     text = " ".join(out.replace("│", " ").split())
     assert "Seed of all random draws. Allowed: a whole number between 0 and 2,147,483,647. [default: 0]" in text
+
+
+def test_options_can_be_limited_to_the_values_that_a_user_gives() -> None:
+    received: list[dict[str, Any]] = []
+    app = typer.Typer(rich_markup_mode=None)
+
+    @app.command()
+    @takes_options(AnalysisSpec, without=("frames", "names", "content"), only_given=True)
+    def analyse(options: dict[str, Any]) -> None:
+        received.append(options)
+
+    runner = CliRunner()
+    assert runner.invoke(app, ["--kind", "graph"]).exit_code == 0
+    assert runner.invoke(app, ["--kind", "umap", "--neighbors", "9", "--min-dist", "0.2", "--seed", "3"]).exit_code == 0
+    assert runner.invoke(app, []).exit_code != 0
+    assert received == [{"kind": "graph"}, {"kind": "umap", "n_neighbors": 9, "min_dist": 0.2, "seed": 3}]
+    assert [plan_analysis(**options).n_neighbors for options in received] == [50, 9]
 
 
 def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

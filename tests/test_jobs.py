@@ -21,7 +21,6 @@ from udml_core.data import catalog
 from udml_core.data.features import features_of
 from udml_core.data.given import labels as annotations
 from udml_core.errors import UserError
-from udml_core.malloc import THRESHOLD
 from udml_core.runs import Run, create_run
 from udml_core.workers import train as worker
 
@@ -141,16 +140,21 @@ def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
     assert estimate.memory > 1e8
 
 
-def test_workers_start_with_raised_memory_thresholds_unless_set_by_the_user(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    environments: list[dict[str, str]] = []
-    monkeypatch.setattr("udml_core.jobs.launch.subprocess.Popen",
-                        lambda *_words, **options: environments.append(options["env"]))
-    monkeypatch.setenv("MALLOC_TRIM_THRESHOLD_", "1000")
+def test_a_worker_is_started_through_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr("udml_core.jobs.launch.subprocess.Popen", lambda words, **_options: commands.append(words))
     jobs.submit(spec(), tmp_path / "runs")
-    (environment,) = environments
-    assert environment["MALLOC_MMAP_THRESHOLD_"] == str(THRESHOLD)
-    assert environment["MALLOC_TRIM_THRESHOLD_"] == "1000"
+    assert commands[0][1:4] == ["-m", "udml_core", "work"]
+
+
+def test_the_command_line_raises_the_memory_thresholds_before_it_loads_a_numerical_library() -> None:
+    code = ("import sys\n"
+            "from udml_core import __main__ as program\n"
+            "program.keep_freed_memory = lambda: print('torch' in sys.modules)\n"
+            "sys.argv = ['udml', '--help']\n"
+            "program.main()")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] == "False"
 
 
 def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path) -> None:

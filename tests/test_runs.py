@@ -17,7 +17,7 @@ from pydantic import Field
 
 from tests.running import spec
 from udml_core import __version__, jobs
-from udml_core.backbones import Encoder, choose_spec
+from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
 from udml_core.files import replace_text
@@ -67,6 +67,13 @@ def test_a_spec_of_the_first_version_gets_that_versions_defaults(run: Run, monke
     assert (old.backbone, old.pooling, old.size) == (expected.backbone, expected.pooling, expected.size)
     assert old.fields == RPML(dimension=16, epochs=2).model_dump()
     assert old.build_method().model_dump()["alpha"] == 45.0
+
+
+def test_a_spec_of_the_first_version_without_encoder_options_gets_the_encoders_defaults(run: Run) -> None:
+    rewrite_spec(run, without=("version", "backbone", "pooling", "size"), encoder={"size": 96})
+    old = run.spec()
+    assert (old.encoder.backbone, old.encoder.pooling, old.encoder.size) == (DEFAULT_BACKBONE, "mean", 96)
+    assert (old.backbone, old.pooling, old.size) == (DEFAULT_BACKBONE, "mean", 96)
 
 
 def test_a_spec_keeps_its_values_when_a_default_changes_later(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

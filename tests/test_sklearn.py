@@ -1,4 +1,4 @@
-"""Methods as scikit-learn transformers: its checks, pipelines, pairs, partial fits."""
+"""Methods as scikit-learn transformers: checks, pipelines, pairs and partial fits."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def test_a_run_killed_ten_times_ends_bit_equal_to_an_undisturbed_run(method: str
 
 def test_a_run_that_failed_in_its_first_epoch_selects_the_same_model(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Selection ignores epoch 0, the best here: it starts from principal components."""
+    """Selection ignores epoch 0, although this start (principal components) is best."""
     fields = {"dimension": 16, "alpha": 80.0, "epsilon": 0.9, "epochs": 3, "steps": 3, "beginning": "pca"}
     spec = planned("rpml", split="zero-shot", fields=fields, select="validation")
     whole, run = (create_run(spec, tmp_path) for _ in range(2))

@@ -1,4 +1,4 @@
-"""The page Train through Streamlit's AppTest: options from the link, and the request."""
+"""The page Train through Streamlit's AppTest: options from links, and the request."""
 
 from __future__ import annotations
 
@@ -131,6 +131,21 @@ def test_a_further_declared_option_appears_in_the_form_and_in_the_link() -> None
                            "Allowed: a whole number between 1 and 9 epochs.")
     slider.set_value(5).run()
     assert '"patience": 5' in test.json[0].value.replace('":5', '": 5')
+
+
+def test_every_further_declared_option_appears_on_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reject(*_request: object) -> None:
+        raise UserError("No run is planned.")
+
+    monkeypatch.setattr("udml_core.runs.RunRequest", PatientRequest)
+    monkeypatch.setattr(jobs, "plan", reject)
+    test = opened("train", dataset="digits", method="pca", backbone="pixels", patience="7")
+    assert not test.exception
+    values = values_of(test)
+    assert values | {"patience": 7, "augment": True} == values
+    everywhere = {name for name in PatientRequest.model_fields
+                  if name not in ("dataset", "method", "fields", "labels", "labels_per_class", "most_pairs")}
+    assert everywhere <= set(values)
 
 
 @pytest.mark.parametrize("patience", [0, 10, "5", 2.5])

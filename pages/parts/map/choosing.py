@@ -53,7 +53,7 @@ def new_map_menu(run: Run) -> None:
         scopes: list[Scope] = ["sample"] if frames[0].isdecimal() else ["all", "test", "train", "sample"]
         scope: Scope = st.selectbox("Images", scopes, key="new-scope", format_func=SCOPE_WORDS.__getitem__,
                                     help="The embedding of every epoch is kept for a fixed sample of the test half.")
-        values = _pick_parameters(kind)
+        values = pick_options(kind)
         with show_user_errors():
             spec = plan_analysis(kind=kind, scope=scope, frames=frames, **values)
             request_analysis(run, spec, "Compute map", "new-compute", primary=True,
@@ -72,7 +72,7 @@ def _pick_embeddings(run: Run) -> tuple[str, ...]:
                                 help="Several embeddings are laid out one after the other in the same orientation.")]
 
 
-def _pick_parameters(kind: Kind) -> dict[str, float]:
+def pick_options(kind: Kind) -> dict[str, float]:
     """Choose the numeric options that change this kind of map."""
     fields = [describe_field(AnalysisSpec, name) for name in RELEVANT_FIELDS[kind]]
     return {field.name: field_widget(field, f"new-{field.name}") for field in fields if field.kind in (int, float)}
