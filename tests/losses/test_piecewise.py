@@ -342,7 +342,10 @@ def test_losses_do_not_depend_on_proxy_lengths_or_the_choice_of_basis() -> None:
 
 
 def test_the_point_loss_leaves_out_the_distance_of_a_point_to_itself() -> None:
-    """With s = 0 the two distances √2 remain of eq. 6, and no target distance from a point to itself."""
+    """With s = 0 the two distances √2 remain of eq. 6.
+
+    A point has no target distance to itself.
+    """
     assert point_loss(torch.eye(2), torch.zeros(2, 2)).item() == pytest.approx(2 * (2 - math.sqrt(2)) ** 2)
 
 
