@@ -28,7 +28,7 @@ def run(app: App) -> Run:
                          ids=["light-1400", "dark-390"])
 def test_the_softmax_follows_tau_and_a_click_chooses_an_image(page: Page, run: Run) -> None:
     page.goto(f"/instances?run={run.id}&picked=5")
-    words = page.get_by_text("equally near images")
+    words = page.get_by_text("effective number of competitors")
     expect(words).to_be_visible()
     settle(page)
     before = words.inner_text()

@@ -56,7 +56,8 @@ def numbers(text: str) -> tuple[float, float, float]:
     Returns:
         The share of the other view in percent, the number of competitors, and the share of the class in percent.
     """
-    match = re.search(r"view has \*\*([\d.]+) %\*\*.*like \*\*([\d.,]+)\*\* equally.*\*\*(\d+) %\*\* belongs", text)
+    match = re.search(r"view has \*\*([\d.]+) %\*\*.*competitors is \*\*([\d.,]+)\*\* of "
+                      r".*\*\*(\d+) %\*\* belongs", text)
     assert match, text
     return float(match[1]), float(match[2].replace(",", "")), float(match[3])
 

@@ -241,7 +241,7 @@ def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: p
     log.add(train[0], test_image, False)
     test = opened("train", **query)
     assert not test.exception
-    assert "3 pairs: 1 same, 2 different" in texts(test)
+    assert "3 pairs: 1 similar, 2 dissimilar" in texts(test)
     assert "2 of the 3 pairs have both images in the training half" in texts(test)
     monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     press(test, "Start training")
@@ -253,7 +253,7 @@ def test_a_run_can_train_on_labeled_pairs(run: Run, log: PairLog, monkeypatch: p
 def test_new_pairs_continue_the_run(run: Run, log: PairLog, monkeypatch: pytest.MonkeyPatch) -> None:
     train = make_split(run.dataset(), "seen").train.tolist()
     log.add(train[0], train[1], True)
-    assert "New pairs: 1 same, 0 different" in texts(opened("pairs", run=run.id, show="give"))
+    assert "New pairs: 1 similar, 0 dissimilar" in texts(opened("pairs", run=run.id, show="give"))
     log.add(train[0], train[2], False)
     test = opened("pairs", run=run.id, show="give")
     test.number_input(key="giving-epochs").set_value(2).run()
