@@ -85,7 +85,7 @@ def select_a_stored_pair(page: Page) -> None:
     page.wait_for_url(re.compile(r"pair=\d+\.\d+"))
     expect(tiles.nth(3)).to_have_attribute("aria-current", "true")
     settle(page)
-    page.get_by_role("slider", name=re.compile("^Bias")).focus()
+    page.get_by_role("slider", name=re.compile("^Distance threshold")).focus()
     page.keyboard.press("ArrowRight")
     page.wait_for_url(re.compile("bias=0.11"))
     expect(page.get_by_text("violate the margin at b = 0.11")).to_be_visible()
