@@ -32,7 +32,7 @@ def choose_clustering(run: Run, graph_id: str) -> Clustering:
     left, right, switch = st.columns([3, 2, 1.2], vertical_alignment="bottom")
     with left:
         epsilon = field_slider(describe_field(type(settings), "epsilon"), "clusters-epsilon", settings.epsilon,
-                               "minimum relevancy of an edge", play=True,
+                               "lower merges, higher shatters", play=True,
                                marks={settings.epsilon: source})
     with right:
         gamma = field_slider(describe_field(type(settings), "gamma"), "clusters-gamma", settings.gamma,
