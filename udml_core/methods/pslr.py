@@ -111,8 +111,8 @@ class PSLR(InstanceMethod):
 
     weight: Annotated[float, Field(ge=0, le=100),
                       Shown(symbol="λ", step=0.01, high=1, label="Weight of structure and divergence")] = 0.1
-    """Weight of structure and divergence (eq. 13). The divergence draws σ toward 1, where the noise hides z; lower the
-    weight if the curve 'log sigma' rises."""
+    """Weight of structure and divergence (eq. 13). The divergence draws σ toward 1 and the embeddings toward one
+    direction; lower the weight if the curve 'log sigma' rises."""
 
     embeds: Annotated[Representation, Shown(label="Embedding")] = "instance"
     """Embedding of an image: the instance feature x as in the paper, or z. The evaluation of x lists z as well."""
