@@ -19,7 +19,8 @@ cd "$work"
 export UDML_CACHE="$work/cache" UDML_RUNS="$work/runs" PATH="$work/venv/bin:$PATH"
 udml methods > methods.txt
 grep -q "^rpml: " methods.txt
-udml datasets | grep -q "^fashion-mini "
+udml datasets > datasets.txt
+grep -q "^fashion-mini " datasets.txt
 udml train --dataset digits --backbone pixels --method pca --set dimension=16 --json > run.json
 python -c 'import json; run = json.load(open("run.json")); assert run["state"] == "done", run'
 python -m udml_core runs
