@@ -85,6 +85,16 @@ def test_a_spec_keeps_its_values_when_a_default_changes_later(run: Run, monkeypa
 
 
 @pytest.mark.parametrize("version", [None, "0.2.0"])
+def test_a_spec_without_a_later_field_keeps_what_its_version_did(version: str | None, run: Run) -> None:
+    values: dict[str, Any] = {} if version is None else {"version": version}
+    without = ("version",) if version is None else ()
+    rewrite_spec(run, without, method="plm", fields={"dimension": 16, "through": "origin"}, **values)
+    assert run.spec().fields["through"] == "origin"
+    rewrite_spec(run, method="plm", fields={"dimension": 16}, **values)
+    assert run.spec().fields["through"] == "point"
+
+
+@pytest.mark.parametrize("version", [None, "0.2.0"])
 def test_a_spec_of_an_unknown_method_or_with_unknown_fields_is_still_listed(version: str | None, run: Run) -> None:
     without = ("version",) if version is None else ()
     values: dict[str, Any] = {} if version is None else {"version": version}

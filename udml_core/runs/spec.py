@@ -27,6 +27,8 @@ FIRST_VERSION = "0.1.0"
 """The version that wrote specs without its own number and with only the changed hyper-parameters."""
 FIRST_DEFAULTS = Path(__file__).with_name("defaults-0.1.0.json")
 """The default of every hyper-parameter in that version, so that its runs keep them."""
+ADDED_FIELDS = Path(__file__).with_name("added-fields.json")
+"""The value of every hyper-parameter added later that keeps what runs stored before it did."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
@@ -75,14 +77,17 @@ class Spec(RunRequest):
 
     @model_validator(mode="before")
     @classmethod
-    def _complete_first_version(cls, values: Any, info: ValidationInfo) -> Any:
-        """Add what a stored spec of the first version lacks: encoder options and defaults."""
+    def _complete_older_version(cls, values: Any, info: ValidationInfo) -> Any:
+        """Add what a stored spec of an older version lacks: encoder options and hyper-parameters."""
         match values:
             case {"encoder": dict() as encoder, "method": str() as method, "fields": dict() as fields} \
-                    if info.mode == "json" and "version" not in values:
+                    if info.mode == "json":
+                added = _read_fields(ADDED_FIELDS).get(method, {})
+                if "version" in values:
+                    return values | {"fields": added | fields}
                 options = {name: encoder[name] for name in ("backbone", "pooling", "size") if name in encoder}
-                fields = first_defaults().get(method, {}) | fields
-                return options | values | {"version": FIRST_VERSION, "fields": fields}
+                fields = _read_fields(FIRST_DEFAULTS).get(method, {}) | fields
+                return options | values | {"version": FIRST_VERSION, "fields": added | fields}
         return values
 
     def build_method(self) -> Method:
@@ -117,10 +122,10 @@ class Spec(RunRequest):
 
 
 @cache
-def first_defaults() -> dict[str, dict[str, Any]]:
-    """Return the hyper-parameters' defaults of the first version, by method and field."""
-    defaults: dict[str, dict[str, Any]] = json.loads(FIRST_DEFAULTS.read_text(encoding="utf-8"))
-    return defaults
+def _read_fields(path: Path) -> dict[str, dict[str, Any]]:
+    """Return a file's values of hyper-parameters, by method and field."""
+    values: dict[str, dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
+    return values
 
 
 def installed_versions() -> dict[str, str]:
