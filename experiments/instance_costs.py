@@ -31,7 +31,7 @@ from udml_core.methods.shared.instance import InstanceMethod, _Training
 from udml_core.methods.shared.training import random_views
 from udml_core.sampling import generator
 
-FIELDS: dict[str, Any] = {"trains": "encoder", "batch_norm": "batch", "colors": True, "beginning": "random",
+FIELDS: dict[str, Any] = {"trains": "all", "batch_norm": "batch", "colors": True, "beginning": "random",
                           "learning_rate": 1e-4}
 METHODS: dict[str, dict[str, Any]] = {"pslr": {"eta": 100.0}, "isif": {}, "nce": {}}
 

@@ -32,7 +32,7 @@ from udml_core.paths import data_folder
 from udml_core.runs import Run, create_run
 
 CURVES = {"PSLR": "pslr eta=100.0", "ISIF": "isif", "NCE": "nce"}
-SCRATCH = ("trains=encoder batch_norm=batch colors=true beginning=random learning_rate=0.03 schedule=steps batch=128 "
+SCRATCH = ("trains=all batch_norm=batch colors=true beginning=random learning_rate=0.03 schedule=steps batch=128 "
            "epochs={epochs}")
 PAPER = ("cifar10", "resnet18-small", 200)
 PRINTED = {"Start": 33.4, "PSLR": 85.2, "ISIF": 83.6, "NCE": 80.4}

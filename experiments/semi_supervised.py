@@ -112,7 +112,7 @@ def choose_fields(options: argparse.Namespace, method: str, dataset: Dataset) ->
 
     Small images: k = 10 and α = 40° with partitions. Photographs: k = 50, α = 45°, 128 dimensions, all images at once.
     """
-    fields: dict[str, Any] = {"epochs": options.epochs, "trains": "head" if options.head else "encoder"}
+    fields: dict[str, Any] = {"epochs": options.epochs, "trains": "head" if options.head else "all"}
     photographs = dataset.native_size > 32
     if photographs and method not in ("triplet", "angular"):
         fields |= {"n_neighbors": 50, "partition": 0}

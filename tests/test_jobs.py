@@ -40,15 +40,15 @@ LONG = {"dimension": 32, "epochs": 900}
     ({"fields": {}}, "RPML.dimension must be at most the features' width 64, got 128. Lower the field 'dimension'"),
     ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' width 64, got 65"),
     ({"method": "pca"}, r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
-    *(({"method": method, "fields": {"trains": "encoder", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
+    *(({"method": method, "fields": {"trains": "all", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
       for method in ("plm", "pslr", "isif", "nce", "ssdml", "triplet")),
-    ({"method": "lrml", "fields": {"trains": "encoder"}}, "'pixels' has nothing to train. Set the field 'trains' to"),
+    ({"method": "lrml", "fields": {"trains": "all"}}, "'pixels' has nothing to train. Set the field 'trains' to"),
     ({"method": "lrml", "labels": "x"}, "labels must be one of 'drawn', 'given', got 'x'"),
     ({"select": "x"}, "select must be one of 'last', 'validation', got 'x'"),
     ({"split": "x"}, "split must be one of 'zero-shot', 'seen', 'all', got 'x'"),
     ({"backbone": "squeezenet", "size": 8}, "size of squeezenet must be between 15 and 1024 pixels, got 8"),
     ({"backbone": "efficientnet-lite0", "size": 31}, "must be between 32 and 1024 pixels, got 31"),
-    ({"method": "isif", "backbone": "cnn", "fields": {"trains": "encoder"}},
+    ({"method": "isif", "backbone": "cnn", "fields": {"trains": "all"}},
      r"ISIF\.batch_norm must be 'batch' .* cnn trains from scratch"),
     ({"method": "srpml", "backbone": "resnet18-small", "fields": {}}, "SRPML.batch_norm must be 'batch'"),
 ])
@@ -58,9 +58,9 @@ def test_requests_that_do_not_fit_are_rejected(options: dict[str, object], messa
 
 
 @pytest.mark.parametrize("options", [
-    {"backbone": "cnn", "fields": {"trains": "encoder", "batch_norm": "batch"}}, {"backbone": "cnn"},
-    {"backbone": "cifar-quick", "fields": {"trains": "encoder", "dimension": 64}},
-    {"backbone": "squeezenet", "fields": {"trains": "encoder"}}], ids=str)
+    {"backbone": "cnn", "fields": {"trains": "all", "batch_norm": "batch"}}, {"backbone": "cnn"},
+    {"backbone": "cifar-quick", "fields": {"trains": "all", "dimension": 64}},
+    {"backbone": "squeezenet", "fields": {"trains": "all"}}], ids=str)
 def test_frozen_batch_statistics_are_allowed_if_pretrained_or_unused(options: dict[str, object]) -> None:
     assert spec(method="isif", **options).method == "isif"  # type: ignore[arg-type]
 

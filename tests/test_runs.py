@@ -21,7 +21,7 @@ from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
 from udml_core.files import replace_text
-from udml_core.methods import METHODS, RPML, Embedder
+from udml_core.methods import METHODS, PLM, RPML, Embedder
 from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
 from udml_core.tasks import Status
 
@@ -92,6 +92,28 @@ def test_a_spec_without_a_later_field_keeps_what_its_version_did(version: str | 
     assert run.spec().fields["through"] == "origin"
     rewrite_spec(run, method="plm", fields={"dimension": 16}, **values)
     assert run.spec().fields["through"] == "point"
+
+
+@pytest.mark.parametrize("version", [None, "0.2.0"])
+@pytest.mark.parametrize(("former", "current"), [
+    ({"trains": "encoder", "batch_norm": "frozen"}, {"trains": "all", "batch_norm": "statistics"}),
+    ({"trains": "head", "batch_norm": "batch"}, {"trains": "head", "batch_norm": "batch"})])
+def test_a_spec_of_the_first_format_gets_the_current_names_of_values(
+        version: str | None, former: dict[str, str], current: dict[str, str], run: Run) -> None:
+    without = ("version", "fields_format") if version is None else ("fields_format",)
+    rewrite_spec(run, without, method="isif", fields={"dimension": 16} | former)
+    old = run.spec()
+    assert {name: old.fields[name] for name in former} == current
+    assert {name: old.build_method().model_dump()[name] for name in former} == current
+    assert old.fields_format == 2
+    rewrite_spec(run, method="isif", fields={"dimension": 16, "batch_norm": "frozen"}, fields_format=2)
+    assert run.spec().fields["batch_norm"] == "frozen"
+
+
+def test_the_former_name_of_a_trained_part_is_read_in_requests() -> None:
+    assert PLM.make({"trains": "encoder"}) == PLM(trains="all")
+    with pytest.raises(UserError, match=r"PLM.trains must be one of 'head', 'last', 'all', got 'body'"):
+        PLM.make({"trains": "body"})
 
 
 @pytest.mark.parametrize("version", [None, "0.2.0"])

@@ -189,7 +189,7 @@ def test_methods_whose_rank_shows_no_collapse_keep_the_best_epoch(
         annotations.assign(catalog.load(folder), range(start, 40, 10), f"digit {start}")
     monkeypatch.setattr("udml_core.runs.selection.RANKS_KEPT", (1, 1))
     monkeypatch.setattr(worker, "recall_at_k", lambda *_: {1: 1.0})  # all epochs are equal, so the last is kept
-    fields = {"n_neighbors": 4, "epochs": 2, "partition": 0, "trains": "encoder", "batch_norm": "batch"}
+    fields = {"n_neighbors": 4, "epochs": 2, "partition": 0, "trains": "all", "batch_norm": "batch"}
     run = trained(tmp_path / "runs", method="lrml", dataset=folder, backbone="cnn", split=None, labels="given",
                  fields=fields)
     assert run.status().state == "done", run.status().message

@@ -51,15 +51,15 @@ SMALL: dict[str, dict[str, Any]] = {
 }
 END_TO_END: dict[str, dict[str, Any]] = {
     "srpml": {"dimension": 16, "epochs": 2, "batch": 240, "steps": 1, "learning_rate": 0.05},
-    "plm": {"dimension": 16, "epochs": 2, "trains": "encoder", "proxies": 10, "learning_rate": 0.001},
-    "ssdml": {"dimension": 16, "epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "steps": 1,
+    "plm": {"dimension": 16, "epochs": 2, "trains": "all", "proxies": 10, "learning_rate": 0.001},
+    "ssdml": {"dimension": 16, "epochs": 3, "trains": "all", "partition": 200, "partition_epochs": 2, "steps": 1,
               "learning_rate": 0.01},
-    "triplet": {"dimension": 16, "epochs": 2, "trains": "encoder", "learning_rate": 0.01, "per_anchor": 4},
-    "pslr": {"dimension": 16, "epochs": 2, "trains": "encoder", "batch_norm": "batch", "learning_rate": 0.01},
-    "isif": {"dimension": 16, "epochs": 2, "trains": "encoder", "parts": 3, "colors": True, "learning_rate": 0.01},
-    "nce": {"dimension": 16, "epochs": 2, "trains": "encoder", "softmax": "full", "learning_rate": 0.01},
+    "triplet": {"dimension": 16, "epochs": 2, "trains": "all", "learning_rate": 0.01, "per_anchor": 4},
+    "pslr": {"dimension": 16, "epochs": 2, "trains": "all", "batch_norm": "batch", "learning_rate": 0.01},
+    "isif": {"dimension": 16, "epochs": 2, "trains": "all", "parts": 3, "colors": True, "learning_rate": 0.01},
+    "nce": {"dimension": 16, "epochs": 2, "trains": "all", "softmax": "full", "learning_rate": 0.01},
 }
-DEEP_BASELINE = {"epochs": 3, "trains": "encoder", "partition": 200, "partition_epochs": 2, "learning_rate": 0.01}
+DEEP_BASELINE = {"epochs": 3, "trains": "all", "partition": 200, "partition_epochs": 2, "learning_rate": 0.01}
 END_TO_END |= dict.fromkeys(("lrml", "apllr"), DEEP_BASELINE) | {"seraph": DEEP_BASELINE | {"steps": 5}}
 
 

@@ -25,7 +25,7 @@ from udml_core.sampling import generator
 
 IMAGES, SIDE, WIDTH, BATCH, SEED = 12, 16, 6, 5, 3
 MOMENTUM, DECAY, RATES = 0.9, 0.01, (0.05, 0.005, 0.0005)
-FIELDS: dict[str, Any] = {"dimension": WIDTH, "trains": "encoder", "epochs": 3, "batch": BATCH, "learning_rate": 0.05,
+FIELDS: dict[str, Any] = {"dimension": WIDTH, "trains": "all", "epochs": 3, "batch": BATCH, "learning_rate": 0.05,
                           "schedule": "steps", "momentum": MOMENTUM, "weight_decay": DECAY}
 """Two batches an epoch and two images left over; the steps schedule gives the three rates."""
 TOLERANCE = 1e-9
@@ -80,7 +80,10 @@ class Model:
         """Copy the weights that the method starts from."""
         embedder = method.initial(data, setting)
         weights = {f"network.encoder.{name}": value.clone() for name, value in embedder.encoder.state_dict().items()}
-        buffers = {name: value for name, value in weights.items() if name.endswith(TRACKED)}
+        fixed = TRACKED
+        if method.batch_norm == "frozen":  # the scale and shift of all layers stay as well
+            fixed += tuple(f"network.{layer}.{part}" for layer in (1, 5, 9, 12) for part in ("weight", "bias"))
+        buffers = {name: value for name, value in weights.items() if name.endswith(fixed)}
         parameters = {name: value for name, value in weights.items() if name not in buffers}
         return Model(parameters | {"network.weight": embedder.head.weight.clone()}, buffers)  # type: ignore[operator]
 
@@ -111,7 +114,7 @@ class Model:
     def _normalize(self, maps: Tensor, layer: str, by_batch: bool) -> Tensor:
         """Apply γ(x − mean)/√(variance + 1e-5) + β; track a tenth of the batch's mean and unbiased variance.
 
-        With frozen statistics, γ and β still learn.
+        γ and β learn unless batch normalization is frozen.
         """
         mean, variance = self.buffers[layer + "running_mean"], self.buffers[layer + "running_var"]
         if by_batch:
@@ -121,7 +124,7 @@ class Model:
             for name, value in new.items():
                 self.buffers[layer + name] = 0.9 * self.buffers[layer + name] + 0.1 * value
             self.buffers[layer + "num_batches_tracked"] = self.buffers[layer + "num_batches_tracked"] + 1
-        scale, shift = self.parameters[layer + "weight"], self.parameters[layer + "bias"]
+        scale, shift = ((self.parameters | self.buffers)[layer + part] for part in ("weight", "bias"))
         normal = (maps - mean[:, None, None]) / (variance[:, None, None] + 1e-5).sqrt()
         return scale[:, None, None] * normal + shift[:, None, None]
 

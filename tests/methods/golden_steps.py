@@ -17,6 +17,7 @@ from torch.nn.functional import conv2d, max_pool2d
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.training import TrainingData
 from udml_core.methods import Epoch, Method, Setting
+from udml_core.methods.fields import BatchNorm
 
 IMAGES, CLASSES, WIDTH, SEED = 40, 4, 12, 3
 Network = dict[str, Tensor]
@@ -116,10 +117,16 @@ def unit(rows: Tensor) -> Tensor:
     return rows / rows.norm(dim=1, keepdim=True)
 
 
-def trainable(network: Network) -> dict[str, Tensor]:
-    """Replace the parameters by leaves of a new graph and return them."""
-    network |= {name: value.detach().requires_grad_() for name, value in network.items() if is_parameter(name)}
-    return {name: value for name, value in network.items() if is_parameter(name)}
+def trainable(network: Network, batch_norm: BatchNorm) -> dict[str, Tensor]:
+    """Replace the trained parameters by leaves of a new graph and return them.
+
+    Frozen batch normalization keeps its scale and shift.
+    """
+    kept = ("network.1.", "network.6.") if batch_norm == "frozen" else ()
+    leaves = {name: value.detach().requires_grad_() for name, value in network.items()
+              if is_parameter(name) and not name.startswith(kept)}
+    network |= leaves
+    return leaves
 
 
 def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum: float, decay: float) -> None:
@@ -127,7 +134,7 @@ def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum
 
     v ← momentum·v + gradient + decay·θ, θ ← θ − rate·v.
     """
-    parameters = {name: value for name, value in network.items() if is_parameter(name)}
+    parameters = {name: value for name, value in network.items() if value.requires_grad}
     gradients = torch.autograd.grad(loss, [*parameters.values()])
     for (name, value), gradient in zip(parameters.items(), gradients, strict=True):
         velocity[name] = momentum * velocity.get(name, torch.zeros(())) + gradient + decay * value.detach()

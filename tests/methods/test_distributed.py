@@ -21,7 +21,7 @@ from udml_core.methods.shared.distributed import read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.training import embed_training_half
 
-FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "encoder", "learning_rate": 0.01}
+FIELDS: dict[str, Any] = {"dimension": 8, "epochs": 1, "batch": 300, "trains": "all", "learning_rate": 0.01}
 CASES: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "pslr": (PSLR, {"eta": 10.0}), "pslr neighbors": (PSLR, {"graph": "neighbors"}), "pslr parts": (PSLR, {"parts": 2}),
     "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds with their neighbors are 125 images

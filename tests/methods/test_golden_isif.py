@@ -40,8 +40,9 @@ def printed(rows: Tensor, compared: Tensor, tau: float, eta: float) -> Tensor:
 
 
 @pytest.mark.parametrize("change", [
-    {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "batch", "parts": 3},
-    {"batch_norm": "batch", "one_sided": True}, {"batch_norm": "batch", "form": "printed"}], ids=str)
+    {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "statistics"},
+    {"batch_norm": "batch", "parts": 3}, {"batch_norm": "batch", "one_sided": True},
+    {"batch_norm": "batch", "form": "printed"}], ids=str)
 @double_precision()
 def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
     data, setting = small_images()

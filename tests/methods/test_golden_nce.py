@@ -25,7 +25,7 @@ from udml_core.methods import NCE
 TAU, NOISE, MEMORY = 0.3, 7, 0.8
 
 
-@pytest.mark.parametrize("batch_norm", ["batch", "frozen"])
+@pytest.mark.parametrize("batch_norm", ["batch", "frozen", "statistics"])
 @pytest.mark.parametrize("softmax", ["nce", "full"])
 @double_precision()
 def test_training_equals_the_literal_loop(softmax: str, batch_norm: str) -> None:

@@ -99,7 +99,8 @@ def straight(directions: Tensor) -> Tensor:
     return torch.stack(columns, dim=2)
 
 
-def literal_training(data: TrainingData, setting: Setting, follows: bool) -> tuple[dict[str, Tensor], list[float]]:
+def literal_training(data: TrainingData, setting: Setting,
+                     batch_norm: BatchNorm) -> tuple[dict[str, Tensor], list[float]]:
     """Return the state after two epochs, and the loss of each batch of the last epoch."""
     student = network_of(setting) | {"weight": random_frame(WIDTH, DIMENSION, SEED)}
     teacher, images = dict(student), data.images(torch.arange(IMAGES))
@@ -123,9 +124,10 @@ def literal_training(data: TrainingData, setting: Setting, follows: bool) -> tup
             candidates = nearest_rows(targets, CANDIDATES).tolist()
             bases, sizes = zip(*(neighborhood(targets, row, near) for row, near in enumerate(candidates)), strict=True)
             members += sizes
-            weights, time = trainable(student), time + 1
+            weights, time = trainable(student, batch_norm), time + 1
             places, directions = (part.detach().requires_grad_() for part in (places, directions))
-            loss = objective(embed(student, views, follows), targets, torch.stack(bases), places, directions)
+            rows = embed(student, views, batch_norm == "batch")
+            loss = objective(rows, targets, torch.stack(bases), places, directions)
             parameters = weights | {"places": places, "directions": directions}
             gradients = torch.autograd.grad(loss, [*parameters.values()])
             adam(parameters, moments, gradients, time, dict.fromkeys(("places", "directions"), PROXY_RATE * RATE), RATE)
@@ -164,16 +166,16 @@ def with_equal_signs(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize("batch_norm", ["batch", "frozen"])
+@pytest.mark.parametrize("batch_norm", ["batch", "frozen", "statistics"])
 @double_precision()
 def test_two_epochs_equal_the_algorithm_written_out(batch_norm: BatchNorm, resumed: bool) -> None:
     setting = tiny_setting()
     data = tiny_data(setting)
-    method = PLM(trains="encoder", dimension=DIMENSION, batch=BATCH, group=GROUP, proxies=PROXIES,
+    method = PLM(trains="all", dimension=DIMENSION, batch=BATCH, group=GROUP, proxies=PROXIES,
                  candidates=CANDIDATES, flat=FLAT, threshold=THRESHOLD, learning_rate=RATE, proxy_rate=PROXY_RATE,
                  momentum=MOMENTUM, n_alpha=N_ALPHA, n_beta=N_BETA, scale=SCALE, epochs=EPOCHS, beginning="random",
                  batch_norm=batch_norm)
-    expected, losses = literal_training(data, setting, batch_norm == "batch")
+    expected, losses = literal_training(data, setting, batch_norm)
     assert len(losses) >= 2, "Adam's moments and the teacher act from the second batch on"
     epoch = last_epoch(method, data, setting, resumed)
     assert_same_state(with_equal_signs(epoch.state, expected), expected)

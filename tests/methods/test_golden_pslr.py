@@ -49,8 +49,9 @@ def huber(difference: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("change", [
-    {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "batch", "fixed_target": True},
-    {"batch_norm": "batch", "one_sided": True}, {"batch_norm": "batch", "structure_edges": "views"}], ids=str)
+    {"batch_norm": "batch"}, {"batch_norm": "frozen"}, {"batch_norm": "statistics"},
+    {"batch_norm": "batch", "fixed_target": True}, {"batch_norm": "batch", "one_sided": True},
+    {"batch_norm": "batch", "structure_edges": "views"}], ids=str)
 @double_precision()
 def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
     data, setting = small_images()

@@ -91,7 +91,7 @@ def objective(rows: Tensor, triplets: Tensor, weight: Weight, parameter: Tensor,
 
 
 def literal_training(data: TrainingData, setting: Setting, labels: list[int], weight: Weight,
-                     follows: bool) -> tuple[dict[str, Tensor], list[float]]:
+                     batch_norm: BatchNorm) -> tuple[dict[str, Tensor], list[float]]:
     """Return the state and the batches' losses after two epochs.
 
     The losses are means over each batch of the last epoch.
@@ -107,8 +107,8 @@ def literal_training(data: TrainingData, setting: Setting, labels: list[int], we
     for epoch in range(1, EPOCHS + 1):
         random, losses = generator(SEED, epoch), []
         for batch in pairs(labels, random):
-            trainable(network)
-            rows = features(network, data.images(torch.tensor(batch)), follows)
+            trainable(network, batch_norm)
+            rows = features(network, data.images(torch.tensor(batch)), batch_norm == "batch")
             triplets = mine(rows.detach() @ point[1], [labels[image] for image in batch], random)
             # First conjugate gradient on the weight's parameter and L, with constant features.
             fixed = rows.detach()
@@ -124,8 +124,8 @@ def literal_training(data: TrainingData, setting: Setting, labels: list[int], we
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize(("weight", "batch_norm"), [("bilinear", "batch"), ("bilinear", "frozen"),
-                                                    ("concatenated", "batch")])
+@pytest.mark.parametrize(("weight", "batch_norm"), [
+    ("bilinear", "batch"), ("bilinear", "frozen"), ("bilinear", "statistics"), ("concatenated", "batch")])
 @double_precision()
 def test_two_epochs_equal_the_algorithm_written_out(weight: Weight, batch_norm: BatchNorm, resumed: bool) -> None:
     setting = tiny_setting()
@@ -134,7 +134,7 @@ def test_two_epochs_equal_the_algorithm_written_out(weight: Weight, batch_norm: 
     method = SRPML(dimension=DIMENSION, batch=BATCH, alpha=ALPHA, margin=MARGIN, learning_rate=RATE, momentum=MOMENTUM,
                    weight_decay=DECAY, epochs=EPOCHS, steps=STEPS, n_neighbors=5, epsilon=0.5, weight=weight,
                    batch_norm=batch_norm)
-    expected, losses = literal_training(data, setting, labels, weight, batch_norm == "batch")
+    expected, losses = literal_training(data, setting, labels, weight, batch_norm)
     assert len(losses) >= 2, "momentum acts from the second batch on"
     epoch = last_epoch(method, data, setting, resumed)
     assert_same_state(epoch.state, expected)

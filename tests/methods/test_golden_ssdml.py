@@ -90,7 +90,7 @@ def objective(rows: Tensor, triplets: Tensor, scale: Scale, projection: Tensor) 
     return losses.sum() if scale == "sum" else losses.mean()
 
 
-def literal_training(data: TrainingData, setting: Setting, scale: Scale, follows: bool,
+def literal_training(data: TrainingData, setting: Setting, scale: Scale, batch_norm: BatchNorm,
                      orthogonal: bool) -> tuple[dict[str, Tensor], list[float]]:
     """Return the state and the batches' losses after two epochs.
 
@@ -106,10 +106,10 @@ def literal_training(data: TrainingData, setting: Setting, scale: Scale, follows
         order = torch.randperm(len(triplets), generator=generator(SEED, epoch))
         losses = []
         for batch in triplets[order].split(BATCH):
-            trainable(network)
+            trainable(network, batch_norm)
             images = sorted({*batch.flatten().tolist()})
             local = torch.tensor([[images.index(image) for image in triplet] for triplet in batch.tolist()])
-            rows = features(network, data.images(torch.tensor(images)), follows)
+            rows = features(network, data.images(torch.tensor(images)), batch_norm == "batch")
             # First conjugate gradient on L with constant features, then SGD on the network with the new L.
             fixed = rows.detach()
             (projection,), step = descend(
@@ -123,17 +123,18 @@ def literal_training(data: TrainingData, setting: Setting, scale: Scale, follows
 
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize(("scale", "batch_norm", "orthogonal"), [
-    ("mean", "batch", True), ("mean", "frozen", True), ("relative", "batch", True), ("sum", "batch", False)])
+    ("mean", "batch", True), ("mean", "frozen", True), ("mean", "statistics", True),
+    ("relative", "batch", True), ("sum", "batch", False)])
 @double_precision()
 def test_two_epochs_equal_the_algorithm_written_out(scale: Scale, batch_norm: BatchNorm, orthogonal: bool,
                                                     resumed: bool) -> None:
     setting = tiny_setting()
     data = tiny_data(setting, few_labels())
-    method = SSDML(trains="encoder", dimension=DIMENSION, batch=BATCH, alpha=ALPHA, learning_rate=RATE,
+    method = SSDML(trains="all", dimension=DIMENSION, batch=BATCH, alpha=ALPHA, learning_rate=RATE,
                    momentum=MOMENTUM, weight_decay=DECAY, epochs=EPOCHS, steps=STEPS, n_neighbors=NEIGHBORS,
                    gamma=GAMMA, partition=PARTITION, partition_epochs=1, scale=scale, batch_norm=batch_norm,
                    orthogonal=orthogonal)
-    expected, losses = literal_training(data, setting, scale, batch_norm == "batch", orthogonal)
+    expected, losses = literal_training(data, setting, scale, batch_norm, orthogonal)
     assert len(losses) >= 2, "momentum acts from the second batch on"
     epoch = last_epoch(method, data, setting, resumed)
     assert sorted(epoch.state["triplets"].tolist()) == sorted(expected["triplets"].tolist())

@@ -217,7 +217,7 @@ def test_both_x_and_z_can_be_the_embedding_and_be_stored(tmp_path: Any) -> None:
 
 @pytest.mark.parametrize("kind", [PSLR, ISIF, NCE])
 def test_a_batch_in_parts_gives_the_gradient_of_the_whole_batch(kind: type[InstanceMethod]) -> None:
-    fields = {"dimension": 8, "epochs": 1, "batch": 100, "trains": "encoder", "learning_rate": 0.01}
+    fields = {"dimension": 8, "epochs": 1, "batch": 100, "trains": "all", "learning_rate": 0.01}
     whole, parts = (fit_epochs(kind.make(fields | {"parts": count}), "cnn")[-1] for count in (1, 3))
     assert parts.losses["loss"] == pytest.approx(whole.losses["loss"], rel=1e-4)
     for name, value in whole.state.items():
@@ -226,7 +226,7 @@ def test_a_batch_in_parts_gives_the_gradient_of_the_whole_batch(kind: type[Insta
 
 def test_batch_normalization_updates_its_statistics_once_for_each_part() -> None:
     data, setting = training_setup("cnn")
-    method = ISIF(dimension=8, epochs=1, batch=len(data), trains="encoder", batch_norm="batch", parts=2)
+    method = ISIF(dimension=8, epochs=1, batch=len(data), trains="all", batch_norm="batch", parts=2)
     (epoch,) = method.fit(data, setting)
     random = generator(setting.seed, 1)
     images = data.images(torch.randperm(len(data), generator=random))
@@ -244,7 +244,7 @@ def test_dropout_is_inactive_so_that_an_epoch_depends_on_the_seed_alone(parts: i
     data, setting = training_setup("cnn")
     encoder = copy.deepcopy(setting.encoder)
     encoder.network = nn.Sequential(encoder.network, nn.Dropout(0.5))
-    method = ISIF(dimension=8, epochs=1, batch=150, trains="encoder", batch_norm="batch", parts=parts)
+    method = ISIF(dimension=8, epochs=1, batch=150, trains="all", batch_norm="batch", parts=parts)
     epochs: list[Epoch] = []
     for global_seed in (1, 2):
         torch.manual_seed(global_seed)
@@ -262,7 +262,7 @@ def test_the_learning_rate_falls_as_in_the_paper() -> None:
 
 @pytest.mark.parametrize(("method", "message"), [
     (PSLR(dimension=100), "PSLR.dimension must be at most the features' width 64, got 100"),
-    (ISIF(dimension=16, trains="encoder"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),
+    (ISIF(dimension=16, trains="all"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),
     (PSLR(dimension=16, latent=False, embeds="latent"), "PSLR.embeds must be 'instance' if there is no latent"),
     (PSLR(dimension=16, graph="neighbors", batch=4), "PSLR.n_neighbors must be below the images in a batch, 4, got 4"),
 ])

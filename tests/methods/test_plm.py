@@ -140,7 +140,7 @@ def test_a_proxy_rate_of_zero_keeps_the_initial_proxies() -> None:
     ({"dimension": 2, "flat": 3}, "PLM.flat must be at most the embedding's dimension 2, got 3"),
     ({"dimension": 100}, "PLM.dimension must be at most the features' width 64, got 100"),
     ({"batch": 5}, "PLM needs at least 6 training images in a batch for 10 candidates and groups of 5, got 5"),
-    ({"trains": "encoder"}, "The backbone 'pixels' has nothing to train. Set the field 'trains' to 'head'"),
+    ({"trains": "all"}, "The backbone 'pixels' has nothing to train. Set the field 'trains' to 'head'"),
 ])
 def test_impossible_fields_are_rejected_with_the_field_to_change(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -111,7 +111,7 @@ def test_each_batch_trains_first_the_projection_and_then_the_network() -> None:
     """
     data, setting = training_setup("cnn")
     rate = 0.01
-    method = SSDML(**TINY | {"trains": "encoder", "epochs": 1, "batch": 2500, "learning_rate": rate})
+    method = SSDML(**TINY | {"trains": "all", "epochs": 1, "batch": 2500, "learning_rate": rate})
     (epoch,) = method.fit(data, setting)
     used = find_explanation(epoch, Triplets)
     batches = torch.stack([used.anchor, used.positive, used.negative], dim=1).split(2500)
@@ -176,7 +176,7 @@ def test_the_projection_is_orthonormal_exactly_if_the_field_says_so() -> None:
 
 def test_without_steps_the_projection_is_fixed_and_the_encoder_learns() -> None:
     data, setting = training_setup("cnn")
-    method = SSDML(**TINY | {"trains": "encoder", "steps": 0, "epochs": 1})
+    method = SSDML(**TINY | {"trains": "all", "steps": 0, "epochs": 1})
     (epoch,) = method.fit(data, setting)
     start = method.initial(data, setting).head.weight
     assert start is not None
@@ -201,7 +201,7 @@ def test_an_epoch_does_not_keep_the_features_of_its_batches(method: Any) -> None
 def test_pretraining_descends_the_cross_entropy_of_a_linear_classifier() -> None:
     """Compute two epochs: v ← 0.9v + gradient + decay·θ for the encoder, without decay for the classifier."""
     data, setting = training_setup("cnn")
-    after = pretrain_encoder(data, setting, 2, SGDRates(0.05, 0.9, 0.1), 20, False).encoder
+    after = pretrain_encoder(data, setting, 2, SGDRates(0.05, 0.9, 0.1), 20, "statistics").encoder
     labeled = torch.nonzero(data.labels >= 0).flatten()
     random, encoder = generator(setting.seed, 0), deepcopy(setting.encoder)
     classifier = (torch.randn(128, 5, generator=random) / 128**0.5).requires_grad_()
@@ -224,7 +224,7 @@ def test_pretraining_descends_the_cross_entropy_of_a_linear_classifier() -> None
 def test_pretraining_improves_a_copy_of_the_encoder_only_and_survives_a_resume() -> None:
     data, setting = training_setup("cnn")
     before = [value.clone() for value in setting.encoder.parameters()]
-    after = pretrain_encoder(data, setting, 20, SGDRates(0.05), 20, False).encoder
+    after = pretrain_encoder(data, setting, 20, SGDRates(0.05), 20, "statistics").encoder
     assert all(torch.equal(*pair) for pair in zip(before, setting.encoder.parameters(), strict=True))
     rest = torch.nonzero(data.labels < 0).squeeze(1)
     dataset = catalog.load("digits")
@@ -234,9 +234,9 @@ def test_pretraining_improves_a_copy_of_the_encoder_only_and_survives_a_resume()
         untrained, trained = (map_at_r(unit(encoder(data.images(rest))).numpy(), truth[rest.numpy()])[0]
                               for encoder in (setting.encoder, after))
     assert trained > untrained + 0.05
-    *_, last = fit_epochs("cnn", pretraining=1, trains="encoder", epochs=2, partition=100)
-    state = fit_epochs("cnn", pretraining=1, trains="encoder", epochs=1, partition=100)[0].state
-    method = SSDML(**TINY | {"pretraining": 1, "trains": "encoder", "epochs": 2, "partition": 100})
+    *_, last = fit_epochs("cnn", pretraining=1, trains="all", epochs=2, partition=100)
+    state = fit_epochs("cnn", pretraining=1, trains="all", epochs=1, partition=100)[0].state
+    method = SSDML(**TINY | {"pretraining": 1, "trains": "all", "epochs": 2, "partition": 100})
     (resumed,) = method.fit(data, setting, state)
     assert all(torch.equal(value, resumed.state[name]) for name, value in last.state.items())
 
@@ -245,7 +245,7 @@ def test_the_printed_loss_moves_positives_apart_and_the_relative_loss_does_not()
     """In the collapse, the distance of positives grows far beyond its initial value."""
     growth = {}
     for scale in ("sum", "relative"):
-        epochs = fit_epochs("cnn", scale=scale, trains="encoder", epochs=3, batch=100, learning_rate=1e-3,
+        epochs = fit_epochs("cnn", scale=scale, trains="all", epochs=3, batch=100, learning_rate=1e-3,
                             partition=150, steps=0)
         first, last = (epoch.losses["positive distance"] for epoch in (epochs[0], epochs[-1]))
         growth[scale] = last / first
@@ -359,7 +359,7 @@ def test_the_triplet_loss_does_not_depend_on_unlabeled_images() -> None:
 @pytest.mark.parametrize("method", FEW, ids=lambda method: method.card.name)
 def test_an_encoder_with_nothing_to_train_is_rejected(method: Any) -> None:
     with pytest.raises(UserError, match="The backbone 'pixels' has nothing to train"):
-        list(method(trains="encoder").fit(*training_setup()))
+        list(method(trains="all").fit(*training_setup()))
 
 
 @pytest.mark.parametrize(("fields", "message"), [

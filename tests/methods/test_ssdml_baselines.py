@@ -16,7 +16,7 @@ from udml_core.methods.embedder import unit
 from udml_core.methods.shared import pair_metric
 from udml_core.sampling import generator, weighted_edges
 
-DEEP: dict[str, Any] = {"trains": "encoder", "partition": 0, "partition_epochs": 2, "epochs": 2, "batch": 300}
+DEEP: dict[str, Any] = {"trains": "all", "partition": 0, "partition_epochs": 2, "epochs": 2, "batch": 300}
 
 
 def test_pairs_of_few_labels_are_enumerated_and_pairs_of_many_are_sampled(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -108,11 +108,17 @@ class Method(Options, ABC):
 
     @property
     def trains_encoder(self) -> bool:
-        """Whether `fit` trains the encoder and therefore needs images.
+        """Whether `fit` trains some layers of the encoder.
 
         By default the field `trains` decides.
         """
-        return getattr(self, "trains", "head") == "encoder"
+        return self.trained_part != "head"
+
+    @property
+    def trained_part(self) -> Literal["head", "last", "all"]:
+        """The trained part of encoder and head, by default the field `trains`."""
+        part: Literal["head", "last", "all"] = getattr(self, "trains", "head")
+        return part
 
     @property
     def learns_from_vectors(self) -> bool:

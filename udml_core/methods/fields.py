@@ -7,20 +7,35 @@ Each method keeps its own default and its own description, because papers differ
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from udml_core.declaration import Shown
 
-Trains = Annotated[Literal["head", "encoder"], Shown(label="Trained part")]
-"""The trained part: a linear head on frozen features, or the encoder and the head."""
+OLDER_PARTS = {"encoder": "all"}
+"""Former names of trained parts, in stored specs and saved commands."""
+
+
+def _current_part(value: Any) -> Any:
+    return OLDER_PARTS.get(value, value) if isinstance(value, str) else value
+
+
+Trains = Annotated[Literal["head", "last", "all"], BeforeValidator(_current_part), Shown(label="Trained part")]
+"""The trained part: a linear head on frozen features, the last blocks of the encoder and the head, or all of both.
+
+`encoder`, the former name of `all`, is still read.
+"""
 
 Beginning = Annotated[Literal["random", "pca"], Shown(label="Initial projection")]
 """The initial projection: a random subspace, or the principal components."""
 
-BatchNorm = Annotated[Literal["frozen", "batch"], Shown(label="Batch normalization")]
-"""The statistics of batch normalization: the pretrained statistics, or each batch's own."""
+BatchNorm = Annotated[Literal["frozen", "statistics", "batch"], Shown(label="Batch normalization")]
+"""Batch normalization of a trained encoder.
+
+`frozen` keeps the pretrained statistics and the scale γ and shift β of every layer. `statistics` keeps the statistics
+and trains γ and β, which `frozen` did before version 0.4. `batch` uses each batch's statistics and trains γ and β.
+"""
 
 Dimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)]
 PairDimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)]
@@ -28,8 +43,11 @@ PairDimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, h
 
 Epochs = Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=200)]
 BatchSize = Annotated[int, Field(ge=2, le=10_000), Shown(step=1, high=512, label="Batch size")]
-LearningRate = Annotated[float, Field(gt=0, le=10), Shown(low=1e-6, high=0.1, logarithmic=True)]
-"""A learning rate has no symbol: the papers' η means it in some methods and another field in others."""
+LearningRate = Annotated[float, Field(ge=0, le=10), Shown(low=1e-6, high=0.1, logarithmic=True)]
+"""A learning rate has no symbol: the papers' η means it in some methods and another field in others.
+
+At 0 nothing changes but the statistics of batch normalization, which shows their share of an effect.
+"""
 
 Momentum = Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)]
 WeightDecay = Annotated[float, Field(ge=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)]

@@ -33,6 +33,7 @@ from udml_core.methods.shared.training import (
     module_state,
     optimizer_state,
     random_views,
+    trained_parameters,
 )
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
@@ -74,7 +75,7 @@ class PLM(Method):
     epochs: Epochs = 20
     """Epochs; each draws new nearest-neighbor batches. The paper trains a GoogLeNet for 200."""
 
-    learning_rate: Annotated[float, Field(gt=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)] = 1e-4
+    learning_rate: Annotated[float, Field(ge=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)] = 1e-4
     """Learning rate of Adam on the network. The paper trains a GoogLeNet with 5e-4."""
 
     proxy_rate: Annotated[float, Field(ge=0, le=10_000),
@@ -139,7 +140,8 @@ class PLM(Method):
     """Initial projection: the principal components, or a random subspace."""
 
     batch_norm: BatchNorm = "batch"
-    """Keep the pretrained statistics of batch normalization, or use each batch's, if the encoder is trained."""
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
+    layers are trained."""
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_encoder_training(self, self.batch_norm, encoder)
@@ -210,10 +212,10 @@ class _Training:
         points = embed_training_half(self.student, data, setting.device)
         self.proxies = _Proxies(*method._first_proxies(points, setting.seed)).to(setting.device)
         groups: list[dict[str, Any]] = [
-            {"params": [*self.student.parameters()]},
+            {"params": [parameter for _, parameter in trained_parameters(self.student)]},
             {"params": [*self.proxies.parameters()], "lr": method.learning_rate * method.proxy_rate}]
         self._adam = torch.optim.Adam(groups, lr=method.learning_rate)
-        self._named = [*((f"student.{name}", parameter) for name, parameter in self.student.named_parameters()),
+        self._named = [*((f"student.{name}", parameter) for name, parameter in trained_parameters(self.student)),
                        *self.proxies.named_parameters()]
         self._modules = (("student", self.student), ("teacher", self.teacher), ("proxies", self.proxies))
         self.done = 0

@@ -134,7 +134,8 @@ class SRPML(AuthorityMethod):
     """Weight decay of SGD."""
 
     batch_norm: BatchNorm = "frozen"
-    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
+    scratch, use 'batch'."""
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_batch_norm(self, self.batch_norm, encoder)
@@ -154,7 +155,7 @@ class SRPML(AuthorityMethod):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
-        network = EncoderInTraining(data, setting, rates, self.batch_norm == "batch", start)
+        network = EncoderInTraining(data, setting, rates, self.batch_norm, start)
         optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
         for epoch in range(done + 1, self.epochs + 1):

@@ -96,7 +96,8 @@ class SSDML(Method):
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: BatchNorm = "frozen"
-    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
+    scratch, use 'batch'."""
 
     partition: Partition = 9000
     """Unlabeled images in a partition; 0 takes all of them."""
@@ -153,7 +154,7 @@ class SSDML(Method):
         check_neighbors(type(self).__name__, self.n_neighbors, images)
         if not self.trains_encoder and not self.steps:
             raise UserError(f"{type(self).__name__} with steps=0 on frozen features learns nothing. Raise the field "
-                            "'steps', or set 'trains' to 'encoder'.")
+                            "'steps', or set 'trains' to 'last' or 'all'.")
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_encoder_training(self, self.batch_norm, encoder)
@@ -164,7 +165,7 @@ class SSDML(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if self.pretraining and self.trains_encoder and start is None:
             rates = SGDRates(self.pretraining_rate, self.momentum, self.weight_decay)
-            setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm == "batch")
+            setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm)
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
         network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
         if start is None:

@@ -41,6 +41,7 @@ from udml_core.methods.shared.training import (
     module_state,
     optimizer_state,
     rows_at,
+    trained_parameters,
 )
 from udml_core.sampling import cluster_triplets, generator
 
@@ -72,7 +73,8 @@ class LabeledOnly(Method):
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: BatchNorm = "frozen"
-    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
+    scratch, use 'batch'."""
 
     dimension: Dimension = 64
     """Dimension of the embedding."""
@@ -97,13 +99,14 @@ class LabeledOnly(Method):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         network = self._first_network(data, setting)
-        sgd = torch.optim.SGD(network.parameters(), lr=self.learning_rate, momentum=self.momentum,
+        named = trained_parameters(network)
+        sgd = torch.optim.SGD([parameter for _, parameter in named], lr=self.learning_rate, momentum=self.momentum,
                               weight_decay=self.weight_decay)
         done = 0
         if start is not None:
             done = int(start["epoch"])
             load_module("network", network, start)
-            load_optimizer(sgd, network.named_parameters(), start)
+            load_optimizer(sgd, named, start)
         labeled = torch.nonzero(data.labels >= 0).squeeze(1)
         classes = data.labels[labeled].unique(return_inverse=True)[1]
         for epoch in range(done + 1, self.epochs + 1):
@@ -117,7 +120,7 @@ class LabeledOnly(Method):
                 setting.report(position / len(batches))
             network.eval()
             state = ({"epoch": torch.tensor(epoch)} | module_state("network", network)
-                     | optimizer_state(sgd, network.named_parameters()))
+                     | optimizer_state(sgd, named))
             yield Epoch(epoch, mean_curves(losses), network.embedder(setting.encoder), (), state)
 
     def _step(self, network: Network, sgd: torch.optim.SGD, batch: Tensor, data: TrainingData,

@@ -29,6 +29,8 @@ FIRST_DEFAULTS = Path(__file__).with_name("defaults-0.1.0.json")
 """The default of every hyper-parameter in that version, so that its runs keep them."""
 ADDED_FIELDS = Path(__file__).with_name("added-fields.json")
 """The value of every hyper-parameter added later that keeps what runs stored before it did."""
+FIELDS_FORMAT = 2
+"""The meaning of the values in `fields`; see `_rename_values` for what changed since format 1."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
 
 
@@ -69,6 +71,9 @@ class Spec(RunRequest):
     created: float = Field(default_factory=time.time)
     """Time of creation in seconds since 1970."""
 
+    fields_format: int = FIELDS_FORMAT
+    """The meaning of the hyper-parameters' values; values of older formats are renamed on reading."""
+
     version: str = __version__
     """The version of this project that wrote the spec."""
 
@@ -82,12 +87,14 @@ class Spec(RunRequest):
         match values:
             case {"encoder": dict() as encoder, "method": str() as method, "fields": dict() as fields} \
                     if info.mode == "json":
+                if "version" not in values:
+                    options = {name: encoder[name] for name in ("backbone", "pooling", "size") if name in encoder}
+                    fields = _read_fields(FIRST_DEFAULTS).get(method, {}) | fields
+                    values = options | values | {"version": FIRST_VERSION}
+                if "fields_format" not in values:
+                    fields = _rename_values(fields)
                 added = _read_fields(ADDED_FIELDS).get(method, {})
-                if "version" in values:
-                    return values | {"fields": added | fields}
-                options = {name: encoder[name] for name in ("backbone", "pooling", "size") if name in encoder}
-                fields = _read_fields(FIRST_DEFAULTS).get(method, {}) | fields
-                return options | values | {"version": FIRST_VERSION, "fields": added | fields}
+                return values | {"fields_format": FIELDS_FORMAT, "fields": added | fields}
         return values
 
     def build_method(self) -> Method:
@@ -119,6 +126,16 @@ class Spec(RunRequest):
         if self.labels == "given":
             return given_labels(dataset, train, self.given_labels)
         return drawn_labels(dataset, train, self.labels_per_class or default_per_class(dataset, train), self.seed)
+
+
+def _rename_values(fields: dict[str, Any]) -> dict[str, Any]:
+    """Rename the values of hyper-parameters in format 1, so that its runs repeat their computation.
+
+    There, `frozen` batch normalization trained its scale and shift, as `statistics` does now.
+    """
+    renamed = {"trains": {"encoder": "all"}, "batch_norm": {"frozen": "statistics"}}
+    return {name: renamed.get(name, {}).get(value, value) if isinstance(value, str) else value
+            for name, value in fields.items()}
 
 
 @cache

@@ -79,11 +79,11 @@ def encoder_in_training(method: Method, data: TrainingData, setting: Setting, ra
     """
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
-    return EncoderInTraining(data, setting, rates if method.trains_encoder else None, batch_norm == "batch", start)
+    return EncoderInTraining(data, setting, rates if method.trains_encoder else None, batch_norm, start)
 
 
 def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
-                     batch_norm: bool) -> Setting:
+                     batch_norm: BatchNorm) -> Setting:
     """Train the encoder to classify the labeled images.
 
     SSDML does so before its first epoch on CIFAR-10.
@@ -96,7 +96,7 @@ def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: S
         epochs: Passes over the labeled images.
         rates: Rates of SGD; the weight decay applies to the encoder only.
         batch: Images in a batch.
-        batch_norm: Whether batch normalization uses the statistics of the batches.
+        batch_norm: What batch normalization keeps and what it trains.
 
     Returns:
         The setting with the trained encoder.

@@ -69,7 +69,8 @@ class GraphMetric(Method):
     """Weight decay of SGD; the paper prints none."""
 
     batch_norm: BatchNorm = "frozen"
-    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
+    scratch, use 'batch'."""
 
     partition: Partition = 9000
     """Unlabeled images in a partition; 0 takes all of them."""

@@ -54,6 +54,7 @@ from udml_core.methods.shared.training import (
     module_state,
     optimizer_state,
     random_views,
+    trained_parameters,
 )
 from udml_core.sampling import generator
 
@@ -119,7 +120,7 @@ class InstanceMethod(Method, ABC):
     epochs: Epochs = 20
     """Epochs. From scratch, the paper trains for 200."""
 
-    learning_rate: Annotated[float, Field(gt=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
+    learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
     """Learning rate of SGD. The paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
 
     schedule: Annotated[Literal["constant", "steps"], Shown(label="Learning rate schedule")] = "constant"
@@ -149,7 +150,8 @@ class InstanceMethod(Method, ABC):
     """Initial projection: the principal components, or a random subspace."""
 
     batch_norm: BatchNorm = "frozen"
-    """Keep the pretrained statistics of batch normalization, or use each batch's. From scratch, use 'batch'."""
+    """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
+    scratch, use 'batch'."""
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         check_encoder_training(self, self.batch_norm, encoder)
@@ -210,7 +212,7 @@ class _Training:
         self.objective = method.objective(self.network, data, setting)
         self._modules: Mapping[str, nn.Module] = {"network": self.network, "objective": self.objective}
         self._named = [(f"{name}.{key}", parameter) for name, module in self._modules.items()
-                       for key, parameter in module.named_parameters()]
+                       for key, parameter in trained_parameters(module)]
         self._sgd = torch.optim.SGD([parameter for _, parameter in self._named], lr=method.learning_rate,
                                     momentum=method.momentum, weight_decay=method.weight_decay)
         self.done = 0

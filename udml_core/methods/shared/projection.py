@@ -15,7 +15,7 @@ from udml_core.methods.base import Method, Setting
 from udml_core.methods.closed_form import check_directions, principal_directions
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import BatchNorm, Beginning
-from udml_core.methods.shared.training import Network
+from udml_core.methods.shared.training import Network, freeze_batch_norm
 
 
 def check_projection(method: str, dimension: int, beginning: Beginning, images: int, width: int | None) -> None:
@@ -69,15 +69,15 @@ def check_trainable(encoder: EncoderSpec) -> None:
 
 
 def check_batch_norm(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
-    """Reject frozen batch-normalization statistics that were never learned.
+    """Reject batch-normalization statistics that are kept but were never learned.
 
     Raises:
         UserError: The encoder trains from scratch with frozen statistics.
     """
-    if method.trains_encoder and batch_norm == "frozen" and needs_batches(encoder):
+    if method.trains_encoder and batch_norm != "batch" and needs_batches(encoder):
         raise UserError(f"{type(method).__name__}.batch_norm must be 'batch' because {encoder.backbone} trains from "
-                        "scratch and has no learned statistics to keep, got 'frozen'. Set the field 'batch_norm' to "
-                        "'batch'.")
+                        f"scratch and has no learned statistics to keep, got '{batch_norm}'. Set the field "
+                        "'batch_norm' to 'batch'.")
 
 
 def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: EncoderSpec) -> None:
@@ -107,4 +107,7 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
     weight = first_projection(rows, dimension, beginning, setting.seed)
-    return Network(weight, setting.encoder if method.trains_encoder else None).to(setting.device).eval()
+    network = Network(weight, setting.encoder if method.trains_encoder else None).to(setting.device).eval()
+    if getattr(method, "batch_norm", "frozen") == "frozen":
+        freeze_batch_norm(network)
+    return network

@@ -17,6 +17,7 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
+from udml_core.methods.fields import BatchNorm
 
 EMBEDDED = 256
 """Number of images that pass the encoder at a time without a gradient."""
@@ -99,6 +100,21 @@ def follow_batches(module: nn.Module, follows: bool) -> None:
             layer.train(follows)
 
 
+def freeze_batch_norm(module: nn.Module) -> None:
+    """Keep the scale γ and the shift β of every batch normalization.
+
+    Without a gradient they are not in an optimizer either, whose weight decay would shrink them.
+    """
+    for layer in module.modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+            layer.requires_grad_(False)
+
+
+def trained_parameters(module: nn.Module) -> list[tuple[str, nn.Parameter]]:
+    """Return the parameters that are trained, with their names."""
+    return [(name, parameter) for name, parameter in module.named_parameters() if parameter.requires_grad]
+
+
 def _in_parts(compute: Callable[[Tensor], Tensor], indices: Tensor) -> Tensor:
     """Compute a function of indices without a gradient, `EMBEDDED` indices at a time."""
     with torch.no_grad():
@@ -155,7 +171,7 @@ class EncoderInTraining:
         trains: Whether the encoder is trained.
     """
 
-    def __init__(self, data: TrainingData, setting: Setting, rates: SGDRates | None, batch_norm: bool,
+    def __init__(self, data: TrainingData, setting: Setting, rates: SGDRates | None, batch_norm: BatchNorm,
                  start: State | None) -> None:
         """Copy the setting's encoder and prepare its SGD.
 
@@ -163,23 +179,26 @@ class EncoderInTraining:
             data: Training half.
             setting: Device and encoder.
             rates: Rates of SGD; None keeps the encoder frozen.
-            batch_norm: Whether batch normalization uses the statistics of the batches.
+            batch_norm: What batch normalization keeps and what it trains.
             start: State from `state` to continue after.
         """
         self.trains = rates is not None and setting.encoder.trainable
         self._data = data
         self._device = setting.device
-        self._batch_norm = batch_norm
+        self._follows_batches = batch_norm == "batch"
         self._encoder = setting.encoder
         if rates is None or not self.trains:
             return
         self._encoder = copy.deepcopy(setting.encoder)
-        follow_batches(self._encoder, batch_norm)
-        self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=rates.learning_rate, momentum=rates.momentum,
-                                    weight_decay=rates.weight_decay)
+        follow_batches(self._encoder, self._follows_batches)
+        if batch_norm == "frozen":
+            freeze_batch_norm(self._encoder)
+        self._named = trained_parameters(self._encoder)
+        self._sgd = torch.optim.SGD([parameter for _, parameter in self._named], lr=rates.learning_rate,
+                                    momentum=rates.momentum, weight_decay=rates.weight_decay)
         if start is not None:
             load_module("encoder", self._encoder, start)
-            load_optimizer(self._sgd, self._encoder.named_parameters(), start)
+            load_optimizer(self._sgd, self._named, start)
 
     def features(self, indices: Tensor) -> Tensor:
         """Return unit features (b, d), with a gradient to the encoder if it is trained."""
@@ -196,7 +215,7 @@ class EncoderInTraining:
             return self.features(indices)
         self._encoder.eval()
         features = _in_parts(self.features, indices)
-        follow_batches(self._encoder, self._batch_norm)
+        follow_batches(self._encoder, self._follows_batches)
         return features
 
     def step(self, loss: Tensor) -> None:
@@ -214,8 +233,7 @@ class EncoderInTraining:
         """Return everything needed to continue: weights, buffers and SGD's moments."""
         if not self.trains:
             return {}
-        return (module_state("encoder", self._encoder)
-                | optimizer_state(self._sgd, self._encoder.named_parameters()))
+        return module_state("encoder", self._encoder) | optimizer_state(self._sgd, self._named)
 
 
 def module_state(name: str, module: nn.Module) -> dict[str, Tensor]:
