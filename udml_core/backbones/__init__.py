@@ -6,6 +6,7 @@ from udml_core.backbones.encoder import (
     Encoder,
     EncoderSpec,
     check_backbone,
+    check_divisible,
     choose_spec,
     feature_width,
     image_seconds,
@@ -13,5 +14,5 @@ from udml_core.backbones.encoder import (
 )
 from udml_core.backbones.pooling import Pooling
 
-__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "choose_spec",
-           "feature_width", "image_seconds", "needs_batches"]
+__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "check_divisible",
+           "choose_spec", "feature_width", "image_seconds", "needs_batches"]

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from udml_core.backbones import hub, pretrained, small
+from udml_core.backbones.division import divide
 from udml_core.backbones.pooling import Pooling, pool, rmac_scales
 from udml_core.errors import UserError
 
@@ -154,13 +155,36 @@ class Encoder(nn.Module):
         if self.spec.backbone == "pixels":
             values = (rgb / self.deviation).mean(1) if self.spec.gray else rgb / self.deviation
             return values.flatten(1)
-        ordered = rgb.flip(1) if self.bgr else rgb
-        normal = ((ordered - self.mean) / self.deviation).contiguous(memory_format=torch.channels_last)
-        return pool(self.network, normal, self.spec.pooling)
+        return pool(self.network, self._normalize(rgb), self.spec.pooling)
 
-    def prepare(self, image: Image.Image) -> np.ndarray[Any, Any]:
-        """Resize and crop an image to a square (3, s, s) uint8, not yet normalized."""
-        side = self.spec.size
+    def early(self, images: Tensor) -> Tensor:
+        """Return the activations (b, c, h, w) of images after the early blocks."""
+        activations: Tensor = divide(self.network)[0](self._normalize(images.expand(-1, 3, -1, -1).to(self.mean.dtype)))
+        return activations
+
+    def late(self, activations: Tensor) -> Tensor:
+        """Return the features (b, dimension) of the early blocks' activations (b, c, h, w).
+
+        `late(early(images))` equals `forward(images)` if the pooling is the mean.
+        """
+        maps = activations.to(self.mean.dtype).contiguous(memory_format=torch.channels_last)
+        return pool(divide(self.network)[1], maps, "mean")
+
+    def freeze_early(self) -> None:
+        """Train no parameter of the early blocks."""
+        divide(self.network)[0].requires_grad_(False)
+
+    def _normalize(self, rgb: Tensor) -> Tensor:
+        """Return images (b, 3, s, s), 0–255, as the network reads them."""
+        ordered = rgb.flip(1) if self.bgr else rgb
+        return ((ordered - self.mean) / self.deviation).contiguous(memory_format=torch.channels_last)
+
+    def prepare(self, image: Image.Image, side: int | None = None) -> np.ndarray[Any, Any]:
+        """Resize and crop an image to a square (3, s, s) uint8, not yet normalized.
+
+        The side s is the encoder's image size by default.
+        """
+        side = side or self.spec.size
         square = image if image.size == (side, side) else ImageOps.fit(image, (side, side), Image.Resampling.BICUBIC)
         return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
 
@@ -224,6 +248,21 @@ def check_backbone(name: str) -> None:
         return
     raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, "
                     f"got '{name}'.")
+
+
+def check_divisible(spec: EncoderSpec) -> None:
+    """Check that the last blocks of a backbone can be trained alone.
+
+    Raises:
+        UserError: The pooling reads images at several scales, or the network is not a known sequence of blocks.
+    """
+    if spec.pooling != "mean":
+        raise UserError(f"Only the whole encoder or the head can be trained with the pooling '{spec.pooling}', which "
+                        "reads images at several scales. Set the field 'trains' to 'head' or 'all', or choose pooling "
+                        "'mean'.")
+    if spec.backbone.startswith("timm:"):
+        raise UserError(f"The last blocks of '{spec.backbone}' cannot be trained alone, because models of timm do not "
+                        "list their blocks. Set the field 'trains' to 'head' or 'all', or choose another backbone.")
 
 
 def image_seconds(spec: EncoderSpec) -> float:

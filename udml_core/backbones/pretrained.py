@@ -21,6 +21,9 @@ from udml_core.errors import UserError
 class _EfficientNetMaps(nn.Module):
     """The last feature maps of EfficientNet-Lite0, (b, 1280, s/32, s/32)."""
 
+    first_late = 12
+    """Of the 16 inverted residuals, numbers 11 to 15 are late; the stem is the first block."""
+
     def __init__(self) -> None:
         super().__init__()
         with warnings.catch_warnings():
@@ -38,6 +41,12 @@ class _EfficientNetMaps(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         maps: Tensor = self.body.extract_features(images)
         return maps
+
+    def blocks(self) -> list[nn.Module]:
+        """Return the stem, the inverted residuals and the last convolution."""
+        body: Any = self.body
+        return [nn.Sequential(body._conv_stem, body._bn0, body._swish), *body._blocks,
+                nn.Sequential(body._conv_head, body._bn1, body._swish)]
 
 
 def efficientnet_lite0() -> nn.Module:
@@ -63,6 +72,9 @@ class SqueezeNet(nn.Module):
     It maps (b, 3, s, s) to (b, 512, about s/16, about s/16).
     """
 
+    first_late = 7
+    """The fire modules 8 and 9 are late; the first convolution and the fire modules 2 to 7 are seven blocks."""
+
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(3, 64, 3, stride=2, padding=1)
@@ -72,12 +84,17 @@ class SqueezeNet(nn.Module):
             self.add_module(f"fire{number}", _Fire(*size))
 
     def forward(self, images: Tensor) -> Tensor:
-        maps = self.conv1(images).relu()
-        for number in range(2, 10):
-            if number in (2, 4, 6):
-                maps = nn.functional.max_pool2d(maps, 3, 2, ceil_mode=True)
-            maps = self.get_submodule(f"fire{number}")(maps)
+        maps = images
+        for block in self.blocks():
+            maps = block(maps)
         return maps
+
+    def blocks(self) -> list[nn.Module]:
+        """Return the first convolution and the fire modules, with the max-pools before modules 2, 4 and 6."""
+        fires = [self.get_submodule(f"fire{number}") for number in range(2, 10)]
+        for position in (0, 2, 4):
+            fires[position] = nn.Sequential(nn.MaxPool2d(3, 2, ceil_mode=True), fires[position])
+        return [nn.Sequential(self.conv1, nn.ReLU()), *fires]
 
 
 def squeezenet() -> nn.Module:

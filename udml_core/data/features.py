@@ -66,9 +66,25 @@ def pixels_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share
     Returns:
         Images (n, 3, s, s) uint8, or (n, 1, s, s) for gray data sets, memory-mapped and read-only.
     """
+    return _prepared_at(encoder.spec.size, dataset, encoder, report)
+
+
+def crop_sources_of(dataset: Dataset, encoder: Encoder, augmentation: Augmentation,
+                    report: Report = lambda _share, _step: None) -> Array:
+    """Return every image at the size that random views are cropped from, prepared on first use.
+
+    It shows the same square as `pixels_of`, with up to four times the pixels. Images without augmentation are read from
+    `pixels_of`, so that they equal the input of the frozen features.
+
+    Returns:
+        Images (n, 3, S, S) uint8, or (n, 1, S, S) for gray data sets, memory-mapped and read-only.
+    """
+    return _prepared_at(augmentation.source_side(encoder.spec.size, dataset.native_size), dataset, encoder, report)
+
+
+def _prepared_at(side: int, dataset: Dataset, encoder: Encoder, report: Report) -> Array:
     channels = 1 if dataset.gray else 3
-    side = encoder.spec.size
-    prepared = _PreparedImages(dataset, encoder)
+    prepared = _PreparedImages(dataset, encoder, side)
     path = dataset_cache(dataset.fingerprint) / f"pixels-{side}.npy"
     return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
                             lambda start, stop: prepared[start:stop][:, :channels], report, "images")
@@ -90,20 +106,87 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
     Returns:
         Features (n, count, d) float32, memory-mapped and read-only.
     """
-    pixels = pixels_of(dataset, encoder, report)
-    device = next(encoder.buffers()).device
+    draw = _random_views(dataset, encoder, indices, augmentation, seed)
 
     def compute(start: int, stop: int) -> Array:
-        random = torch.Generator().manual_seed(seed * 1_000_003 + start)
-        images = torch.from_numpy(np.ascontiguousarray(pixels[indices[start:stop]])).to(device)
-        views = [augmentation(images, random) for _ in range(count)]
-        return np.stack([embed_pixels(encoder, view) for view in views], axis=1)
+        return np.stack([embed_pixels(encoder, view) for view in draw(start, stop, count)], axis=1)
 
-    key = hashlib.sha1(repr((VERSION, augmentation, seed)).encode() + np.ascontiguousarray(indices).tobytes(),
-                       usedforsecurity=False).hexdigest()[:12]
-    path = dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-views{count}-{key}.npy"
+    path = _views_path(dataset, encoder, indices, f"views{count}", augmentation, seed)
     return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32), compute, report,
                             f"features of {count} views")
+
+
+def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation,
+                   seed: int, report: Report = lambda _share, _step: None) -> Array:
+    """Return the activations of images and their random views after the encoder's early blocks.
+
+    They are computed on first use.
+
+    Args:
+        dataset: The data set.
+        encoder: The encoder, whose early blocks are frozen.
+        indices: Indices (n,) of the images.
+        count: Number v of views of each image. The first is the whole image; the others are random.
+        augmentation: The random augmentation.
+        seed: Seed of the views.
+        report: Receives the progress.
+
+    Returns:
+        Activations (n, v, c, h, w) float16, memory-mapped and read-only.
+
+    Raises:
+        UserError: An activation exceeds the range of float16, or the disk is too small.
+    """
+    draw = _random_views(dataset, encoder, indices, augmentation, seed)
+    whole = _PreparedImages(dataset, encoder, encoder.spec.size, indices)
+
+    def compute(start: int, stop: int) -> Array:
+        views = [torch.from_numpy(np.ascontiguousarray(whole[start:stop])), *draw(start, stop, count - 1)]
+        return np.stack([_early_activations(encoder, view) for view in views], axis=1)
+
+    blank = torch.zeros(1, 3, encoder.spec.size, encoder.spec.size, dtype=torch.uint8)
+    shape = (len(indices), count, *_early_activations(encoder, blank).shape[1:])
+    path = _views_path(dataset, encoder, indices, f"early{count}", augmentation, seed)
+    return _load_or_compute(path, shape, np.dtype(np.float16), compute, report, f"activations of {count} views")
+
+
+def _early_activations(encoder: Encoder, images: torch.Tensor) -> Array:
+    """Return the activations (b, c, h, w) float16 of the encoder's early blocks."""
+    with torch.inference_mode():
+        activations = encoder.early(images.to(next(encoder.buffers()).device)).half().cpu().numpy()
+    if not np.isfinite(activations).all():
+        raise UserError(f"The early blocks of '{encoder.spec.backbone}' return values beyond 65,504, the largest of "
+                        "float16. Set the field 'trains' to 'head' or 'all', or choose another backbone.")
+    return np.asarray(activations)
+
+
+def _random_views(dataset: Dataset, encoder: Encoder, indices: Integers, augmentation: Augmentation,
+                  seed: int) -> Callable[[int, int, int], list[torch.Tensor]]:
+    """Return a function that draws random views of a block of images.
+
+    Its arguments are the block's start and stop and the number of views. The images are read at the size that views
+    are cropped from, and not stored.
+    """
+    size, device = encoder.spec.size, next(encoder.buffers()).device
+    sources = _PreparedImages(dataset, encoder, augmentation.source_side(size, dataset.native_size), indices)
+    channels = 1 if dataset.gray else 3
+
+    def draw(start: int, stop: int, count: int) -> list[torch.Tensor]:
+        if not count:
+            return []
+        random = torch.Generator().manual_seed(seed * 1_000_003 + start)
+        images = torch.from_numpy(np.ascontiguousarray(sources[start:stop][:, :channels])).to(device)
+        return [augmentation(images, random, size) for _ in range(count)]
+
+    return draw
+
+
+def _views_path(dataset: Dataset, encoder: Encoder, indices: Integers, kind: str, augmentation: Augmentation,
+                seed: int) -> Path:
+    """Return the path of what is computed from random views."""
+    key = hashlib.sha1(repr((VERSION, augmentation, seed)).encode() + np.ascontiguousarray(indices).tobytes(),
+                       usedforsecurity=False).hexdigest()[:12]
+    return dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-{kind}-{key}.npy"
 
 
 def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Array:
@@ -135,9 +218,13 @@ class _PreparedImages:
     The next block is read in the background.
     """
 
-    def __init__(self, dataset: Dataset, encoder: Encoder) -> None:
+    def __init__(self, dataset: Dataset, encoder: Encoder, side: int | None = None,
+                 indices: Integers | None = None) -> None:
+        """Choose the side of the images, by default the encoder's, and the images, by default all."""
         self._dataset = dataset
         self._encoder = encoder
+        self._side = side or encoder.spec.size
+        self._indices = np.arange(len(dataset)) if indices is None else indices
         self._pool = ThreadPoolExecutor(max_workers=2)
         self._upcoming: tuple[int, Future[Array]] | None = None
 
@@ -147,12 +234,13 @@ class _PreparedImages:
             block = self._upcoming[1].result()
         else:
             block = self._read(start, stop)
-        next_stop = min(stop + BLOCK, len(self._dataset))
+        next_stop = min(stop + BLOCK, len(self._indices))
         self._upcoming = (stop, self._pool.submit(self._read, stop, next_stop)) if next_stop > stop else None
         return block
 
     def _read(self, start: int, stop: int) -> Array:
-        return np.stack([self._encoder.prepare(self._dataset.images[index]) for index in range(start, stop)])
+        return np.stack([self._encoder.prepare(self._dataset.images[int(index)], self._side)
+                         for index in self._indices[start:stop]])
 
 
 def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],

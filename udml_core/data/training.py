@@ -33,7 +33,10 @@ class TrainingData:
 
     Attributes:
         features: Pooled features of the frozen encoder (n, d) float32, not normalized.
-        pixels: Prepared images (n, c, s, s) uint8; None unless the method trains the encoder.
+        pixels: Prepared images (n, c, s, s) uint8; None unless the method trains the whole encoder.
+        sources: The images (n, c, S, S) uint8 that random views are cropped from; None for `pixels` themselves.
+        activations: Activations of the encoder's early blocks (n, v, c, h, w) float16, of the whole image and of random
+            views; None unless the method trains the last blocks.
         views: Features of random views by the frozen encoder (n, v, d) float32; None unless the method needs them.
         given_labels: Labels (n,) int64, −1 where unknown; None unless the method declares labels.
         given_pairs: Pairs of indices into the training half; None unless the method declares pairs.
@@ -44,6 +47,8 @@ class TrainingData:
     views: Rows | None = None
     given_labels: Tensor | None = None
     given_pairs: PairSet | None = None
+    sources: Rows | None = None
+    activations: Rows | None = None
 
     def __len__(self) -> int:
         return len(self.features)
@@ -80,6 +85,25 @@ class TrainingData:
             raise AttributeError("this method does not declare trains_encoder, so it receives no images")
         return torch.from_numpy(self.pixels[indices.cpu().numpy()])
 
+    def crop_sources(self, indices: Tensor) -> Tensor:
+        """Return the images (b, c, S, S) uint8 that views are cropped from, by index in the training half."""
+        if self.sources is None:
+            return self.images(indices)
+        return torch.from_numpy(self.sources[indices.cpu().numpy()])
+
+    def view_activations(self, indices: Tensor) -> Tensor:
+        """Return the early blocks' activations (b, v, c, h, w) float16 of all views of images.
+
+        `indices` (b,) are positions in the training half. The first view is the whole image.
+        """
+        if self.activations is None:
+            raise AttributeError("this method does not declare activations_needed, so it receives no activations")
+        return torch.from_numpy(np.array(self.activations[indices.cpu().numpy()]))
+
+    def whole_activations(self, indices: Tensor) -> Tensor:
+        """Return the early blocks' activations (b, c, h, w) float16 of whole images."""
+        return self.view_activations(indices)[:, 0]
+
     def view_features(self, indices: Tensor) -> Tensor:
         """Return the features (b, v, d) of all views of images.
 
@@ -92,7 +116,8 @@ class TrainingData:
 
 def training_data(features: Array, labels: Integers | None, train: Integers, supervision: Supervision,
                   pixels: Array | None = None, views: Array | None = None, few: Integers | None = None,
-                  pairs: PairSet | None = None) -> TrainingData:
+                  pairs: PairSet | None = None, sources: Array | None = None,
+                  activations: Array | None = None) -> TrainingData:
     """Copy the training half of arrays over the whole data set.
 
     Args:
@@ -104,12 +129,15 @@ def training_data(features: Array, labels: Integers | None, train: Integers, sup
         views: Features of random views of the training half (n_train, v, d), or None.
         few: Labels of all images (n,), −1 where unknown, or None.
         pairs: Pairs of indices into the training half, or None.
+        sources: Images (n, c, S, S) that views are cropped from, or None.
+        activations: Activations of views of the training half (n_train, v, c, h, w), or None.
     """
     declared = {"all": labels, "few": few}.get(supervision)
     declared_labels = None if declared is None else torch.from_numpy(np.array(declared[train], dtype=np.int64))
     rows = torch.from_numpy(np.array(features[train], dtype=np.float32))
     return TrainingData(rows, None if pixels is None else _SelectedRows(pixels, train), views, declared_labels,
-                        pairs if supervision == "pairs" else None)
+                        pairs if supervision == "pairs" else None,
+                        None if sources is None else _SelectedRows(sources, train), activations)
 
 
 class _SelectedRows:

@@ -21,6 +21,7 @@ from udml_core.declaration import Options
 from udml_core.errors import UserError
 from udml_core.explanations import Explanation
 from udml_core.methods.embedder import Embedder
+from udml_core.methods.fields import Part, Precision
 
 GRAPH_NEIGHBORS = 50
 State = Mapping[str, Tensor]
@@ -36,12 +37,14 @@ class Setting:
         device: Device of the computation.
         encoder: The frozen encoder.
         report: Called with the finished share of the epoch, 0 to 1.
+        precision: Precision of an encoder in training.
     """
 
     seed: int
     device: torch.device
     encoder: Encoder
     report: Callable[[float], None] = field(default=lambda _share: None)
+    precision: Precision = "auto"
 
 
 @dataclass(frozen=True)
@@ -115,9 +118,9 @@ class Method(Options, ABC):
         return self.trained_part != "head"
 
     @property
-    def trained_part(self) -> Literal["head", "last", "all"]:
+    def trained_part(self) -> Part:
         """The trained part of encoder and head, by default the field `trains`."""
-        part: Literal["head", "last", "all"] = getattr(self, "trains", "head")
+        part: Part = getattr(self, "trains", "head")
         return part
 
     @property
@@ -132,6 +135,19 @@ class Method(Options, ABC):
         `fit` needs the frozen features of these views.
         """
         return 0
+
+    @property
+    def activations_needed(self) -> int:
+        """The number of views whose activations after the early blocks `fit` needs, the whole image among them.
+
+        By default it is the whole image, if the last blocks are trained.
+        """
+        return int(self.trained_part == "last")
+
+    @property
+    def crops_images(self) -> bool:
+        """Whether `fit` crops random views from images."""
+        return False
 
     @property
     def shares_batches(self) -> bool:

@@ -13,6 +13,8 @@ from pydantic import BeforeValidator, Field
 
 from udml_core.declaration import Shown
 
+Part = Literal["head", "last", "all"]
+Precision = Literal["auto", "fp32", "bf16"]
 OLDER_PARTS = {"encoder": "all"}
 """Former names of trained parts, in stored specs and saved commands."""
 
@@ -21,7 +23,7 @@ def _current_part(value: Any) -> Any:
     return OLDER_PARTS.get(value, value) if isinstance(value, str) else value
 
 
-Trains = Annotated[Literal["head", "last", "all"], BeforeValidator(_current_part), Shown(label="Trained part")]
+Trains = Annotated[Part, BeforeValidator(_current_part), Shown(label="Trained part")]
 """The trained part: a linear head on frozen features, the last blocks of the encoder and the head, or all of both.
 
 `encoder`, the former name of `all`, is still read.

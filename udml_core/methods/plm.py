@@ -34,6 +34,7 @@ from udml_core.methods.shared.training import (
     optimizer_state,
     random_views,
     trained_parameters,
+    view_inputs,
 )
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
@@ -70,7 +71,7 @@ class PLM(Method):
     """Dimension of the embedding."""
 
     trains: Trains = "head"
-    """Train a linear head on the frozen features of random views, or the encoder with it."""
+    """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""
 
     epochs: Epochs = 20
     """Epochs; each draws new nearest-neighbor batches. The paper trains a GoogLeNet for 200."""
@@ -134,7 +135,8 @@ class PLM(Method):
     """Size of the groups in a batch: a seed image and its nearest neighbors."""
 
     views: KeptViews = 4
-    """Random views of each image whose frozen features are cached, if only the head is trained."""
+    """Views of each image that are cached unless the whole encoder is trained: frozen features of random views for the
+    head, and activations of the whole image and of random views for the last blocks."""
 
     beginning: Beginning = "pca"
     """Initial projection: the principal components, or a random subspace."""
@@ -149,6 +151,14 @@ class PLM(Method):
     @property
     def views_needed(self) -> int:
         return self.views if self.trains == "head" else 0
+
+    @property
+    def activations_needed(self) -> int:
+        return self.views if self.trains == "last" else 0
+
+    @property
+    def crops_images(self) -> bool:
+        return self.trains == "all"
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = images / self.batch
@@ -281,9 +291,9 @@ class _Training:
 
         They are images, or cached features of views.
         """
-        trains_encoder = self.method.trains_encoder
-        inputs = self.data.images(batch) if trains_encoder else self.data.view_features(batch)
-        return random_views(inputs.to(self.setting.device), 2, random, CROPS if trains_encoder else None)
+        inputs = view_inputs(self.method.trained_part, self.data, batch).to(self.setting.device)
+        crops, side = CROPS if self.method.crops_images else None, self.setting.encoder.spec.size
+        return random_views(inputs, 2, random, crops, size=side)
 
 
 class _Proxies(nn.Module):

@@ -15,7 +15,7 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec
+from udml_core.backbones import EncoderSpec, check_divisible
 from udml_core.data.training import TrainingData
 from udml_core.declaration import Shown
 from udml_core.geometry import ConjugateGradient, Point
@@ -27,7 +27,7 @@ from udml_core.losses.angular import (
 )
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.fields import BatchNorm, LearningRate, Momentum, WeightDecay
+from udml_core.methods.fields import BatchNorm, LearningRate, Momentum, Trains, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
@@ -115,6 +115,10 @@ class SRPML(AuthorityMethod):
                 "encoder with random weights it may fall; see the record 'sRPML on birds, "
                 "encoder trained' on the page Results."))
 
+    trains: Trains = "all"
+    """Train the encoder's last blocks or all layers beside the projection, or only the projection on the frozen
+    features."""
+
     batch: Annotated[int, Field(ge=4, le=2000, multiple_of=2), Shown(step=2, high=400, label="Batch size")] = 120
     """Even number of images in a batch; half of them are anchors."""
 
@@ -138,11 +142,9 @@ class SRPML(AuthorityMethod):
     scratch, use 'batch'."""
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
+        if self.trains == "last" and encoder.trainable:
+            check_divisible(encoder)
         check_batch_norm(self, self.batch_norm, encoder)
-
-    @property
-    def trains_encoder(self) -> bool:
-        return True
 
     @property
     def learns_from_vectors(self) -> bool:
@@ -154,8 +156,8 @@ class SRPML(AuthorityMethod):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
-        network = EncoderInTraining(data, setting, rates, self.batch_norm, start)
+        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay) if self.trains_encoder else None
+        network = EncoderInTraining(data, setting, rates, self.batch_norm, start, self.trained_part)
         optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
         for epoch in range(done + 1, self.epochs + 1):

@@ -62,7 +62,7 @@ class SERAPH(Method):
     rank_shows_collapse: ClassVar[bool] = False  # M itself changes the effective rank with every partition
 
     trains: Trains = "head"
-    """Train only the metric on frozen features, or the encoder with it."""
+    """Train only the metric on frozen features, or the encoder's last blocks or all layers with it."""
 
     epochs: Epochs = 10
     """Passes over the partition, if the encoder is trained. SSDML's paper takes at most 50 and keeps the best."""

@@ -78,7 +78,7 @@ class SSDML(Method):
         source="Paper, table 1: the best epoch is above Initial on every data set.")
 
     trains: Trains = "head"
-    """Train only the projection of frozen features, or the encoder with it."""
+    """Train only the projection of frozen features, or the encoder's last blocks or all layers with it."""
 
     epochs: Epochs = 10
     """Passes over the partition's triplets. The paper takes at most 50 and keeps the best."""
@@ -165,7 +165,8 @@ class SSDML(Method):
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if self.pretraining and self.trains_encoder and start is None:
             rates = SGDRates(self.pretraining_rate, self.momentum, self.weight_decay)
-            setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm)
+            setting = pretrain_encoder(data, setting, self.pretraining, rates, self.batch, self.batch_norm,
+                                       self.trained_part)
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
         network = encoder_in_training(self, data, setting, rates, self.batch_norm, start)
         if start is None:

@@ -42,6 +42,7 @@ from udml_core.methods.shared.training import (
     optimizer_state,
     rows_at,
     trained_parameters,
+    whole_inputs,
 )
 from udml_core.sampling import cluster_triplets, generator
 
@@ -55,7 +56,7 @@ class LabeledOnly(Method):
     MOST_TRIPLETS: ClassVar[int] = 200_000
 
     trains: Trains = "head"
-    """Train a linear head on frozen features, or the encoder with it."""
+    """Train a linear head on frozen features, or the encoder's last blocks or all layers with it."""
 
     epochs: Epochs = 10
     """Passes over the triplets of the labeled images."""
@@ -127,7 +128,7 @@ class LabeledOnly(Method):
               setting: Setting) -> float:
         """Take one step of SGD on a batch of triplets (t, 3) and return its mean loss."""
         images, local = torch.unique(batch, return_inverse=True)
-        inputs = data.features[images] if network.encoder is None else data.images(images)
+        inputs = whole_inputs(network.part, data, images)
         embeddings = network(inputs.to(setting.device))
         triplet = (rows_at(embeddings, part) for part in local.to(setting.device).unbind(1))
         loss = self._loss(*triplet) / len(batch)

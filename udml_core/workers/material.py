@@ -11,8 +11,17 @@ import torch
 
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder
+from udml_core.data.augmentation import CROPS
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.features import BLOCK, embed_pixels, features_of, pixels_of, views_of
+from udml_core.data.features import (
+    BLOCK,
+    activations_of,
+    crop_sources_of,
+    embed_pixels,
+    features_of,
+    pixels_of,
+    views_of,
+)
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.training import TrainingData, training_data
@@ -40,6 +49,8 @@ class Loaded:
         sample: Indices of the fixed sample (s,).
         judged: Rows of the sample that curves are computed from.
         few: Labels (n,) for a method that learns from few labels, −1 where unknown; None for other methods.
+        whole: Activations (n, 1, c, h, w) of all images after the early blocks; None unless the last blocks are
+            trained.
     """
 
     dataset: Dataset
@@ -49,6 +60,7 @@ class Loaded:
     sample: Array
     judged: Array
     few: Array | None
+    whole: Array | None = None
 
 
 def load(run: Run, report: Report, device: str = "auto") -> Loaded:
@@ -68,38 +80,67 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     if len(split.validation):
         log.info("selection uses %d labeled images of the training half, which training never sees; training uses %d "
                  "images and only the labels that the method declares", len(split.validation), len(split.train))
-    size = TRAINED_SAMPLE if spec.build_method().trains_encoder else SAMPLE
+    method, whole = spec.build_method(), None
+    if method.trained_part == "last" and encoder.trainable:
+        whole = activations_of(dataset, encoder, np.arange(len(dataset)), 1, CROPS, 0, report)
+    size = TRAINED_SAMPLE if method.trains_encoder else SAMPLE
     sample = run.sample_indices() if run.epoch_numbers() else fixed_sample(split.test, size)
     judged = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
-    return Loaded(dataset, encoder, features, split, sample, judged, few)
+    return Loaded(dataset, encoder, features, split, sample, judged, few, whole)
 
 
 def data_for_fit(run: Run, loaded: Loaded, report: Report) -> TrainingData:
     """Collect the features, images, labels and pairs that the method may train on."""
     spec = run.spec()
     method = spec.build_method()
-    pixels = views = None
-    if method.trains_encoder and loaded.encoder.trainable:
+    pixels = views = sources = activations = None
+    if method.trained_part == "all" and loaded.encoder.trainable:
         pixels = pixels_of(loaded.dataset, loaded.encoder, report)
+        if method.crops_images:
+            sources = crop_sources_of(loaded.dataset, loaded.encoder, method.augmentation, report)
+    if method.trained_part == "last" and loaded.encoder.trainable:
+        activations = activations_of(loaded.dataset, loaded.encoder, loaded.split.train, method.activations_needed,
+                                     method.augmentation, spec.seed, report)
     if method.views_needed:
         views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, method.views_needed,
                          method.augmentation, spec.seed, report)
     pairs = _pairs(run, loaded) if method.card.supervision == "pairs" else None
     return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, method.card.supervision,
-                         pixels, views, loaded.few, pairs)
+                         pixels, views, loaded.few, pairs, sources, activations)
 
 
 def embed(embedder: Embedder, loaded: Loaded, indices: Array,
-          report: Callable[[float], None] = lambda _share: None) -> Array:
-    """Embed images (b, l) float32 by index; a frozen encoder uses cached features."""
+          report: Callable[[float], None] = lambda _share: None, quick: bool = False) -> Array:
+    """Embed images (b, l) float32 by index; a frozen encoder uses cached features.
+
+    Args:
+        embedder: The embedder.
+        loaded: The input of the run.
+        indices: Indices (b,) of the images.
+        report: Called with the finished share.
+        quick: Whether stored activations of frozen early blocks may be used, which are rounded to float16.
+    """
     if not embedder.trained:
         return embedder.embed_features(loaded.features[indices])
-    pixels = pixels_of(loaded.dataset, loaded.encoder)
+    inputs, module = (loaded.whole[:, 0], _FromActivations(embedder)) if quick and loaded.whole is not None else (
+        pixels_of(loaded.dataset, loaded.encoder), embedder)
     parts = []
     for start in range(0, len(indices), BLOCK):
-        parts.append(embed_pixels(embedder, pixels[indices[start : start + BLOCK]]))
+        parts.append(embed_pixels(module, inputs[indices[start : start + BLOCK]]))
         report(min(1.0, (start + BLOCK) / len(indices)))
     return np.concatenate(parts)
+
+
+class _FromActivations(torch.nn.Module):
+    """An embedder that reads activations of the encoder's early blocks in place of images."""
+
+    def __init__(self, embedder: Embedder) -> None:
+        super().__init__()
+        self.embedder = embedder
+
+    def forward(self, activations: torch.Tensor) -> torch.Tensor:
+        embeddings: torch.Tensor = self.embedder.head(self.embedder.encoder.late(activations))
+        return embeddings
 
 
 def _pairs(run: Run, loaded: Loaded) -> PairSet:

@@ -182,10 +182,10 @@ class _Work:
             The row of curves.
         """
         embedder = epoch.embedder.eval()
-        sample = embed(embedder, loaded, loaded.sample)
+        sample = embed(embedder, loaded, loaded.sample, quick=True)
         trained = None
         if loaded.split.name != "all":
-            trained = embed(embedder, loaded, fixed_sample(loaded.split.train, JUDGED))
+            trained = embed(embedder, loaded, fixed_sample(loaded.split.train, JUDGED), quick=True)
         explanations = (*epoch.explanations, *self.method.embedder_explanations(embedder))
         records = [thin(record, TRIPLETS_KEPT) for record in explanations]
         self.run.write_epoch(epoch.number, records, sample, trained)
@@ -199,18 +199,19 @@ class _Work:
         if self.spec.labels == "given" and loaded.few is not None:
             known = np.flatnonzero(loaded.few >= 0)
             row[TRAINED_RANK] = effective_rank(judged if trained is None else trained)
-            row["given recall@1"] = recall_at_k(embed(embedder, loaded, known), loaded.few[known], (1,))[1]
+            row["given recall@1"] = recall_at_k(embed(embedder, loaded, known, quick=True), loaded.few[known], (1,))[1]
         if labels is not None:
             of_judged = labels[loaded.sample[loaded.judged]]
             row["sample recall@1"] = recall_at_k(judged, of_judged, (1,))[1]
             row["sample map@r"] = map_at_r(judged, of_judged)[0]
             if loaded.split.name == "seen":
                 train = fixed_sample(loaded.split.train, VOTING)
-                voters = embed(embedder, loaded, train)
+                voters = embed(embedder, loaded, train, quick=True)
                 row[f"sample knn@{KNN}"] = knn_accuracy(voters, labels[train], judged, of_judged, KNN)
             validation = loaded.split.validation
             if len(validation):
-                row["validation map@r"] = map_at_r(embed(embedder, loaded, validation), labels[validation])[0]
+                held_out = embed(embedder, loaded, validation, quick=True)
+                row["validation map@r"] = map_at_r(held_out, labels[validation])[0]
         return row
 
     def _keep(self, loaded: Loaded, embedder: Embedder) -> None:

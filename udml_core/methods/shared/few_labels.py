@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.methods.base import Method, Setting, State
-from udml_core.methods.fields import BatchNorm
+from udml_core.methods.fields import BatchNorm, Part
 from udml_core.methods.shared.projection import check_trainable
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates
 from udml_core.sampling import generator
@@ -79,11 +79,12 @@ def encoder_in_training(method: Method, data: TrainingData, setting: Setting, ra
     """
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
-    return EncoderInTraining(data, setting, rates if method.trains_encoder else None, batch_norm, start)
+    return EncoderInTraining(data, setting, rates if method.trains_encoder else None, batch_norm, start,
+                             method.trained_part)
 
 
 def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: SGDRates, batch: int,
-                     batch_norm: BatchNorm) -> Setting:
+                     batch_norm: BatchNorm, part: Part = "all") -> Setting:
     """Train the encoder to classify the labeled images.
 
     SSDML does so before its first epoch on CIFAR-10.
@@ -97,11 +98,12 @@ def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: S
         rates: Rates of SGD; the weight decay applies to the encoder only.
         batch: Images in a batch.
         batch_norm: What batch normalization keeps and what it trains.
+        part: The trained part of the encoder, `last` or `all`.
 
     Returns:
         The setting with the trained encoder.
     """
-    network = EncoderInTraining(data, setting, rates, batch_norm, None)
+    network = EncoderInTraining(data, setting, rates, batch_norm, None, part)
     labeled = torch.nonzero(data.labels >= 0).squeeze(1)
     classes, targets = data.labels[labeled].unique(return_inverse=True)
     random = generator(setting.seed, 0)

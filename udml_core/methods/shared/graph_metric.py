@@ -51,7 +51,7 @@ class GraphMetric(Method):
     rank_shows_collapse: ClassVar[bool] = False
 
     trains: Trains = "head"
-    """Train only the metric on frozen features, or the encoder with it."""
+    """Train only the metric on frozen features, or the encoder's last blocks or all layers with it."""
 
     epochs: Epochs = 10
     """Passes over the partition, if the encoder is trained. The paper takes at most 50 and keeps the best."""

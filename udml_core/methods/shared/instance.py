@@ -55,6 +55,7 @@ from udml_core.methods.shared.training import (
     optimizer_state,
     random_views,
     trained_parameters,
+    view_inputs,
 )
 from udml_core.sampling import generator
 
@@ -115,7 +116,7 @@ class InstanceMethod(Method, ABC):
     """Dimension of the embedding."""
 
     trains: Trains = "head"
-    """Train a linear head on the frozen features of random views, or the encoder with it."""
+    """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""
 
     epochs: Epochs = 20
     """Epochs. From scratch, the paper trains for 200."""
@@ -141,7 +142,8 @@ class InstanceMethod(Method, ABC):
     the gradient stays that of the whole batch, but batch normalization sees the parts."""
 
     kept_views: KeptViews = 4
-    """Random views of each image whose frozen features are cached, if only the head is trained."""
+    """Views of each image that are cached unless the whole encoder is trained: frozen features of random views for the
+    head, and activations of the whole image and of random views for the last blocks."""
 
     colors: Annotated[bool, Shown(label="Color augmentation")] = False
     """Change the colors of the views and turn a fifth of them gray, as the paper does for small images."""
@@ -159,6 +161,14 @@ class InstanceMethod(Method, ABC):
     @property
     def views_needed(self) -> int:
         return self.kept_views if self.trains == "head" else 0
+
+    @property
+    def activations_needed(self) -> int:
+        return self.kept_views if self.trains == "last" else 0
+
+    @property
+    def crops_images(self) -> bool:
+        return self.trains == "all"
 
     @property
     def shares_batches(self) -> bool:
@@ -256,14 +266,14 @@ class _Training:
     def _read(self, batch: Tensor) -> Tensor:
         """Read this process's part of a batch: images, or cached features of views."""
         rows, _ = own_part(batch)
-        inputs = self.data.images(rows) if self.method.trains_encoder else self.data.view_features(rows)
+        inputs = view_inputs(self.method.trained_part, self.data, rows)
         return inputs.pin_memory() if self.setting.device.type == "cuda" else inputs
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
         """Take one step of SGD on the whole batch's loss and return the curves."""
         views = random_views(inputs, self.method.views, random,
-                             self.method.augmentation if self.method.trains_encoder else None, len(batch),
-                             own_part(batch)[1])
+                             self.method.augmentation if self.method.crops_images else None, len(batch),
+                             own_part(batch)[1], self.setting.encoder.spec.size)
         self._sgd.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from udml_core.backbones import EncoderSpec, needs_batches
+from udml_core.backbones import EncoderSpec, check_divisible, needs_batches
 from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.geometry import Grassmann
@@ -90,6 +90,8 @@ def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: Encod
     """
     if method.trains_encoder:
         check_trainable(encoder)
+    if method.trained_part == "last":
+        check_divisible(encoder)
     check_batch_norm(method, batch_norm, encoder)
 
 
@@ -107,7 +109,8 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
     weight = first_projection(rows, dimension, beginning, setting.seed)
-    network = Network(weight, setting.encoder if method.trains_encoder else None).to(setting.device).eval()
+    network = Network(weight, setting.encoder if method.trains_encoder else None, method.trained_part,
+                      setting.precision).to(setting.device).eval()
     if getattr(method, "batch_norm", "frozen") == "frozen":
         freeze_batch_norm(network)
     return network

@@ -17,7 +17,7 @@ from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
-from udml_core.methods.fields import BatchNorm
+from udml_core.methods.fields import BatchNorm, Part, Precision
 
 EMBEDDED = 256
 """Number of images that pass the encoder at a time without a gradient."""
@@ -31,24 +31,32 @@ class Network(nn.Module):
         weight: The head's projection (d, l), a parameter.
     """
 
-    def __init__(self, weight: Tensor, encoder: Encoder | None = None) -> None:
+    def __init__(self, weight: Tensor, encoder: Encoder | None = None, part: Part = "all",
+                 precision: Precision = "auto") -> None:
+        """Copy the encoder and the head's projection.
+
+        Args:
+            weight: The head's projection (d, l).
+            encoder: The encoder; None if only the head is trained.
+            part: The trained part. Without the early blocks the inputs are their activations.
+            precision: Precision of the encoder's computation.
+        """
         super().__init__()
         self.encoder = copy.deepcopy(encoder)
         self.weight = nn.Parameter(weight.clone())
+        self.part: Part = "head" if encoder is None else part
+        self._precision = precision
+        if self.encoder is not None and part == "last":
+            self.encoder.freeze_early()
 
     def forward(self, inputs: Tensor) -> Tensor:
         features = inputs if self.encoder is None else self._encode(inputs)
         return unit(unit(features) @ self.weight)
 
     def _encode(self, images: Tensor) -> Tensor:
-        """Return features (b, d) float32.
-
-        On a GPU the encoder computes in bfloat16 where that is safe.
-        """
+        """Return features (b, d) float32."""
         assert self.encoder is not None
-        with torch.autocast(images.device.type, torch.bfloat16, enabled=images.is_cuda):
-            features: Tensor = self.encoder(images)
-        return features.float()
+        return encode(self.encoder, images, self.part, self._precision)
 
     def momentum_copy(self) -> Network:
         """Return a copy for `follow`, without gradients and in evaluation mode."""
@@ -80,13 +88,47 @@ class Network(nn.Module):
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
 
 
+def encode(encoder: Encoder, inputs: Tensor, part: Part, precision: Precision) -> Tensor:
+    """Return features (b, d) float32.
+
+    Args:
+        encoder: The encoder.
+        inputs: Images (b, c, s, s), or activations (b, c, h, w) of the early blocks if `part` is `last`.
+        part: The trained part.
+        precision: `bf16` computes in bfloat16 where that is safe, `auto` does so on a GPU.
+    """
+    mixed = precision == "bf16" or (precision == "auto" and inputs.is_cuda)
+    with torch.autocast(inputs.device.type, torch.bfloat16, enabled=mixed):
+        features: Tensor = encoder.late(inputs) if part == "last" else encoder(inputs)
+    return features.float()
+
+
+def whole_inputs(part: Part, data: TrainingData, indices: Tensor) -> Tensor:
+    """Return what the trained part reads of images without augmentation.
+
+    These are features (b, d), activations (b, c, h, w) of the early blocks, or images (b, c, s, s).
+    """
+    if part == "head":
+        return data.features[indices]
+    return data.whole_activations(indices) if part == "last" else data.images(indices)
+
+
+def view_inputs(part: Part, data: TrainingData, indices: Tensor) -> Tensor:
+    """Return what `random_views` draws the views of images from.
+
+    These are features (b, v, d) or activations (b, v, c, h, w) of views, or images (b, c, S, S).
+    """
+    if part == "head":
+        return data.view_features(indices)
+    return data.view_activations(indices) if part == "last" else data.crop_sources(indices)
+
+
 def embed_training_half(network: Network, data: TrainingData, device: torch.device) -> Tensor:
     """Return the embeddings (n, l) of the training half on the device.
 
     The images are not augmented.
     """
-    inputs = data.images if network.encoder is not None else data.features.__getitem__
-    return _in_parts(lambda rows: network(inputs(rows).to(device)), torch.arange(len(data)))
+    return _in_parts(lambda rows: network(whole_inputs(network.part, data, rows).to(device)), torch.arange(len(data)))
 
 
 def follow_batches(module: nn.Module, follows: bool) -> None:
@@ -130,25 +172,26 @@ def rows_at(features: Tensor, indices: Tensor) -> Tensor:
 
 
 def random_views(inputs: Tensor, count: int, random: torch.Generator, augmentation: Augmentation | None,
-                 whole: int | None = None, first: int = 0) -> Tensor:
+                 whole: int | None = None, first: int = 0, size: int | None = None) -> Tensor:
     """Return random views of every image of a batch, on the images' device.
 
     The second views are below the first.
 
     Args:
-        inputs: Images (b, c, s, s), or without `augmentation` cached features of views (b, v, d), from which distinct
-            views are drawn.
+        inputs: Images (b, c, s, s), or without `augmentation` cached features (b, v, d) or activations (b, v, c, h, w)
+            of views, from which distinct views are drawn.
         count: Number of views of each image.
         random: Random stream.
-        augmentation: The random augmentation; None for cached features.
+        augmentation: The random augmentation; None for cached views.
         whole: Number of images of the whole batch, if `inputs` is a part of it. Random numbers are drawn
             for the whole batch, so that they do not depend on the number of processes.
         first: Position of the part in the whole batch.
+        size: Side of the views, by default the images'.
     """
     whole, part = whole or len(inputs), slice(first, first + len(inputs))
     if augmentation is not None:
         draws = [augmentation.draw(whole, random)[part] for _ in range(count)]
-        return torch.cat([augmentation.apply(inputs, draw) for draw in draws])
+        return torch.cat([augmentation.apply(inputs, draw, size) for draw in draws])
     views = torch.rand(whole, inputs.shape[1], generator=random).argsort(1)[part, :count].to(inputs.device)
     rows = torch.arange(len(inputs), device=inputs.device)
     return torch.cat([inputs[rows, view] for view in views.unbind(1)])
@@ -172,7 +215,7 @@ class EncoderInTraining:
     """
 
     def __init__(self, data: TrainingData, setting: Setting, rates: SGDRates | None, batch_norm: BatchNorm,
-                 start: State | None) -> None:
+                 start: State | None, part: Part = "all") -> None:
         """Copy the setting's encoder and prepare its SGD.
 
         Args:
@@ -181,16 +224,21 @@ class EncoderInTraining:
             rates: Rates of SGD; None keeps the encoder frozen.
             batch_norm: What batch normalization keeps and what it trains.
             start: State from `state` to continue after.
+            part: The trained part of the encoder, `last` or `all`.
         """
         self.trains = rates is not None and setting.encoder.trainable
         self._data = data
         self._device = setting.device
+        self._precision: Precision = setting.precision
+        self._part: Part = part if self.trains else "head"
         self._follows_batches = batch_norm == "batch"
         self._encoder = setting.encoder
         if rates is None or not self.trains:
             return
         self._encoder = copy.deepcopy(setting.encoder)
         follow_batches(self._encoder, self._follows_batches)
+        if part == "last":
+            self._encoder.freeze_early()
         if batch_norm == "frozen":
             freeze_batch_norm(self._encoder)
         self._named = trained_parameters(self._encoder)
@@ -202,9 +250,8 @@ class EncoderInTraining:
 
     def features(self, indices: Tensor) -> Tensor:
         """Return unit features (b, d), with a gradient to the encoder if it is trained."""
-        if not self.trains:
-            return unit(self._data.features[indices].to(self._device))
-        return unit(self._encoder(self._data.images(indices).to(self._device)))
+        inputs = whole_inputs(self._part, self._data, indices).to(self._device)
+        return unit(encode(self._encoder, inputs, self._part, self._precision) if self.trains else inputs)
 
     def embed(self, indices: Tensor) -> Tensor:
         """Return the current unit features (b, d) of images, without a gradient.
