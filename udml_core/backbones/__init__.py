@@ -5,7 +5,9 @@ from udml_core.backbones.encoder import (
     DEFAULT_BACKBONE,
     Encoder,
     EncoderSpec,
+    Precision,
     check_backbone,
+    check_compiler,
     check_divisible,
     choose_spec,
     feature_width,
@@ -14,5 +16,6 @@ from udml_core.backbones.encoder import (
 )
 from udml_core.backbones.pooling import Pooling
 
-__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "check_backbone", "check_divisible",
+__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision", "check_backbone",
+           "check_compiler", "check_divisible",
            "choose_spec", "feature_width", "image_seconds", "needs_batches"]

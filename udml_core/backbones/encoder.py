@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from importlib.util import find_spec
+from shutil import which
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +22,8 @@ from udml_core.errors import UserError
 
 DEFAULT_BACKBONE = "efficientnet-lite0"
 SMALLEST, LARGEST = 4, 1024
+Precision = Literal["auto", "fp32", "bf16"]
+"""Precision of an encoder in training: bfloat16 where that is safe (`auto`: on a GPU only), or float32 throughout."""
 PHOTOGRAPH = 160
 """Shorter side, in pixels, from which images count as photographs."""
 
@@ -248,6 +253,22 @@ def check_backbone(name: str) -> None:
         return
     raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, "
                     f"got '{name}'.")
+
+
+def check_compiler(device: str) -> None:
+    """Check that `torch.compile` can work on a device.
+
+    Raises:
+        UserError: A GPU lacks the package triton, or the CPU lacks a C++ compiler.
+    """
+    if device.startswith("cuda"):
+        works, needed = find_spec("triton") is not None, "the package triton"
+    else:
+        works, needed = any(which(name) for name in (os.environ.get("CXX", ""), "g++", "clang++") if name), (
+            "a C++ compiler (g++ or clang++)")
+    if not works:
+        raise UserError(f"The option 'compile' needs {needed} on the device '{device}'. Install it, or leave the "
+                        "option off.")
 
 
 def check_divisible(spec: EncoderSpec) -> None:

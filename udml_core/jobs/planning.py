@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from udml_core.backbones import check_backbone, choose_spec, feature_width
+from udml_core.backbones import check_backbone, check_compiler, choose_spec, feature_width
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
@@ -46,6 +46,12 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
                           request.seed)
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
+    if request.compile:
+        if method.trained_part != "all":
+            raise UserError("The option 'compile' applies only if the whole encoder is trained, and "
+                            f"{method.card.name} trains '{method.trained_part}'. Leave it off, or set the field 'trains' to "
+                            "'all'.")
+        check_compiler(resolve_device(request.device))
     few = method.card.supervision == "few"
     if not few and (request.labels != "drawn" or request.labels_per_class is not None):
         raise UserError("Only methods that learn from few labels have the options 'labels' and 'labels_per_class', and "

@@ -14,14 +14,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.backbones import Encoder, EncoderSpec, Precision
 from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.training import Supervision, TrainingData
 from udml_core.declaration import Options
 from udml_core.errors import UserError
 from udml_core.explanations import Explanation
 from udml_core.methods.embedder import Embedder
-from udml_core.methods.fields import Part, Precision
+from udml_core.methods.fields import Part
 
 GRAPH_NEIGHBORS = 50
 State = Mapping[str, Tensor]
@@ -38,6 +38,7 @@ class Setting:
         encoder: The frozen encoder.
         report: Called with the finished share of the epoch, 0 to 1.
         precision: Precision of an encoder in training.
+        compile: Whether an encoder in training is compiled.
     """
 
     seed: int
@@ -45,6 +46,7 @@ class Setting:
     encoder: Encoder
     report: Callable[[float], None] = field(default=lambda _share: None)
     precision: Precision = "auto"
+    compile: bool = False
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from pydantic import BeforeValidator, Field
 from udml_core.declaration import Shown
 
 Part = Literal["head", "last", "all"]
-Precision = Literal["auto", "fp32", "bf16"]
 OLDER_PARTS = {"encoder": "all"}
 """Former names of trained parts, in stored specs and saved commands."""
 

@@ -23,6 +23,7 @@ from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Beginning, Dimension, Epochs, KeptViews, Trains
+from udml_core.methods.shared.distributed import read_ahead
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
@@ -32,6 +33,7 @@ from udml_core.methods.shared.training import (
     load_optimizer,
     module_state,
     optimizer_state,
+    pinned,
     random_views,
     trained_parameters,
     view_inputs,
@@ -244,8 +246,8 @@ class _Training:
         follow_batches(self.student, method.batch_norm == "batch")
         batches = list(neighbor_batches(neighbors, min(method.batch, len(self.data)), random))
         curves = []
-        for position, batch in enumerate(batches, 1):
-            curves.append(self._step(self._views(batch, random)))
+        for position, (_, inputs) in enumerate(read_ahead(self._read, batches), 1):
+            curves.append(self._step(self._views(inputs.to(setting.device, non_blocking=True), random)))
             setting.report(position / len(batches))
         self.student.eval()
         return mean_curves(curves)
@@ -286,12 +288,12 @@ class _Training:
         return {"loss": loss.total.item(), "point loss": loss.point.item(), "proxy loss": loss.proxy.item(),
                 "neighborhood loss": loss.neighborhood.item(), "admitted": neighborhoods.members.float().mean().item()}
 
-    def _views(self, batch: Tensor, random: torch.Generator) -> Tensor:
-        """Return two random views of every image of a batch.
+    def _read(self, batch: Tensor) -> Tensor:
+        """Read images of a batch, or cached features or activations of their views."""
+        return pinned(view_inputs(self.method.trained_part, self.data, batch), self.setting.device)
 
-        They are images, or cached features of views.
-        """
-        inputs = view_inputs(self.method.trained_part, self.data, batch).to(self.setting.device)
+    def _views(self, inputs: Tensor, random: torch.Generator) -> Tensor:
+        """Return two random views of every image of a batch."""
         crops, side = CROPS if self.method.crops_images else None, self.setting.encoder.spec.size
         return random_views(inputs, 2, random, crops, size=side)
 

@@ -187,7 +187,10 @@ class SSDML(Method):
             random = generator(setting.seed, epoch)
             batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
             curves, measures = [], []
+            network.prefetch(batches[0].unique())
             for position, batch in enumerate(batches, 1):
+                if position < len(batches):
+                    network.prefetch(batches[position].unique())
                 projection, step, last = self._learn(network, batch, optimizer, projection, step)
                 curves.append(_curves(last))
                 measures.append(last.measures())

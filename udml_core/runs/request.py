@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, Pooling
+from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, Pooling, Precision
 from udml_core.backbones.encoder import LARGEST, SMALLEST
 from udml_core.data.given.pairs import MOST_PAIRS
 from udml_core.data.label_budget import PER_CLASS, PER_SMALL_CLASS, SMALL_CLASS, LabelSource
@@ -56,6 +56,13 @@ class RunRequest(Options):
 
     device: Annotated[str, Shown(suggestions=lambda: {"auto": "auto", "cpu": "cpu"})] = "auto"
     """Device of the computation: auto, cpu or cuda:N."""
+
+    precision: Precision = "auto"
+    """Precision of an encoder in training: bfloat16 where that is safe, or float32 throughout. auto takes bfloat16 on a
+    GPU."""
+
+    compile: Annotated[bool, Shown(label="Compile the encoder")] = False
+    """Compile an encoder that is trained as a whole. The first steps take minutes; long runs on a GPU gain most."""
 
     seed: Annotated[int, Field(ge=0, le=HIGHEST_SEED)] = 0
     """Seed of all random draws."""

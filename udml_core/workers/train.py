@@ -67,7 +67,8 @@ def assist(run: Run, device: str) -> None:
                         f"torchrun, or use {names_of(lambda other: other.shares_batches)}.")
     loaded = load(run, _no_report, device)
     checkpoint = run.read_checkpoint()
-    setting = Setting(run.spec().seed, torch.device(device), loaded.encoder)
+    spec = run.spec()
+    setting = Setting(spec.seed, torch.device(device), loaded.encoder, precision=spec.precision, compile=spec.compile)
     for _ in method.fit(data_for_fit(run, loaded, _no_report), setting, checkpoint[1] if checkpoint else None):
         pass
 
@@ -117,7 +118,8 @@ class _Work:
     def _train(self, loaded: Loaded) -> Embedder:
         data = data_for_fit(self.run, loaded, self.reporter.share)
         report = self.reporter.share
-        setting = Setting(self.spec.seed, self.device, loaded.encoder, lambda share: report(share, "training"))
+        setting = Setting(self.spec.seed, self.device, loaded.encoder, lambda share: report(share, "training"),
+                          self.spec.precision, self.spec.compile)
         known, _ = self.run.metrics()
         recorded = {row["epoch"]: row for row in known}
         checkpoint = self.run.read_checkpoint()

@@ -53,6 +53,7 @@ from udml_core.methods.shared.training import (
     load_optimizer,
     module_state,
     optimizer_state,
+    pinned,
     random_views,
     trained_parameters,
     view_inputs,
@@ -266,8 +267,7 @@ class _Training:
     def _read(self, batch: Tensor) -> Tensor:
         """Read this process's part of a batch: images, or cached features of views."""
         rows, _ = own_part(batch)
-        inputs = view_inputs(self.method.trained_part, self.data, rows)
-        return inputs.pin_memory() if self.setting.device.type == "cuda" else inputs
+        return pinned(view_inputs(self.method.trained_part, self.data, rows), self.setting.device)
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
         """Take one step of SGD on the whole batch's loss and return the curves."""

@@ -113,4 +113,6 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
                       setting.precision).to(setting.device).eval()
     if getattr(method, "batch_norm", "frozen") == "frozen":
         freeze_batch_norm(network)
+    if setting.compile:
+        network.compile_encoder()
     return network

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from udml_core.backbones import Encoder
+from udml_core.backbones import Encoder, Precision
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
-from udml_core.methods.fields import BatchNorm, Part, Precision
+from udml_core.methods.fields import BatchNorm, Part
 
 EMBEDDED = 256
 """Number of images that pass the encoder at a time without a gradient."""
@@ -46,6 +47,7 @@ class Network(nn.Module):
         self.weight = nn.Parameter(weight.clone())
         self.part: Part = "head" if encoder is None else part
         self._precision = precision
+        self._compiled = False
         if self.encoder is not None and part == "last":
             self.encoder.freeze_early()
 
@@ -58,9 +60,18 @@ class Network(nn.Module):
         assert self.encoder is not None
         return encode(self.encoder, images, self.part, self._precision)
 
+    def compile_encoder(self) -> None:
+        """Compile the passes of the encoder, if the whole encoder is trained."""
+        if self.encoder is not None and self.part == "all":
+            self.encoder.compile()
+            self._compiled = True
+
     def momentum_copy(self) -> Network:
         """Return a copy for `follow`, without gradients and in evaluation mode."""
-        return copy.deepcopy(self).requires_grad_(False).eval()
+        other = copy.deepcopy(self).requires_grad_(False).eval()
+        if self._compiled:
+            other.compile_encoder()  # a copy is not compiled
+        return other
 
     def follow(self, other: Network, momentum: float) -> None:
         """Move parameters and buffers toward another network's.
@@ -121,6 +132,11 @@ def view_inputs(part: Part, data: TrainingData, indices: Tensor) -> Tensor:
     if part == "head":
         return data.view_features(indices)
     return data.view_activations(indices) if part == "last" else data.crop_sources(indices)
+
+
+def pinned(inputs: Tensor, device: torch.device) -> Tensor:
+    """Return inputs in memory from which a GPU copies beside its computation; on a CPU, the inputs themselves."""
+    return inputs.pin_memory() if device.type == "cuda" else inputs
 
 
 def embed_training_half(network: Network, data: TrainingData, device: torch.device) -> Tensor:
@@ -231,11 +247,15 @@ class EncoderInTraining:
         self._device = setting.device
         self._precision: Precision = setting.precision
         self._part: Part = part if self.trains else "head"
+        self._reader = ThreadPoolExecutor(max_workers=1)
+        self._coming: list[tuple[Tensor, Future[Tensor]]] = []
         self._follows_batches = batch_norm == "batch"
         self._encoder = setting.encoder
         if rates is None or not self.trains:
             return
         self._encoder = copy.deepcopy(setting.encoder)
+        if setting.compile and part == "all":
+            self._encoder.compile()
         follow_batches(self._encoder, self._follows_batches)
         if part == "last":
             self._encoder.freeze_early()
@@ -250,8 +270,21 @@ class EncoderInTraining:
 
     def features(self, indices: Tensor) -> Tensor:
         """Return unit features (b, d), with a gradient to the encoder if it is trained."""
-        inputs = whole_inputs(self._part, self._data, indices).to(self._device)
+        inputs = self._take(indices).to(self._device, non_blocking=True)
         return unit(encode(self._encoder, inputs, self._part, self._precision) if self.trains else inputs)
+
+    def prefetch(self, indices: Tensor) -> None:
+        """Read the input of a coming call of `features` in the background."""
+        self._coming.append((indices, self._reader.submit(self._read, indices)))
+
+    def _read(self, indices: Tensor) -> Tensor:
+        return pinned(whole_inputs(self._part, self._data, indices), self._device)
+
+    def _take(self, indices: Tensor) -> Tensor:
+        """Return the input of images, which may have been read in the background."""
+        if self._coming and torch.equal(self._coming[0][0], indices):
+            return self._coming.pop(0)[1].result()
+        return self._read(indices)
 
     def embed(self, indices: Tensor) -> Tensor:
         """Return the current unit features (b, d) of images, without a gradient.
