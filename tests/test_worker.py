@@ -11,11 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from tests.running import spec, trained, worked, write_digits
 from udml_core import jobs
 from udml_core.analyses import list_analyses
+from udml_core.backbones import Encoder
 from udml_core.data import catalog
+from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.data.given import labels as annotations
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
@@ -196,6 +199,22 @@ def test_methods_whose_rank_shows_no_collapse_keep_the_best_epoch(
     assert run.kept_epoch() == 2
     assert "collapsed" not in capsys.readouterr().err
     np.testing.assert_allclose(run.embeddings("final")[run.sample_indices()], run.epoch_sample(2), rtol=1e-4, atol=1e-6)
+
+
+def test_a_run_that_trains_the_last_blocks_stores_a_whole_encoder(tmp_path: Path) -> None:
+    fields = {"trains": "last", "dimension": 8, "epochs": 1, "views": 3, "proxies": 10, "learning_rate": 0.01,
+              "batch_norm": "batch"}
+    run = trained(tmp_path, method="plm", backbone="cnn", fields=fields)
+    assert run.status().state == "done", run.status().message
+    embedder, dataset = Embedder.load(run.embedder_path), run.dataset()
+    assert embedder.trained
+    rows, images = run.sample_indices()[:20], pixels_of(dataset, embedder.encoder)
+    final = embed_pixels(embedder, images[rows])
+    np.testing.assert_allclose(run.embeddings("final")[rows], final, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run.epoch_sample(1)[:20], final, rtol=0, atol=5e-3)  # from float16 activations
+    frozen, trained_weights = Encoder(embedder.encoder.spec).state_dict(), embedder.encoder.state_dict()
+    moved = {name.split(".")[1] for name, value in frozen.items() if not torch.equal(value, trained_weights[name])}
+    assert moved == {"11", "12"}
 
 
 def test_without_a_score_no_epoch_is_selected() -> None:

@@ -23,6 +23,7 @@ from udml_core.data.augmentation import (
     ASPECT,
     COLORS,
     CROP_DRAWS,
+    CROPS,
     TRIES,
     Augmentation,
     Jitter,
@@ -125,7 +126,7 @@ def test_features_of_views_are_cached_and_close_to_the_features_of_their_image(
     random = torch.Generator().manual_seed(5 * 1_000_003)
     block = torch.from_numpy(np.array(pixels_of(dataset, encoder)[train[:64]]))
     np.testing.assert_array_equal(views[:64, 0], embed_pixels(encoder, augmentation(block, random)))
-    monkeypatch.setattr(features_module, "VERSION", 3)
+    monkeypatch.setattr(features_module, "VERSION", 4)
     views_of(dataset, encoder, train, 3, augmentation, 5)
     assert len(list(tmp_path.rglob("*-views3-*.npy"))) == 3  # two seeds, and the first seed in another version
 
@@ -198,3 +199,23 @@ def test_an_augmentation_without_color_changes_draws_only_crop_numbers() -> None
     random = torch.Generator().manual_seed(4)
     expected = torch.rand(7, CROP_DRAWS, generator=torch.Generator().manual_seed(4))
     assert torch.equal(Augmentation().draw(7, random), expected)
+
+
+@pytest.mark.parametrize(("augmentation", "size", "available", "side"), [
+    (CROPS, 64, 300, 128), (CROPS, 64, 100, 100), (CROPS, 64, 32, 64), (Augmentation(smallest=0.5), 227, 500, 262),
+    (Augmentation(smallest=0.5), 227, 240, 240), (COLORS, 32, 32, 32)])
+def test_crops_come_from_larger_images_where_the_files_have_the_pixels(
+        augmentation: Augmentation, size: int, available: int, side: int) -> None:
+    assert augmentation.source_side(size, available) == side
+
+
+def test_a_view_of_a_larger_source_has_the_source_pixels_of_its_crop() -> None:
+    """A quarter of the area of a source of twice the side needs no resizing."""
+    source = torch.randint(256, (1, 3, 16, 16), generator=torch.Generator().manual_seed(0)).float()
+    draws = torch.zeros(1, 23)
+    draws[:, 10:20], draws[:, 20], draws[:, 21], draws[:, 22] = 0.5, 0.0, 1.0, 0.9  # square, left, bottom, not flipped
+    view = Augmentation(smallest=0.25).apply(source, draws, 8)
+    torch.testing.assert_close(view, source[:, :, 8:, :8], rtol=0, atol=1e-3)
+    draws[:, :10] = 1.0  # the whole area: the mean of 2×2 pixels
+    view = Augmentation(smallest=0.25).apply(source, draws, 8)
+    torch.testing.assert_close(view, torch.nn.functional.avg_pool2d(source, 2), rtol=0, atol=1e-3)

@@ -15,8 +15,17 @@ import torch
 
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
+from udml_core.data.augmentation import CROPS
 from udml_core.data.dataset import ArrayImages, Dataset
-from udml_core.data.features import BLOCK, features_of, features_path, pixels_of
+from udml_core.data.features import (
+    BLOCK,
+    activations_of,
+    crop_sources_of,
+    features_of,
+    features_path,
+    pixels_of,
+    views_of,
+)
 from udml_core.errors import UserError
 
 IMAGES = 600
@@ -107,3 +116,46 @@ def test_the_progress_of_a_deleted_partial_file_is_ignored(images: tuple[Dataset
     features = np.array(compute(dataset, counting))
     assert counting.count == len(dataset)
     assert np.abs(features).max(axis=1).min() > 0
+
+
+def large_digits(dataset: Dataset) -> Dataset:
+    """Return some digits enlarged to 40 pixels, each with a row of random pixels."""
+    assert isinstance(dataset.images, ArrayImages)
+    pixels = np.repeat(np.repeat(dataset.images.pixels[:70], 5, axis=1), 5, axis=2)
+    return replace(dataset, images=ArrayImages(pixels), native_size=40, fingerprint="large-digits",
+                   names=dataset.names[:70])
+
+
+def test_crop_sources_are_larger_and_whole_images_stay_the_same(images: tuple[Dataset, Encoder]) -> None:
+    dataset = large_digits(images[0])
+    encoder = Encoder(choose_spec("cnn", 16, True))
+    sources, whole = crop_sources_of(dataset, encoder, CROPS), pixels_of(dataset, encoder)
+    assert sources.shape == (70, 1, 32, 32)
+    assert whole.shape == (70, 1, 16, 16)
+    np.testing.assert_array_equal(sources[3], encoder.prepare(dataset.images[3], 32)[:1])
+    np.testing.assert_array_equal(whole[3], encoder.prepare(dataset.images[3])[:1])
+
+
+def test_activations_are_those_of_the_whole_image_and_of_random_views(images: tuple[Dataset, Encoder]) -> None:
+    dataset, indices = large_digits(images[0]), np.arange(69, 0, -1)
+    encoder = Encoder(choose_spec("cnn", 16, True))
+    stored = activations_of(dataset, encoder, indices, 3, CROPS, 5)
+    assert (stored.shape, stored.dtype) == ((69, 3, 128, 4, 4), np.float16)
+    with torch.no_grad():
+        late = encoder.late(torch.from_numpy(np.array(stored)).flatten(0, 1)).unflatten(0, (69, 3)).numpy()
+    np.testing.assert_allclose(late[:, 0], features_of(dataset, encoder)[indices], rtol=2e-3, atol=1e-4)
+    views = views_of(dataset, encoder, indices, 2, CROPS, 5)
+    np.testing.assert_allclose(late[:, 1:], views, rtol=2e-3, atol=1e-4)
+    assert np.abs(late[:, 1] - late[:, 0]).max() > 0.01
+    sources = torch.from_numpy(np.array(crop_sources_of(dataset, encoder, CROPS)[indices[:BLOCK]]))
+    with torch.no_grad():
+        first = encoder(CROPS(sources, torch.Generator().manual_seed(5 * 1_000_003), 16)).numpy()
+    np.testing.assert_allclose(views[:BLOCK, 0], first, rtol=1e-4, atol=1e-5)
+
+
+def test_activations_beyond_half_precision_are_rejected(images: tuple[Dataset, Encoder]) -> None:
+    dataset, encoder = images
+    with torch.no_grad():
+        encoder.network[8].weight.mul_(1e8)
+    with pytest.raises(UserError, match="The early blocks of 'cnn' return values beyond 65,504"):
+        activations_of(dataset, encoder, np.arange(10), 2, CROPS, 0)

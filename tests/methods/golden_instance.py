@@ -83,6 +83,8 @@ class Model:
         fixed = TRACKED
         if method.batch_norm == "frozen":  # the scale and shift of all layers stay as well
             fixed += tuple(f"network.{layer}.{part}" for layer in (1, 5, 9, 12) for part in ("weight", "bias"))
+        if method.trains == "last":  # the fourth convolution and its normalization are late
+            fixed += tuple(f"network.{layer}.{part}" for layer in (0, 1, 4, 5, 8, 9) for part in ("weight", "bias"))
         buffers = {name: value for name, value in weights.items() if name.endswith(fixed)}
         parameters = {name: value for name, value in weights.items() if name not in buffers}
         return Model(parameters | {"network.weight": embedder.head.weight.clone()}, buffers)  # type: ignore[operator]
@@ -92,7 +94,7 @@ class Model:
         maps = (images - 128) / 128
         for position, layer in enumerate((0, 4, 8, 11)):
             name = f"network.encoder.network.{layer}.weight"
-            maps = conv2d(maps, self.parameters[name], padding=1)
+            maps = conv2d(maps, (self.parameters | self.buffers)[name], padding=1)
             maps = self._normalize(maps, f"network.encoder.network.{layer + 1}.", by_batch).clamp_min(0)
             maps = max_pool2d(maps, 2) if position < 2 else maps
         return unit(unit(maps.mean((2, 3))) @ self.parameters["network.weight"])
@@ -130,8 +132,12 @@ class Model:
 
 
 def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batch: bool, parts: int = 1,
-                   remember: Callable[[Tensor, Tensor], None] | None = None) -> Iterator[float]:
-    """Train for three epochs and yield each epoch's mean loss."""
+                   remember: Callable[[Tensor, Tensor], None] | None = None,
+                   kept: Tensor | None = None) -> Iterator[float]:
+    """Train for three epochs and yield each epoch's mean loss.
+
+    Without `kept` views (n, v, 3, s, s) of the images, views are random crops.
+    """
     for value in model.parameters.values():
         value.requires_grad_()
     for epoch, rate in enumerate(RATES, 1):
@@ -139,7 +145,11 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
         order = torch.randperm(IMAGES, generator=random)
         losses = []
         for batch in (order[:BATCH], order[BATCH : 2 * BATCH]):
-            inputs = torch.cat([random_view(images[batch], random) for _ in range(views)])
+            if kept is None:
+                inputs = torch.cat([random_view(images[batch], random) for _ in range(views)])
+            else:  # distinct views, in the order of random numbers
+                order = torch.rand(BATCH, kept.shape[1], generator=random).argsort(1)
+                inputs = torch.cat([kept[batch, order[:, number]] for number in range(views)])
             rows = torch.cat([model.embed(part, by_batch) for part in inputs.chunk(parts)])
             value = loss(rows, batch, random)
             model.descend(value, rate)

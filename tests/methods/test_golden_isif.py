@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -56,3 +57,23 @@ def test_training_equals_the_literal_loop(change: dict[str, Any]) -> None:
     literal = literal_epochs(model, all_images(data), loss, views=2, by_batch=method.batch_norm == "batch",
                              parts=method.parts)
     assert_same_training(method, data, setting, model, literal)
+
+
+@pytest.mark.parametrize("batch_norm", ["frozen", "statistics"])
+@double_precision()
+def test_training_of_the_last_blocks_on_kept_activations_equals_the_literal_loop(batch_norm: str) -> None:
+    """The literal loop passes the views through the whole network and changes only its last convolution."""
+    data, setting = small_images()
+    others = torch.rand(len(data), 2, 3, 16, 16, generator=torch.Generator().manual_seed(4)) * 255
+    kept = torch.cat([all_images(data)[:, None], others], dim=1)
+    with torch.no_grad():
+        activations = setting.encoder.early(kept.flatten(0, 1)).unflatten(0, (len(data), 3))
+    method = ISIF(**FIELDS | {"temperature": TAU, "eta": ETA, "trains": "last", "kept_views": 3,
+                              "batch_norm": batch_norm})
+    data = replace(data, activations=activations.numpy())
+    model = Model.begin(method, data, setting)
+    literal = literal_epochs(model, all_images(data), lambda rows, _batch, _random: adaptable_softmax(
+        rows, rows, TAU, ETA), views=2, by_batch=False, kept=kept)
+    assert_same_training(method, data, setting, model, literal)
+    late = 4 if batch_norm == "statistics" else 2  # the head and a convolution, or also γ and β
+    assert len(model.parameters) == late

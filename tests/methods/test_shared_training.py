@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from tests.methods.test_ssdml import training_setup
-from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.backbones import Encoder, EncoderSpec, Precision
 from udml_core.methods import ISIF, PLM
 from udml_core.methods.embedder import unit
 from udml_core.methods.fields import BatchNorm
@@ -95,3 +98,56 @@ def test_a_network_with_frozen_batch_normalization_trains_convolutions_and_the_h
     scales = {f"encoder.network.{layer}.{part}" for layer in (1, 5, 9, 12) for part in ("weight", "bias")}
     assert names == {"weight", *(f"encoder.network.{layer}.weight" for layer in (0, 4, 8, 11))} | (
         scales if trained else set())
+
+
+def test_the_last_blocks_follow_sgd_on_activations_and_early_blocks_stay() -> None:
+    """The reference trains the last convolution and its normalization in a copy of the encoder."""
+    data, setting = training_setup("cnn")
+    reference, targets = copy.deepcopy(setting.encoder), torch.randn(40, 128)
+    with torch.no_grad():
+        activations = reference.early(data.images(torch.arange(len(data))))[:, None].numpy()
+    data = replace(data, pixels=None, activations=activations)
+    network = EncoderInTraining(data, setting, SGDRates(0.5, 0.9, 0.01), "batch", None, "last")
+    late = reference.network[11:]
+    late.train()
+    sgd = torch.optim.SGD(late.parameters(), 0.5, 0.9, weight_decay=0.01)
+    for images in (torch.arange(40), torch.arange(40, 80)):
+        network.prefetch(images)
+        network.step((network.features(images) * targets).sum())
+        sgd.zero_grad()
+        (unit(late(torch.from_numpy(activations[images.numpy(), 0])).mean((2, 3))) * targets).sum().backward()
+        sgd.step()
+    expected = reference.eval().state_dict()
+    for name, value in network.snapshot().state_dict().items():
+        torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-5, msg=f"{name}: {{}}".format)
+    assert {name.split(".")[2] for name in network.state() if name.startswith("optimizer.")} == {"11", "12"}
+    assert not torch.equal(expected["network.11.weight"], setting.encoder.state_dict()["network.11.weight"])
+
+
+@pytest.mark.parametrize(("precision", "inside"), [("auto", torch.float32), ("fp32", torch.float32),
+                                                   ("bf16", torch.bfloat16)])
+def test_the_precision_of_a_run_applies_to_encoders_in_training(precision: Precision, inside: torch.dtype) -> None:
+    data, setting = training_setup("cnn")
+    setting = replace(setting, precision=precision)
+    method = PLM(trains="all", dimension=8)
+    network = method._network(data, setting)
+    metric = EncoderInTraining(data, setting, SGDRates(0.1), "batch", None)
+    assert network.encoder is not None
+    dtypes: list[torch.dtype] = []
+    for encoder in (network.encoder, metric._encoder):
+        encoder.network.register_forward_hook(lambda _module, _inputs, maps: dtypes.append(maps.dtype))
+    assert network(data.images(torch.arange(4))).dtype == metric.features(torch.arange(4)).dtype == torch.float32
+    assert dtypes == [inside, inside]
+
+
+def test_compilation_applies_to_the_student_and_to_its_teacher(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled: list[str] = []
+    monkeypatch.setattr(Encoder, "compile", lambda encoder: compiled.append(encoder.spec.backbone))
+    data, setting = training_setup("cnn")
+    network = PLM(trains="all", dimension=8)._network(data, setting)
+    network.momentum_copy()
+    assert compiled == []
+    PLM(trains="all", dimension=8)._network(data, replace(setting, compile=True)).momentum_copy()
+    assert compiled == ["cnn", "cnn"]
+    EncoderInTraining(data, replace(setting, compile=True), SGDRates(0.1), "batch", None)
+    assert compiled == ["cnn"] * 3

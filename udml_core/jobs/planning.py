@@ -49,8 +49,8 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     if request.compile:
         if method.trained_part != "all":
             raise UserError("The option 'compile' applies only if the whole encoder is trained, and "
-                            f"{method.card.name} trains '{method.trained_part}'. Leave it off, or set the field 'trains' to "
-                            "'all'.")
+                            f"{method.card.name} trains '{method.trained_part}'. Leave it off, or set the field "
+                            "'trains' to 'all'.")
         check_compiler(resolve_device(request.device))
     few = method.card.supervision == "few"
     if not few and (request.labels != "drawn" or request.labels_per_class is not None):
