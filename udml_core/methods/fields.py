@@ -19,6 +19,9 @@ Trains = Annotated[Literal["head", "encoder"], Shown(label="Trained part")]
 Beginning = Annotated[Literal["random", "pca"], Shown(label="Initial projection")]
 """The initial projection: a random subspace, or the principal components."""
 
+CenteredBeginning = Annotated[Literal["random", "pca", "centered"], Shown(label="Initial projection")]
+"""As `Beginning`, or the principal components of centered features, with a learned bias after the projection."""
+
 BatchNorm = Annotated[Literal["frozen", "batch"], Shown(label="Batch normalization")]
 """The statistics of batch normalization: the pretrained statistics, or each batch's own."""
 

@@ -22,7 +22,7 @@ from udml_core.graph import Through, linear_neighborhoods, linear_neighborhoods_
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.fields import BatchNorm, Beginning, Dimension, Epochs, KeptViews, Trains
+from udml_core.methods.fields import BatchNorm, CenteredBeginning, Dimension, Epochs, KeptViews, Trains
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
@@ -135,8 +135,9 @@ class PLM(Method):
     views: KeptViews = 4
     """Random views of each image whose frozen features are cached, if only the head is trained."""
 
-    beginning: Beginning = "pca"
-    """Initial projection: the principal components, or a random subspace."""
+    beginning: CenteredBeginning = "centered"
+    """Initial projection: the principal components of centered features with a learned bias, the principal components
+    of the features as they are without a bias, or a random subspace without a bias."""
 
     batch_norm: BatchNorm = "batch"
     """Keep the pretrained statistics of batch normalization, or use each batch's, if the encoder is trained."""

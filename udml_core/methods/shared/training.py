@@ -28,16 +28,21 @@ class Network(nn.Module):
     Attributes:
         encoder: The encoder in training; None if only the head is trained.
         weight: The head's projection (d, l), a parameter.
+        bias: The head's bias (l,) after the projection, a parameter; None for zero.
     """
 
-    def __init__(self, weight: Tensor, encoder: Encoder | None = None) -> None:
+    bias: nn.Parameter | None
+
+    def __init__(self, weight: Tensor, encoder: Encoder | None = None, bias: Tensor | None = None) -> None:
         super().__init__()
         self.encoder = copy.deepcopy(encoder)
         self.weight = nn.Parameter(weight.clone())
+        self.register_parameter("bias", None if bias is None else nn.Parameter(bias.clone()))
 
     def forward(self, inputs: Tensor) -> Tensor:
         features = inputs if self.encoder is None else self._encode(inputs)
-        return unit(unit(features) @ self.weight)
+        rows = unit(features) @ self.weight
+        return unit(rows if self.bias is None else rows + self.bias)
 
     def _encode(self, images: Tensor) -> Tensor:
         """Return features (b, d) float32.
@@ -73,7 +78,8 @@ class Network(nn.Module):
             frozen: The frozen encoder, if only the head is trained.
             head: A head to use in place of the network's linear head.
         """
-        head = head or Head(self.weight.detach().clone())
+        bias = None if self.bias is None else self.bias.detach().clone()
+        head = head or Head(self.weight.detach().clone(), bias=bias)
         if self.encoder is None:
             return Embedder(frozen, head)
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
