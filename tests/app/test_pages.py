@@ -103,8 +103,8 @@ def test_a_failed_run_shows_its_reason_and_can_be_resumed(failed: Run) -> None:
 
 def test_a_finished_run_shows_its_evaluation_beside_frozen_features_and_pca(done: Run) -> None:
     test = opened("runs", run=done.id)
-    table = next(table.value for table in test.dataframe if "PCA, same width" in table.value.columns)
-    assert list(table.columns) == ["Initial", "Frozen", "PCA, same width", "Final"]
+    table = next(table.value for table in test.dataframe if "PCA (centered)" in table.value.columns)
+    assert list(table.columns) == ["Initial", "Frozen", "PCA (centered)", "Final"]
     assert table.loc["Recall@1", "Final"] > 90
 
 

@@ -42,12 +42,18 @@ def fit_epochs(**fields: Any) -> list[Epoch]:
     return list(PLM(**TINY | fields).fit(*training_setup()))
 
 
-def drawn_views(points: torch.Tensor, epoch: int) -> torch.Tensor:
-    """Return the unit features of two views of every image of an epoch's only batch."""
+def drawn_views(points: torch.Tensor, epoch: int, whole: bool = True) -> torch.Tensor:
+    """Return the unit features of two views of every image of an epoch's only batch.
+
+    They are drawn from four random views, and from the whole image if `whole`.
+    """
     data, setting = training_setup()
     random = generator(setting.seed, epoch)
     (batch,) = neighbor_batches(torch.from_numpy(nearest(points.numpy(), 4)[1]), len(data), random)
-    cached = data.view_features(batch)
+    assert data.views is not None
+    cached = torch.from_numpy(data.views[batch.numpy()].copy())
+    if whole:
+        cached = torch.stack([data.features[batch], *cached.unbind(1)], dim=1)
     first, second = torch.rand(cached.shape[:2], generator=random).argsort(1)[:, :2].unbind(1)
     rows = torch.arange(len(cached))
     return unit(torch.cat([cached[rows, first], cached[rows, second]]))
@@ -68,7 +74,7 @@ def start_of(beginning: str) -> tuple[torch.Tensor, torch.Tensor]:
 @pytest.mark.parametrize("change", [{}, {"admission": False}, {"similarity": "binary"}, {"proxies": 0}, {"flat": 5},
                                     {"n_alpha": 1.0}, {"n_beta": 0.0}, {"scale": 1.0}, {"threshold": 0.5},
                                     {"candidates": 6}, {"similarity_gradient": True}, {"beginning": "random"},
-                                    {"beginning": "pca"},
+                                    {"beginning": "pca"}, {"whole_view": False},
                                     {"proxy_rate": 0.0}, {"proxy_rate": 50.0}, {"through": "origin"}], ids=str)
 def test_the_first_step_equals_the_equations_of_the_paper(change: dict[str, Any]) -> None:
     """Compute one batch: both views, the loss of eq. 9, Adam's first step and the moving average."""
@@ -77,7 +83,7 @@ def test_the_first_step_equals_the_equations_of_the_paper(change: dict[str, Any]
     (epoch,) = method.fit(data, setting)
     start, shift = start_of(change.get("beginning", "centered"))
     points = unit(unit(data.features) @ start + shift)
-    views = drawn_views(points, 1)
+    views = drawn_views(points, 1, "whole_view" not in change)
     weight, bias = start.clone().requires_grad_(), shift.clone().requires_grad_()
     proxies, directions = (part.requires_grad_() for part in method._first_proxies(points, setting.seed))
     targets = unit(views @ start + shift)

@@ -135,6 +135,9 @@ class PLM(Method):
     views: KeptViews = 4
     """Random views of each image whose frozen features are cached, if only the head is trained."""
 
+    whole_view: Annotated[bool, Shown(label="Whole image as a view")] = True
+    """Add the whole image to the cached random views, if only the head is trained. Retrieval embeds whole images."""
+
     beginning: CenteredBeginning = "centered"
     """Initial projection: the principal components of centered features with a learned bias, the principal components
     of the features as they are without a bias, or a random subspace without a bias."""
@@ -281,8 +284,13 @@ class _Training:
         They are images, or cached features of views.
         """
         trains_encoder = self.method.trains_encoder
-        inputs = self.data.images(batch) if trains_encoder else self.data.view_features(batch)
+        inputs = self.data.images(batch) if trains_encoder else self._cached_views(batch)
         return random_views(inputs.to(self.setting.device), 2, random, CROPS if trains_encoder else None)
+
+    def _cached_views(self, batch: Tensor) -> Tensor:
+        """Return the features (b, v, d) of a batch's cached views, the whole image first if it is one of them."""
+        views = self.data.view_features(batch)
+        return torch.cat([self.data.features[batch][:, None], views], dim=1) if self.method.whole_view else views
 
 
 class _Proxies(nn.Module):
