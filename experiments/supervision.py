@@ -55,7 +55,7 @@ def main() -> None:
         rows = measure_rows(points, labels) | {f"{row}, centered": measures for row, measures
                                                in measure_neighborhoods(centered, labels).items()}
         for row, measures in rows.items():
-            print(f"{row:50}" + "  ".join(f"{key} {value:.1f}" for key, value in measures.items()), flush=True)
+            print(f"{row:52}" + "  ".join(f"{key} {value:.1f}" for key, value in measures.items()), flush=True)
         results[dataset.title] = {"encoder": encoder.spec.key, "images": len(points),
                                   "classes": len(np.unique(labels)), "rows": rows}
         record = {"command": "python -m experiments.supervision " + " ".join(sys.argv[1:]),

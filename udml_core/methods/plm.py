@@ -47,6 +47,10 @@ class PLM(Method):
     α·β with α = (1+o/2)^−Nα and β = (1+p)^−Nβ (eq. 2–5), where o and p are the distances across and along a linear
     neighborhood. L_point and L_proxy fit distances to δ(1−s) (eq. 6–7), L_neigh fits the proxies' directions (eq. 8).
 
+    The embedding is unit(unit(f)·W + b). By default it starts as the principal components of centered features. Without
+    centering, all embeddings share a mean, and the first steps only push them apart. The targets δ(1−s) remain larger
+    than the distance √2 of two independent directions, so δ = 2 still pushes nearly all pairs apart.
+
     Departures from the paper by default: a linear head, the rate of the proxies, and neighborhoods through the image
     rather than through the origin of the embedding.
     """
@@ -99,7 +103,8 @@ class PLM(Method):
     through: Annotated[Through, Shown(label="Neighborhoods pass through")] = "point"
     """Linear neighborhoods pass through their image, with v_j = y_j − y_i, or through the origin of the embedding, with
     v_j = y_j. The paper's count, m points without error and the next one tested, fits the origin: m − 1 neighbors are
-    members without a test. Through the image, m are."""
+    members without a test. Through the image, m are, and at T = 0.9 the test admits hardly any further candidate. If
+    features are not centered, vectors from the origin share their mean, and the test admits more."""
 
     similarity: Kind = "linear"
     """Similarity from distances along and across neighborhoods (eq. 2–5), or 1 for members and 0 for others
