@@ -6,7 +6,8 @@ The supervision is derived from a test half's frozen features.
 
 The measures are the purity and mean size of clusters or neighborhoods, and the correlation of the similarity (1
 within a cluster, or s) with class equality over all pairs. As in the paper, k-means and average linkage receive the
-true number of classes.
+true number of classes. Neighborhoods pass through their image or through the origin of the embedding, on the features
+and on features centered at the mean of the training half.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -28,7 +30,7 @@ from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.evaluation import kmeans_clusters, label_purity, neighborhood_purity, similarity_correlation
 from udml_core.files import jsonable
-from udml_core.graph import AuthorityGraph, linear_neighborhoods, walk_similarity
+from udml_core.graph import AuthorityGraph, Through, linear_neighborhoods, walk_similarity
 from udml_core.losses.piecewise import similarity
 from udml_core.runs import installed_versions
 
@@ -45,13 +47,17 @@ def main() -> None:
         dataset = catalog.load(name)
         backbone = "pixels" if name == "digits" else DEFAULT_BACKBONE
         encoder = Encoder(choose_spec(backbone, dataset.native_size, dataset.gray))
-        test = make_split(dataset, "zero-shot").test
+        split = make_split(dataset, "zero-shot")
         assert dataset.labels is not None
-        features = np.array(features_of(dataset, encoder)[test])
-        points = features / np.linalg.norm(features, axis=1, keepdims=True)
-        results[dataset.title] = {"encoder": encoder.spec.key, "images": len(test),
-                                  "classes": len(np.unique(dataset.labels[test])),
-                                  "rows": measure_rows(points, dataset.labels[test])}
+        features = unit(np.array(features_of(dataset, encoder)))
+        points, labels = features[split.test], dataset.labels[split.test]
+        centered = unit(points - features[split.train].mean(0))
+        rows = measure_rows(points, labels) | {f"{row}, centered": measures for row, measures
+                                               in measure_neighborhoods(centered, labels).items()}
+        for row, measures in rows.items():
+            print(f"{row:52}" + "  ".join(f"{key} {value:.1f}" for key, value in measures.items()), flush=True)
+        results[dataset.title] = {"encoder": encoder.spec.key, "images": len(points),
+                                  "classes": len(np.unique(labels)), "rows": rows}
         record = {"command": "python -m experiments.supervision " + " ".join(sys.argv[1:]),
                   "protocol": "frozen unit features, zero-shot test half; purity and Pearson correlation in percent",
                   "versions": installed_versions(), "date": time.strftime("%Y-%m-%d"), "datasets": results}
@@ -67,17 +73,26 @@ def measure_rows(points: Array, labels: Array) -> dict[str, dict[str, float]]:
             "average linkage": measure_clusters(linkage.fit_predict(points), labels),
             f"authority ascent, ε={EPSILON}": measure_clusters(np.asarray(ascent.labels), labels),
             "random walk": {"correlation": 100 * similarity_correlation(walk_similarity(points, ASCENT), labels)}}
-    tensor = torch.from_numpy(points)
-    for name, admission in (("plain nearest 10", False), ("linear neighborhoods", True)):
-        hoods = linear_neighborhoods(tensor, NEIGHBORS, admission=admission)
-        purity, size = neighborhood_purity(hoods.neighbors.numpy(), hoods.members.numpy(), labels)
-        similar = similarity(tensor, hoods.basis).numpy()
-        rows[name] = {"purity": 100 * purity, "size": size,
-                      "correlation": 100 * similarity_correlation(similar, labels)}
+    return rows | measure_neighborhoods(points, labels)
+
+
+def measure_neighborhoods(points: Array, labels: Array) -> dict[str, dict[str, float]]:
+    """Measure linear neighborhoods of both readings and the cosine in percent, on unit features (n, D)."""
+    tensor, rows = torch.from_numpy(points), {}
+    for through in get_args(Through):
+        for name, admission in ((f"plain nearest {NEIGHBORS}", False), ("linear neighborhoods", True)):
+            hoods = linear_neighborhoods(tensor, NEIGHBORS, admission=admission, through=through)
+            purity, size = neighborhood_purity(hoods.neighbors.numpy(), hoods.members.numpy(), labels)
+            similar = similarity(tensor, hoods.basis).numpy()
+            rows[f"{name}, through the {through}"] = {
+                "purity": 100 * purity, "size": size, "correlation": 100 * similarity_correlation(similar, labels)}
     rows["cosine"] = {"correlation": 100 * similarity_correlation(points @ points.T, labels)}
-    for name, row in rows.items():
-        print(f"{name:24}" + "  ".join(f"{key} {value:.1f}" for key, value in row.items()), flush=True)
     return rows
+
+
+def unit(rows: Array) -> Array:
+    """Divide each row (n, D) by its length."""
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def measure_clusters(clusters: Array, labels: Array) -> dict[str, float]:

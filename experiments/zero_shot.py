@@ -38,11 +38,15 @@ from udml_core.runs import Run, RunRequest, Spec, create_run, installed_versions
 from udml_core.workers import train as worker
 
 TABLES = {
-    "plm-ablation": {  # PLM's table 3
-        "Full": "plm", "No admission": "plm admission=false", "Binary similarity": "plm similarity=binary",
-        "Both": "plm admission=false similarity=binary"},
+    "plm-ablation": {  # PLM's table 3, under both readings of its neighborhoods
+        f"{title}, through the {through}": f"plm {fields}through={through}" for through in ("point", "origin")
+        for title, fields in (("Full", ""), ("No admission", "admission=false "),
+                              ("Binary similarity", "similarity=binary "),
+                              ("Both", "admission=false similarity=binary "))},
     "plm-fields": {  # PLM's figure 3: one field varies, the others keep their defaults
-        "as the defaults": "plm", "proxies' step × 100": "plm proxy_rate=100.0",
+        "as the defaults": "plm", "through the origin": "plm through=origin",
+        "PCA without centering": "plm beginning=pca", "no whole view": "plm whole_view=false",
+        "proxies' step × 100": "plm proxy_rate=100.0",
         **{f"Nρ = {count}": f"plm proxies={count}" for count in (0, 1, 10, 500)},
         **{f"m = {flat}": f"plm flat={flat}" for flat in (1, 2, 5, 7)},
         **{f"Nα = {alpha:g}, Nβ = {beta:g}": f"plm n_alpha={alpha} n_beta={beta}"

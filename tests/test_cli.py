@@ -219,7 +219,7 @@ def test_methods_are_listed_with_their_fields(capsys: Any, monkeypatch: pytest.M
 def test_evaluate_query_and_export_accept_the_folder_of_a_run(
         capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
     stored = answer(capsys, monkeypatch, "evaluate", str(run.folder))
-    assert set(stored) == {"initial", "frozen", "pca", "final"}
+    assert set(stored) == {"initial", "frozen", "centered pca", "final"}
     assert {"recall@1", "recall@2", "recall@4", "recall@8", "nmi", "map@r"} <= set(stored["final"])
     assert 50 < stored["final"]["recall@1"] <= 100
     assert answer(capsys, monkeypatch, "evaluate", str(run.folder), "--again") == stored

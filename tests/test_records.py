@@ -85,6 +85,20 @@ def test_means_and_deviations_are_those_of_the_seeds(finding: Finding) -> None:
     assert "Frozen features" in table.references
 
 
+def test_references_tell_centered_from_uncentered_pca(tmp_path: Path) -> None:
+    """Records of versions before 0.3 contain the uncentered PCA."""
+    for candidate, title, other in (("pca", "PCA, same width", "PCA (centered)"),
+                                    ("centered pca", "PCA (centered)", "PCA, same width")):
+        evaluation = {name: {"dimension": 8} for name in ("frozen", candidate, "initial", "final")}
+        row = {"summary": {name: {"recall@1": [level, 1.0]} for level, name in enumerate(evaluation)},
+               "runs": [{"seconds": 1.0, "curves": [], "evaluation": evaluation}]}
+        path = tmp_path / "record.json"
+        path.write_text(json.dumps({"versions": {}, "dataset": "digits", "rows": {"PLM": row}}), encoding="utf-8")
+        (table,) = records.read(Finding("record", "", "", ""), tmp_path).tables
+        assert table.references[title] == {"recall@1": (1.0, 1.0), "width": (8.0, 0.0)}
+        assert other not in table.references
+
+
 def test_a_papers_figures_belong_to_the_row_of_the_same_name() -> None:
     finding = next(finding for finding in ALL if finding.name == "fashion-mnist-ssdml")
     printed = read_record(finding).tables[0].printed

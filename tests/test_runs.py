@@ -92,6 +92,9 @@ def test_a_spec_without_a_later_field_keeps_what_its_version_did(version: str | 
     assert run.spec().fields["through"] == "origin"
     rewrite_spec(run, method="plm", fields={"dimension": 16}, **values)
     assert run.spec().fields["through"] == "point"
+    assert run.spec().fields["whole_view"] is False
+    rewrite_spec(run, method="pca", fields={"dimension": 16, "centered": False}, **values)
+    assert run.spec().fields == {"dimension": 16, "centered": False, "unit_length": True}
 
 
 @pytest.mark.parametrize("version", [None, "0.2.0"])

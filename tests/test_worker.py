@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
 
 from tests.running import spec, trained, worked, write_digits
 from udml_core import jobs
 from udml_core.analyses import list_analyses
+from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, pixels_of
@@ -38,6 +40,12 @@ from udml_core.workers.evaluate import evaluate_run
 def quiet(_share: float, _what: str) -> None: ...
 
 
+def unit_features(run: Run) -> Array:
+    """Return the features of all images in float64 with unit length."""
+    rows = np.array(material.load(run, quiet).features, dtype=np.float64)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
 def test_a_run_stores_everything_that_the_pages_read(tmp_path: Path) -> None:
     run = trained(tmp_path)
     assert run.status().state == "done", run.status().message
@@ -50,8 +58,14 @@ def test_a_run_stores_everything_that_the_pages_read(tmp_path: Path) -> None:
     test = make_split(dataset, "seen").test
     evaluation = run.evaluation()
     assert evaluation is not None
-    assert set(evaluation) == {"initial", "frozen", "pca", "final"}
+    assert set(evaluation) == {"initial", "frozen", "centered pca", "final"}
     assert evaluation["frozen"]["dimension"] == 64
+    rows = unit_features(run)
+    reference = PCA(len(run.embeddings("final")[0]), svd_solver="full").fit(rows[make_split(dataset, "seen").train])
+    projected = reference.transform(rows[test])
+    projected /= np.linalg.norm(projected, axis=1, keepdims=True)
+    measured = map_at_r(projected, np.asarray(dataset.labels)[test])[0]
+    assert evaluation["centered pca"]["map@r"] == pytest.approx(100 * measured, abs=0.01)
     for name, which in (("initial", "initial"), ("final", "final")):
         embeddings = np.asarray(run.embeddings(which))[test]  # type: ignore[arg-type]
         labels = np.asarray(dataset.labels)[test]
@@ -352,7 +366,7 @@ def test_seen_classes_are_evaluated_against_the_training_half_and_pslr_in_both_l
     run = trained(tmp_path, method="pslr", fields=fields)
     evaluation = run.evaluation()
     assert evaluation is not None
-    assert set(evaluation) == {"initial", "frozen", "pca", "final", "latent"}
+    assert set(evaluation) == {"initial", "frozen", "centered pca", "final", "latent"}
     for row in evaluation.values():
         assert 50 < row["knn@200"] <= 100
         assert 50 < row["linear probe"] <= 100
@@ -368,7 +382,7 @@ def test_seen_classes_are_evaluated_against_the_training_half_and_pslr_in_both_l
     latent = trained(tmp_path, method="pslr", fields=fields | {"embeds": "latent"}, split="zero-shot")
     unseen = latent.evaluation()
     assert unseen is not None
-    assert set(unseen) == {"initial", "frozen", "pca", "final"}
+    assert set(unseen) == {"initial", "frozen", "centered pca", "final"}
     assert "knn@200" not in unseen["final"]
     assert not any(isinstance(record, LatentLayer) for record in latent.explanations(1))
     assert (latent.embeddings("initial") >= 0).all()  # z of the layer before training

@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from pages.parts.base import cached
+from pages.parts.curves import precision
 from tests.app.opening import ROOT, opened, texts
 from tests.running import worked, write_digits
 from udml_core.data import catalog
@@ -103,9 +104,17 @@ def test_a_failed_run_shows_its_reason_and_can_be_resumed(failed: Run) -> None:
 
 def test_a_finished_run_shows_its_evaluation_beside_frozen_features_and_pca(done: Run) -> None:
     test = opened("runs", run=done.id)
-    table = next(table.value for table in test.dataframe if "PCA, same width" in table.value.columns)
-    assert list(table.columns) == ["Initial", "Frozen", "PCA, same width", "Final"]
+    table = next(table.value for table in test.dataframe if "PCA (centered)" in table.value.columns)
+    assert list(table.columns) == ["Initial", "Frozen", "PCA (centered)", "Final"]
     assert table.loc["Recall@1", "Final"] > 90
+
+
+def test_baselines_tell_centered_from_uncentered_pca(done: Run) -> None:
+    """Runs of versions before 0.3 have evaluated PCA without centering."""
+    rows = {"frozen": {"mprec@10": 40.0}, "final": {"dimension": 16}}
+    for name, title in (("centered pca", "PCA (centered)"), ("pca", "PCA, same width")):
+        references = precision._references([(done.spec(), rows | {name: {"mprec@10": 30.0}})])
+        assert references == {"Frozen features": rows["frozen"], title: {"mprec@10": 30.0}}
 
 
 def test_a_run_is_titled_by_the_hyperparameters_that_differ_from_the_defaults(done: Run) -> None:

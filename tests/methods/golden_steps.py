@@ -241,7 +241,8 @@ def assert_same_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor
                                    msg=f"{name}: {{}}".format)
 
 
-def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor) -> None:
-    """Require an embedder with running statistics, followed by a projection."""
+def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor,
+                         bias: Tensor | float = 0.0) -> None:
+    """Require an embedder with running statistics, followed by a projection and a bias."""
     images = data.images(torch.arange(len(data)))
-    torch.testing.assert_close(epoch.embedder(images), unit(features(network, images, False) @ projection))
+    torch.testing.assert_close(epoch.embedder(images), unit(features(network, images, False) @ projection + bias))

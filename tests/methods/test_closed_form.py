@@ -69,6 +69,17 @@ def test_pca_spans_the_same_subspace_as_scikit_learn(dimension: int, centered: b
         assert head.offset is None
 
 
+def test_pca_is_centered_by_default_and_compares_unit_or_projected_rows() -> None:
+    """By default the cosine decides; without unit length the embedding is scikit-learn's."""
+    test = unit(load_halves()[1].astype(np.float64))
+    expected = REFERENCE(8, svd_solver="full").fit(train_rows()).transform(test)
+    projected = last_epoch(PCA(dimension=8, unit_length=False)).embedder.embed_features(load_halves()[1])
+    signs = np.sign((projected * expected).sum(0))
+    np.testing.assert_allclose(projected * signs, expected, atol=2e-4)
+    default = last_epoch(PCA(dimension=8)).embedder.embed_features(load_halves()[1])
+    np.testing.assert_allclose(default * signs, unit(expected), atol=2e-3)
+
+
 def test_whitening_uses_the_inverse_square_root_of_the_covariance_of_mutual_pairs() -> None:
     k, shrinkage = 3, 0.4
     rows = train_rows()

@@ -30,7 +30,7 @@ from tests.methods.golden_steps import (
 from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods import PLM, Setting
-from udml_core.methods.fields import BatchNorm
+from udml_core.methods.fields import BatchNorm, CenteredBeginning
 from udml_core.sampling import generator
 
 DIMENSION, BATCH, GROUP, PROXIES, CANDIDATES, FLAT, THRESHOLD = 6, 12, 4, 5, 6, 2, 0.8
@@ -39,7 +39,15 @@ CROPS = Augmentation(smallest=0.16, flip=True, gray=0.0, jitter=None)
 
 
 def embed(network: Network, images: Tensor, follows: bool) -> Tensor:
-    return unit(features(network, images, follows) @ network["weight"])
+    return unit(features(network, images, follows) @ network["weight"] + network.get("bias", torch.zeros(())))
+
+
+def centered_head(rows: Tensor) -> Network:
+    """Return the principal components of centered features, and the bias that subtracts their mean."""
+    mean = rows.mean(0)
+    directions = torch.linalg.svd(rows - mean, full_matrices=False)[2][:DIMENSION].T
+    weight = directions * directions.sum(0).sign()
+    return {"weight": weight, "bias": -mean @ weight}
 
 
 def top_directions(offsets: Tensor) -> Tensor:
@@ -99,10 +107,10 @@ def straight(directions: Tensor) -> Tensor:
     return torch.stack(columns, dim=2)
 
 
-def literal_training(data: TrainingData, setting: Setting,
-                     batch_norm: BatchNorm) -> tuple[dict[str, Tensor], list[float]]:
+def literal_training(data: TrainingData, setting: Setting, batch_norm: BatchNorm,
+                     head: Network) -> tuple[dict[str, Tensor], list[float]]:
     """Return the state after two epochs, and the loss of each batch of the last epoch."""
-    student = network_of(setting) | {"weight": random_frame(WIDTH, DIMENSION, SEED)}
+    student = network_of(setting) | head
     teacher, images = dict(student), data.images(torch.arange(IMAGES))
     points = embed(student, images, False)
     drawn = torch.randperm(IMAGES, generator=generator(SEED, 0))[:PROXIES]
@@ -167,18 +175,22 @@ def with_equal_signs(state: Mapping[str, Tensor], expected: Mapping[str, Tensor]
 
 @pytest.mark.parametrize("resumed", [False, True])
 @pytest.mark.parametrize("batch_norm", ["batch", "frozen", "statistics"])
+@pytest.mark.parametrize("beginning", ["random", "centered"])
 @double_precision()
-def test_two_epochs_equal_the_algorithm_written_out(batch_norm: BatchNorm, resumed: bool) -> None:
+def test_two_epochs_equal_the_algorithm_written_out(beginning: CenteredBeginning, batch_norm: BatchNorm,
+                                                    resumed: bool) -> None:
     setting = tiny_setting()
     data = tiny_data(setting)
     method = PLM(trains="all", dimension=DIMENSION, batch=BATCH, group=GROUP, proxies=PROXIES,
                  candidates=CANDIDATES, flat=FLAT, threshold=THRESHOLD, learning_rate=RATE, proxy_rate=PROXY_RATE,
-                 momentum=MOMENTUM, n_alpha=N_ALPHA, n_beta=N_BETA, scale=SCALE, epochs=EPOCHS, beginning="random",
+                 momentum=MOMENTUM, n_alpha=N_ALPHA, n_beta=N_BETA, scale=SCALE, epochs=EPOCHS, beginning=beginning,
                  batch_norm=batch_norm)
-    expected, losses = literal_training(data, setting, batch_norm)
+    head = centered_head(unit(data.features)) if beginning == "centered" else {
+        "weight": random_frame(WIDTH, DIMENSION, SEED)}
+    expected, losses = literal_training(data, setting, batch_norm, head)
     assert len(losses) >= 2, "Adam's moments and the teacher act from the second batch on"
     epoch = last_epoch(method, data, setting, resumed)
     assert_same_state(with_equal_signs(epoch.state, expected), expected)
     assert epoch.losses["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-8)
     student = {name.removeprefix("student.encoder."): value for name, value in expected.items()}
-    assert_same_embedder(epoch, data, student, expected["student.weight"])
+    assert_same_embedder(epoch, data, student, expected["student.weight"], expected.get("student.bias", 0.0))

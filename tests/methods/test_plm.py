@@ -42,35 +42,55 @@ def fit_epochs(**fields: Any) -> list[Epoch]:
     return list(PLM(**TINY | fields).fit(*training_setup()))
 
 
-def drawn_views(points: torch.Tensor, epoch: int) -> torch.Tensor:
-    """Return the unit features of two views of every image of an epoch's only batch."""
+def drawn_views(points: torch.Tensor, epoch: int, whole: bool = True) -> torch.Tensor:
+    """Return the unit features of two views of every image of an epoch's only batch.
+
+    They are drawn from four random views, and from the whole image if `whole`.
+    """
     data, setting = training_setup()
     random = generator(setting.seed, epoch)
     (batch,) = neighbor_batches(torch.from_numpy(nearest(points.numpy(), 4)[1]), len(data), random)
-    cached = data.view_features(batch)
+    assert data.views is not None
+    cached = torch.from_numpy(data.views[batch.numpy()].copy())
+    if whole:
+        cached = torch.stack([data.features[batch], *cached.unbind(1)], dim=1)
     first, second = torch.rand(cached.shape[:2], generator=random).argsort(1)[:, :2].unbind(1)
     rows = torch.arange(len(cached))
     return unit(torch.cat([cached[rows, first], cached[rows, second]]))
 
 
+def start_of(beginning: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the initial projection (64, 16) and bias (16,)."""
+    data, setting = training_setup()
+    rows = unit(data.features)
+    if beginning != "centered":
+        return first_projection(rows, 16, "pca" if beginning == "pca" else "random", setting.seed), torch.zeros(16)
+    mean = rows.mean(0)
+    components = torch.linalg.svd((rows - mean).double(), full_matrices=False).Vh[:16].T.float()
+    weight = components * components.sum(0).sign()
+    return weight, -mean @ weight
+
+
 @pytest.mark.parametrize("change", [{}, {"admission": False}, {"similarity": "binary"}, {"proxies": 0}, {"flat": 5},
                                     {"n_alpha": 1.0}, {"n_beta": 0.0}, {"scale": 1.0}, {"threshold": 0.5},
                                     {"candidates": 6}, {"similarity_gradient": True}, {"beginning": "random"},
+                                    {"beginning": "pca"}, {"whole_view": False},
                                     {"proxy_rate": 0.0}, {"proxy_rate": 50.0}, {"through": "origin"}], ids=str)
 def test_the_first_step_equals_the_equations_of_the_paper(change: dict[str, Any]) -> None:
     """Compute one batch: both views, the loss of eq. 9, Adam's first step and the moving average."""
     data, setting = training_setup()
     method = PLM(**TINY | {"epochs": 1, "batch": len(data), "momentum": 0.5} | change)
     (epoch,) = method.fit(data, setting)
-    start = first_projection(unit(data.features), 16, change.get("beginning", "pca"), setting.seed)
-    points = unit(unit(data.features) @ start)
-    views = drawn_views(points, 1)
-    weight = start.clone().requires_grad_()
+    start, shift = start_of(change.get("beginning", "centered"))
+    points = unit(unit(data.features) @ start + shift)
+    views = drawn_views(points, 1, "whole_view" not in change)
+    weight, bias = start.clone().requires_grad_(), shift.clone().requires_grad_()
     proxies, directions = (part.requires_grad_() for part in method._first_proxies(points, setting.seed))
-    neighborhoods = linear_neighborhoods(unit(views @ start), change.get("candidates", 10), change.get("flat", 3),
+    targets = unit(views @ start + shift)
+    neighborhoods = linear_neighborhoods(targets, change.get("candidates", 10), change.get("flat", 3),
                                          change.get("threshold", 0.9), "admission" not in change,
                                          through=change.get("through", "point"))
-    loss = piecewise_loss(unit(views @ weight), unit(views @ start), neighborhoods, proxies, directions,
+    loss = piecewise_loss(unit(views @ weight + bias), targets, neighborhoods, proxies, directions,
                           n_alpha=change.get("n_alpha", 4.0), n_beta=change.get("n_beta", 0.5),
                           scale=change.get("scale", 2.0), kind=change.get("similarity", "linear"),
                           similarity_gradient="similarity_gradient" in change)
@@ -78,13 +98,21 @@ def test_the_first_step_equals_the_equations_of_the_paper(change: dict[str, Any]
                         "neighborhood loss": loss.neighborhood}.items():
         assert epoch.losses[name] == pytest.approx(value.item(), rel=1e-5)
     assert epoch.losses["admitted"] == pytest.approx(neighborhoods.members.float().mean().item())
-    gradient, to_proxies = torch.autograd.grad(loss.total, [weight, proxies])
+    gradient, to_bias, to_proxies = torch.autograd.grad(loss.total, [weight, bias, proxies])
     stepped = start - 0.002 * gradient / (gradient.abs() + 1e-8)
     # Where the gradient is as small as rounding, Adam's step can have either sign.
     reliable = gradient.abs() > 1e-6
     assert reliable.float().mean() > 0.9
     torch.testing.assert_close(epoch.state["student.weight"][reliable], stepped[reliable], rtol=0, atol=2e-5)
     torch.testing.assert_close(epoch.state["teacher.weight"], (start + epoch.state["student.weight"]) / 2)
+    if change.get("beginning", "centered") == "centered":
+        assert (to_bias.abs() > 1e-6).all()
+        torch.testing.assert_close(epoch.state["student.bias"], shift - 0.002 * to_bias.sign(), rtol=0, atol=2e-5)
+        torch.testing.assert_close(epoch.state["teacher.bias"], (shift + epoch.state["student.bias"]) / 2)
+        assert epoch.embedder.head.bias is not None
+        torch.testing.assert_close(epoch.embedder.head.bias, epoch.state["student.bias"])
+    else:
+        assert not {"student.bias", "teacher.bias"} & {*epoch.state}
     rate = 0.002 * change.get("proxy_rate", 1.0)
     moved, reliable = proxies.detach() - rate * to_proxies.sign(), to_proxies.abs() > 1e-6
     assert not len(proxies) or reliable.float().mean() > 0.5
@@ -94,7 +122,8 @@ def test_the_first_step_equals_the_equations_of_the_paper(change: dict[str, Any]
 def test_the_second_step_takes_the_teachers_targets_and_its_own_gradient() -> None:
     """Compute two steps of Adam without proxies: the teacher's embeddings give the similarities of both."""
     data, setting = training_setup()
-    *_, last = PLM(**TINY | {"batch": len(data), "proxies": 0, "momentum": 0.5}).fit(data, setting)
+    fields = {"batch": len(data), "proxies": 0, "momentum": 0.5, "beginning": "pca"}
+    *_, last = PLM(**TINY | fields).fit(data, setting)
     weight = first_projection(unit(data.features), 16, "pca", setting.seed)
     teacher, mean, variance = weight.clone(), torch.zeros_like(weight), torch.zeros_like(weight)
     for step in (1, 2):

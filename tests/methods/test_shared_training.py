@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
@@ -12,9 +13,12 @@ from torch import Tensor, nn
 from tests.methods.test_ssdml import training_setup
 from udml_core.backbones import Encoder, EncoderSpec, Precision
 from udml_core.methods import ISIF, PLM
-from udml_core.methods.embedder import unit
-from udml_core.methods.fields import BatchNorm
+from udml_core.methods.embedder import Embedder, unit
+from udml_core.methods.fields import BatchNorm, Beginning
+from udml_core.methods.shared.projection import first_head, first_projection
 from udml_core.methods.shared.training import EncoderInTraining, Network, SGDRates, rows_at, trained_parameters
+
+BEGINNINGS: tuple[Beginning, ...] = ("random", "pca")
 
 
 def test_the_gradient_of_selected_rows_is_deterministic() -> None:
@@ -38,6 +42,37 @@ def test_an_encoder_in_training_embeds_with_its_statistics_and_keeps_them(batch_
     assert all(torch.equal(value, before[name]) for name, value in network.snapshot().state_dict().items())
     updated = network.features(images)
     assert torch.allclose(updated, expected, rtol=1e-5, atol=1e-6) == (batch_norm != "batch")
+
+
+def test_a_network_with_a_bias_embeds_as_its_embedder_and_its_stored_file(tmp_path: Path) -> None:
+    random = torch.Generator().manual_seed(0)
+    rows, weight = torch.rand(9, 16, generator=random), torch.randn(16, 4, generator=random)
+    bias = torch.tensor([0.5, -1.0, 2.0, 0.0])
+    network, encoder = Network(weight, bias=bias), Encoder(EncoderSpec(backbone="pixels", size=4))
+    expected = (rows / rows.norm(dim=1, keepdim=True)) @ weight + bias
+    expected = expected / expected.norm(dim=1, keepdim=True)
+    torch.testing.assert_close(network(rows), expected)
+    embedder = network.embedder(encoder)
+    network.follow(Network(-weight, bias=-bias), 0.0)  # training on does not change the embedder
+    torch.testing.assert_close(network(rows), -expected)
+    embedder.save(tmp_path / "embedder.safetensors")
+    for loaded in (embedder, Embedder.load(tmp_path / "embedder.safetensors")):
+        torch.testing.assert_close(torch.from_numpy(loaded.embed_features(rows.numpy())), expected)
+
+
+def test_centered_principal_components_begin_at_the_centered_features() -> None:
+    rows = unit(torch.rand(50, 12, generator=torch.Generator().manual_seed(0)))
+    weight, bias = first_head(rows, 4, "centered", 0)
+    assert bias is not None
+    expected = (rows - rows.mean(0)) @ weight
+    torch.testing.assert_close(rows @ weight + bias, expected, rtol=0, atol=1e-6)
+    torch.testing.assert_close(expected.mean(0), torch.zeros(4), rtol=0, atol=1e-6)
+    variance = torch.linalg.svdvals((rows - rows.mean(0)).double())[:4].square().sum()
+    assert expected.square().sum().item() == pytest.approx(variance.item(), rel=1e-5)
+    for beginning in BEGINNINGS:
+        without, nothing = first_head(rows, 4, beginning, 0)
+        assert nothing is None
+        torch.testing.assert_close(without, first_projection(rows, 4, beginning, 0))
 
 
 class OnGPU(Tensor):
@@ -96,8 +131,8 @@ def test_a_network_with_frozen_batch_normalization_trains_convolutions_and_the_h
         method: PLM | ISIF, trained: bool) -> None:
     names = {name for name, _ in trained_parameters(method._network(*training_setup("cnn")))}
     scales = {f"encoder.network.{layer}.{part}" for layer in (1, 5, 9, 12) for part in ("weight", "bias")}
-    assert names == {"weight", *(f"encoder.network.{layer}.weight" for layer in (0, 4, 8, 11))} | (
-        scales if trained else set())
+    convolutions = {f"encoder.network.{layer}.weight" for layer in (0, 4, 8, 11)}
+    assert names - {"bias"} == {"weight"} | convolutions | (scales if trained else set())
 
 
 def test_the_last_blocks_follow_sgd_on_activations_and_early_blocks_stay() -> None:

@@ -15,7 +15,7 @@ from udml_core.errors import UserError
 from udml_core.graph import mutual_pairs
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.fields import Dimension
+from udml_core.methods.fields import Dimension, UnitLength
 
 
 class Frozen(Method):
@@ -37,15 +37,19 @@ class Frozen(Method):
 
 
 class PCA(Method):
-    """Principal components of unit features."""
+    """Principal components of unit features.
+
+    The embedding is unit((unit(x) − mean)·W), or (unit(x) − mean)·W without `unit_length`; without `centered`, no mean
+    is subtracted.
+    """
 
     card: ClassVar[Card] = Card(
         name="pca",
         title="PCA",
         paper="K. Pearson, 1901.",
-        idea=("Keep the directions in which the unit features vary most. Nothing is learned about similarity, but "
-              "noise is removed and the embedding is small. With strong features, PCA is hard to beat at the same "
-              "dimension."),
+        idea=("Subtract the mean and keep the directions in which the unit features vary most. Nothing is learned "
+              "about similarity, but noise is removed and the embedding is small. With strong features, PCA is hard "
+              "to beat at the same dimension."),
         supervision="none",
         promise="may fall",
         source=("The result stays close to the full features; see the record 'RPML, PCA and whitening on birds' on the "
@@ -54,8 +58,13 @@ class PCA(Method):
     dimension: Dimension = 128
     """Dimension of the embedding, at most the features' width and the number of images."""
 
-    centered: Annotated[bool, Shown(label="Subtract the mean")] = False
-    """Subtract the mean first; the cosine then compares differences from the mean image."""
+    centered: Annotated[bool, Shown(label="Subtract the mean")] = True
+    """Subtract the mean first; the cosine then compares differences from the mean image. Without it, the first
+    component is close to the mean itself."""
+
+    unit_length: UnitLength = True
+    """Scale embeddings to unit length, so that distances order images as the cosine does; if off, embeddings are the
+    projections themselves, as in the textbook."""
 
     def check(self, images: int, width: int | None) -> None:
         check_directions(self.dimension, images, width)
@@ -64,7 +73,8 @@ class PCA(Method):
         if start is None:
             rows = unit(data.features.to(setting.device))
             offset = rows.mean(0) if self.centered else None
-            yield single_epoch(setting, Head(principal_directions(rows, self.dimension, offset), offset))
+            weight = principal_directions(rows, self.dimension, offset)
+            yield single_epoch(setting, Head(weight, offset, self.unit_length))
 
 
 class Whiten(Method):

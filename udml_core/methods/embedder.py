@@ -52,22 +52,26 @@ def histograms(rows: Tensor, split: bool = False) -> Tensor:
 class Head(nn.Module):
     """A linear head: features x (b, d) to embeddings (b, l).
 
-    The embedding is unit((unit(x) − offset)·weight).
+    The embedding is unit((unit(x) − offset)·weight + bias).
 
     Attributes:
         weight: Projection (d, l); None for the identity.
-        offset: Offset (d,); None for zero.
+        offset: Offset (d,) before the projection; None for zero.
+        bias: Bias (l,) after the projection; None for zero.
         normalized: Whether embeddings have unit length. If not, their distances are ‖(unit(x) − unit(x'))·weight‖, as
             methods that learn a Euclidean distance need it.
     """
 
     weight: Tensor | None
     offset: Tensor | None
+    bias: Tensor | None
 
-    def __init__(self, weight: Tensor | None = None, offset: Tensor | None = None, normalized: bool = True) -> None:
+    def __init__(self, weight: Tensor | None = None, offset: Tensor | None = None, normalized: bool = True,
+                 bias: Tensor | None = None) -> None:
         super().__init__()
         self.register_buffer("weight", weight)
         self.register_buffer("offset", offset)
+        self.register_buffer("bias", bias)
         self.normalized = normalized
 
     def forward(self, features: Tensor) -> Tensor:
@@ -76,6 +80,8 @@ class Head(nn.Module):
             rows = rows - self.offset
         if self.weight is not None:
             rows = rows @ self.weight
+        if self.bias is not None:
+            rows = rows + self.bias
         return unit(rows) if self.normalized else rows
 
     def describe(self) -> dict[str, Any]:
@@ -261,7 +267,7 @@ def _read_head(description: dict[str, Any], tensors: dict[str, Tensor]) -> AnyHe
     """Build a head from its description in a file."""
     match description:
         case {"kind": "linear", **rest}:
-            return Head(tensors.get("head.weight"), tensors.get("head.offset"), **rest)
+            return Head(tensors.get("head.weight"), tensors.get("head.offset"), bias=tensors.get("head.bias"), **rest)
         case {"kind": "kernel", **rest}:
             return KernelHead(tensors["head.rows"], weight=tensors.get("head.weight"), **rest)
         case {"kind": "latent", "shown": shown}:

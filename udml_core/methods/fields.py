@@ -31,12 +31,18 @@ Trains = Annotated[Part, BeforeValidator(_current_part), Shown(label="Trained pa
 Beginning = Annotated[Literal["random", "pca"], Shown(label="Initial projection")]
 """The initial projection: a random subspace, or the principal components."""
 
+CenteredBeginning = Annotated[Literal["random", "pca", "centered"], Shown(label="Initial projection")]
+"""As `Beginning`, or the principal components of centered features, with a learned bias after the projection."""
+
 BatchNorm = Annotated[Literal["frozen", "statistics", "batch"], Shown(label="Batch normalization")]
 """Batch normalization of a trained encoder.
 
 `frozen` keeps the pretrained statistics and the scale γ and shift β of every layer. `statistics` keeps the statistics
-and trains γ and β, which `frozen` did before version 0.4. `batch` uses each batch's statistics and trains γ and β.
+and trains γ and β, which `frozen` did before version 0.3. `batch` uses each batch's statistics and trains γ and β.
 """
+
+UnitLength = Annotated[bool, Shown(label="Unit length")]
+"""Whether embeddings are scaled to unit length; if not, distances are those of the projected space."""
 
 Dimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)]
 PairDimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)]

@@ -22,7 +22,7 @@ from udml_core.graph import Through, linear_neighborhoods, linear_neighborhoods_
 from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
-from udml_core.methods.fields import BatchNorm, Beginning, Dimension, Epochs, KeptViews, Trains
+from udml_core.methods.fields import BatchNorm, CenteredBeginning, Dimension, Epochs, KeptViews, Trains
 from udml_core.methods.shared.distributed import read_ahead
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
@@ -50,6 +50,10 @@ class PLM(Method):
     L = (L_point + L_proxy + L_neigh)/|B|² (eq. 9). The similarity s of two points is the mean over both directions of
     α·β with α = (1+o/2)^−Nα and β = (1+p)^−Nβ (eq. 2–5), where o and p are the distances across and along a linear
     neighborhood. L_point and L_proxy fit distances to δ(1−s) (eq. 6–7), L_neigh fits the proxies' directions (eq. 8).
+
+    The embedding is unit(unit(f)·W + b). By default it starts as the principal components of centered features. Without
+    centering, all embeddings share a mean, and the first steps only push them apart. The targets δ(1−s) remain larger
+    than the distance √2 of two independent directions, so δ = 2 still pushes nearly all pairs apart.
 
     Departures from the paper by default: a linear head, the rate of the proxies, and neighborhoods through the image
     rather than through the origin of the embedding.
@@ -103,7 +107,8 @@ class PLM(Method):
     through: Annotated[Through, Shown(label="Neighborhoods pass through")] = "point"
     """Linear neighborhoods pass through their image, with v_j = y_j − y_i, or through the origin of the embedding, with
     v_j = y_j. The paper's count, m points without error and the next one tested, fits the origin: m − 1 neighbors are
-    members without a test. Through the image, m are."""
+    members without a test. Through the image, m are, and at T = 0.9 the test admits hardly any further candidate. If
+    features are not centered, vectors from the origin share their mean, and the test admits more."""
 
     similarity: Kind = "linear"
     """Similarity from distances along and across neighborhoods (eq. 2–5), or 1 for members and 0 for others
@@ -140,8 +145,12 @@ class PLM(Method):
     """Views of each image that are cached unless the whole encoder is trained: frozen features of random views for the
     head, and activations of the whole image and of random views for the last blocks."""
 
-    beginning: Beginning = "pca"
-    """Initial projection: the principal components, or a random subspace."""
+    whole_view: Annotated[bool, Shown(label="Whole image as a view")] = True
+    """Add the whole image to the cached random views, if only the head is trained. Retrieval embeds whole images."""
+
+    beginning: CenteredBeginning = "centered"
+    """Initial projection: the principal components of centered features with a learned bias, the principal components
+    of the features as they are without a bias, or a random subspace without a bias."""
 
     batch_norm: BatchNorm = "batch"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics, if encoder
@@ -290,12 +299,19 @@ class _Training:
 
     def _read(self, batch: Tensor) -> Tensor:
         """Read images of a batch, or cached features or activations of their views."""
-        return pinned(view_inputs(self.method.trained_part, self.data, batch), self.setting.device)
+        part = self.method.trained_part
+        inputs = self._cached_views(batch) if part == "head" else view_inputs(part, self.data, batch)
+        return pinned(inputs, self.setting.device)
 
     def _views(self, inputs: Tensor, random: torch.Generator) -> Tensor:
         """Return two random views of every image of a batch."""
         crops, side = CROPS if self.method.crops_images else None, self.setting.encoder.spec.size
         return random_views(inputs, 2, random, crops, size=side)
+
+    def _cached_views(self, batch: Tensor) -> Tensor:
+        """Return the features (b, v, d) of a batch's cached views, the whole image first if it is one of them."""
+        views = self.data.view_features(batch)
+        return torch.cat([self.data.features[batch][:, None], views], dim=1) if self.method.whole_view else views
 
 
 class _Proxies(nn.Module):

@@ -21,8 +21,12 @@ FOLDER = ASSETS / "results"
 FINDINGS = "findings.toml"
 PRINTED_ORDER = ("nmi", "recall@1", "recall@2", "recall@4", "recall@8")
 """Measures of a list of printed figures."""
-REFERENCES = {"frozen": "Frozen features", "pca": "PCA, same width", "initial": "Start"}
-"""Row titles of the candidates that every run's evaluation contains in addition to the final embedding."""
+REFERENCES = {"frozen": "Frozen features", "centered pca": "PCA (centered)", "pca": "PCA, same width",
+              "initial": "Start"}
+"""Row titles of the candidates that a run's evaluation contains in addition to the final embedding.
+
+Versions before 0.3 evaluated "pca", which is not centered.
+"""
 
 Spread = tuple[float, float]
 Row = Mapping[str, Spread]
@@ -154,12 +158,14 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
 
 def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
                     earlier: Mapping[str, Row]) -> dict[str, Row]:
-    """Return the distinct rows of a reference candidate.
+    """Return the distinct rows of a reference candidate, none if no run evaluated it.
 
     If there are several rows, each title names its results.
     """
     distinct: list[tuple[Row, list[str]]] = []
     for name, result in results.items():
+        if candidate not in result["summary"]:
+            continue
         row = _evaluated(result, candidate)
         names = next((names for other, names in distinct if other == row), None)
         if names is not None:

@@ -1,4 +1,4 @@
-"""Evaluate a run: initial, frozen, PCA and final embeddings under one protocol."""
+"""Evaluate a run: initial, frozen, centered PCA and final embeddings under one protocol."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ log = logging.getLogger("udml")
 def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str, float]]:
     """Evaluate on the test half and store the result.
 
-    The candidates are the initial, frozen, PCA (of the final dimension) and final embeddings, and the method's own.
+    The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
+    method's own. Versions before 0.3 stored an uncentered PCA as "pca".
     The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
 
     Args:
@@ -63,13 +64,13 @@ def _candidates(run: Run, loaded: Loaded, indices: Array) -> dict[str, Array]:
     features, final = loaded.features[indices], np.asarray(run.embeddings("final")[indices])
     candidates = {"initial": np.asarray(run.embeddings("initial")[indices]),
                   "frozen": Embedder(loaded.encoder).embed_features(features),
-                  "pca": _pca(loaded, final.shape[1], features), "final": final}
+                  "centered pca": _centered_pca(loaded, final.shape[1], features), "final": final}
     extra = run.spec().build_method().extra_candidates(Embedder.load(run.embedder_path), torch.from_numpy(final))
     return candidates | {name: embeddings.numpy() for name, embeddings in extra.items()}
 
 
-def _pca(loaded: Loaded, width: int, features: Array) -> Array:
-    """Project on the principal components of the training half's unit features.
+def _centered_pca(loaded: Loaded, width: int, features: Array) -> Array:
+    """Project on the principal components of the training half's centered unit features.
 
     The dimension is the final embedding's, or the largest possible.
     """

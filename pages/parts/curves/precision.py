@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.parts.base.run_status import title_of
 from pages.parts.kit.figures import GRAY, draw, line_style, width_axis
-from pages.parts.kit.tables import table_behind
+from pages.parts.kit.tables import EMBEDDING_WORDS, table_behind
 from udml_core.arrays import Array
 from udml_core.exploration import precision as views
 from udml_core.runs import Run, Spec
@@ -64,13 +64,15 @@ def _references(evaluated: Sequence[tuple[Spec, Mapping[str, Any]]]) -> dict[str
     """Return the baselines without training.
 
     Returns:
-        Frozen features if the runs share an encoder, and PCA if they also share a width.
+        Frozen features if the runs share an encoder, and PCA if they also share a width; runs of versions before 0.3
+        evaluated it without centering.
     """
     first = evaluated[0][1]
     if len({spec.encoder.key for spec, _ in evaluated}) > 1:
         return {}
     same_width = len({rows["final"]["dimension"] for _, rows in evaluated}) == 1
-    return {"Frozen features": first["frozen"]} | ({"PCA, same width": first["pca"]} if same_width else {})
+    pca = [name for name in ("centered pca", "pca") if name in first and same_width]
+    return {"Frozen features": first["frozen"]} | {EMBEDDING_WORDS[name]: first[name] for name in pca}
 
 
 def _by_depth(names: Sequence[str], rows: Sequence[views.Row], references: Mapping[str, views.Row]) -> None:

@@ -13,7 +13,8 @@ EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "
 MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
                  "f": "Pairwise F", "neighbors kept from frozen": "10 nearest neighbors kept from frozen features",
                  "dimension": "Width", "images": "Images searched"}
-EMBEDDING_WORDS = {"pca": "PCA, same width", "latent": "Final, latent z"}
+EMBEDDING_WORDS = {"centered pca": "PCA (centered)", "pca": "PCA, same width", "latent": "Final, latent z"}
+"""Titles of embeddings; versions before 0.3 evaluated "pca", which is not centered."""
 
 
 def table_behind(label: str, frame: pd.DataFrame) -> None:
@@ -26,7 +27,7 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
     """Build the table of evaluations.
 
     Args:
-        evaluations: Measures by run and by embedding: initial, frozen, pca, final and, for PSLR, latent.
+        evaluations: Measures by run and by embedding: initial, frozen, centered pca, final and, for PSLR, latent.
 
     Returns:
         A row for each measure and a column for each embedding of each run.

@@ -14,11 +14,12 @@ from udml_core.geometry import Grassmann
 from udml_core.methods.base import Method, Setting
 from udml_core.methods.closed_form import check_directions, principal_directions
 from udml_core.methods.embedder import unit
-from udml_core.methods.fields import BatchNorm, Beginning
+from udml_core.methods.fields import BatchNorm, Beginning, CenteredBeginning
 from udml_core.methods.shared.training import Network, freeze_batch_norm
 
 
-def check_projection(method: str, dimension: int, beginning: Beginning, images: int, width: int | None) -> None:
+def check_projection(method: str, dimension: int, beginning: CenteredBeginning, images: int,
+                     width: int | None) -> None:
     """Reject a dimension that is too large.
 
     The features limit it, and for principal components the images do as well.
@@ -36,7 +37,7 @@ def check_projection(method: str, dimension: int, beginning: Beginning, images: 
     if width is not None and dimension > width:
         raise UserError(f"{method}.dimension must be at most the features' width {width}, got {dimension}. "
                         "Lower the field 'dimension'.")
-    if beginning == "pca":
+    if beginning != "random":
         check_directions(dimension, images, width)
 
 
@@ -55,6 +56,28 @@ def first_projection(rows: Tensor, dimension: int, beginning: Beginning, seed: i
     if beginning == "pca":
         return principal_directions(rows, dimension)
     return Grassmann(rows.shape[1], dimension).random(seed)[0]
+
+
+def first_head(rows: Tensor, dimension: int, beginning: CenteredBeginning, seed: int) -> tuple[Tensor, Tensor | None]:
+    """Return the initial projection and bias of a linear head.
+
+    With `beginning` = "centered", W holds the principal components of the centered features and b = −mean·W, so that
+    xW + b = (x − mean)W at the start.
+
+    Args:
+        rows: Unit features (n, d).
+        dimension: Number l of columns.
+        beginning: The principal components, with or without centering, or a random subspace.
+        seed: Seed of the random subspace.
+
+    Returns:
+        The projection (d, l) with orthonormal columns and the bias (l,), None unless the features are centered.
+    """
+    if beginning != "centered":
+        return first_projection(rows, dimension, beginning, seed), None
+    mean = rows.mean(0)
+    weight = principal_directions(rows, dimension, mean)
+    return weight, -(mean @ weight)
 
 
 def check_trainable(encoder: EncoderSpec) -> None:
@@ -96,10 +119,10 @@ def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: Encod
 
 
 def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
-                  beginning: Beginning) -> Network:
+                  beginning: CenteredBeginning) -> Network:
     """Return the untrained network.
 
-    It has a linear head, and the encoder if the method trains it.
+    It has a linear head, with a bias if `beginning` is "centered", and the encoder if the method trains it.
 
     Raises:
         UserError: The method's fields do not fit the features, or the encoder cannot be trained.
@@ -108,9 +131,9 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     method.check(*rows.shape)
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
-    weight = first_projection(rows, dimension, beginning, setting.seed)
+    weight, bias = first_head(rows, dimension, beginning, setting.seed)
     network = Network(weight, setting.encoder if method.trains_encoder else None, method.trained_part,
-                      setting.precision).to(setting.device).eval()
+                      setting.precision, bias).to(setting.device).eval()
     if getattr(method, "batch_norm", "frozen") == "frozen":
         freeze_batch_norm(network)
     if setting.compile:

@@ -30,10 +30,13 @@ class Network(nn.Module):
     Attributes:
         encoder: The encoder in training; None if only the head is trained.
         weight: The head's projection (d, l), a parameter.
+        bias: The head's bias (l,) after the projection, a parameter; None for zero.
     """
 
+    bias: nn.Parameter | None
+
     def __init__(self, weight: Tensor, encoder: Encoder | None = None, part: Part = "all",
-                 precision: Precision = "auto") -> None:
+                 precision: Precision = "auto", bias: Tensor | None = None) -> None:
         """Copy the encoder and the head's projection.
 
         Args:
@@ -41,10 +44,12 @@ class Network(nn.Module):
             encoder: The encoder; None if only the head is trained.
             part: The trained part. Without the early blocks the inputs are their activations.
             precision: Precision of the encoder's computation.
+            bias: The head's bias (l,); None for zero.
         """
         super().__init__()
         self.encoder = copy.deepcopy(encoder)
         self.weight = nn.Parameter(weight.clone())
+        self.register_parameter("bias", None if bias is None else nn.Parameter(bias.clone()))
         self.part: Part = "head" if encoder is None else part
         self._precision = precision
         self._compiled = False
@@ -53,7 +58,8 @@ class Network(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         features = inputs if self.encoder is None else self._encode(inputs)
-        return unit(unit(features) @ self.weight)
+        rows = unit(features) @ self.weight
+        return unit(rows if self.bias is None else rows + self.bias)
 
     def _encode(self, images: Tensor) -> Tensor:
         """Return features (b, d) float32."""
@@ -93,7 +99,8 @@ class Network(nn.Module):
             frozen: The frozen encoder, if only the head is trained.
             head: A head to use in place of the network's linear head.
         """
-        head = head or Head(self.weight.detach().clone())
+        bias = None if self.bias is None else self.bias.detach().clone()
+        head = head or Head(self.weight.detach().clone(), bias=bias)
         if self.encoder is None:
             return Embedder(frozen, head)
         return Embedder(copy.deepcopy(self.encoder).eval(), head, trained=True)
