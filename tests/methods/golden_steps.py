@@ -122,15 +122,17 @@ def trainable(network: Network) -> dict[str, Tensor]:
     return {name: value for name, value in network.items() if is_parameter(name)}
 
 
-def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum: float, decay: float) -> None:
-    """Take a step of SGD without dampening.
+def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum: float, decay: float,
+        dampening: float = 0.0) -> None:
+    """Take a step of SGD.
 
-    v ← momentum·v + gradient + decay·θ, θ ← θ − rate·v.
+    v ← momentum·v + (1 − dampening)·(gradient + decay·θ), θ ← θ − rate·v. The first v is not dampened.
     """
     parameters = {name: value for name, value in network.items() if is_parameter(name)}
     gradients = torch.autograd.grad(loss, [*parameters.values()])
     for (name, value), gradient in zip(parameters.items(), gradients, strict=True):
-        velocity[name] = momentum * velocity.get(name, torch.zeros(())) + gradient + decay * value.detach()
+        force = gradient + decay * value.detach()
+        velocity[name] = momentum * velocity[name] + (1 - dampening) * force if name in velocity else force
         network[name] = value.detach() - rate * velocity[name]
 
 

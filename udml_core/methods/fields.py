@@ -23,7 +23,7 @@ BatchNorm = Annotated[Literal["frozen", "batch"], Shown(label="Batch normalizati
 """The statistics of batch normalization: the pretrained statistics, or each batch's own."""
 
 UnitLength = Annotated[bool, Shown(label="Unit length")]
-"""Whether embeddings are scaled to unit length; if not, distances are those of the projected space."""
+"""Whether embeddings are scaled to unit length; otherwise the projection keeps their lengths."""
 
 Dimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)]
 PairDimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)]
@@ -35,6 +35,7 @@ LearningRate = Annotated[float, Field(gt=0, le=10), Shown(low=1e-6, high=0.1, lo
 """A learning rate has no symbol: the papers' η means it in some methods and another field in others."""
 
 Momentum = Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)]
+Dampening = Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)]
 WeightDecay = Annotated[float, Field(ge=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)]
 KeptViews = Annotated[int, Field(ge=2, le=64), Shown(step=1, high=16, label="Views per image")]
 

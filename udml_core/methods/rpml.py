@@ -9,7 +9,7 @@ equation numbers are that paper's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -27,7 +27,7 @@ from udml_core.losses.angular import (
 )
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.fields import BatchNorm, LearningRate, Momentum, WeightDecay
+from udml_core.methods.fields import BatchNorm, Dampening, LearningRate, Momentum, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
@@ -98,8 +98,10 @@ class SRPML(AuthorityMethod):
 
     Conjugate gradient trains the projection and SGD the encoder.
 
-    As in the authors' code, each batch has one random positive of the same cluster and one semi-hard negative for each
-    anchor. With an encoder that has nothing to train (raw pixels), only the projection learns, on cached features.
+    As in the authors' code, images are cropped and flipped at random, batches are shuffled, and each anchor has one
+    random positive of its cluster and one semi-hard negative by the distance of the features. With SGD's dampening of
+    0.9, the velocity is a mean of recent gradients; without dampening it would be ten times as large. With an encoder
+    that has nothing to train (raw pixels), only the projection learns, on cached features of whole images.
     """
 
     card: ClassVar[Card] = Card(
@@ -122,13 +124,23 @@ class SRPML(AuthorityMethod):
     """Conjugate-gradient steps on the projection and the weight in each batch."""
 
     margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2, label="Semi-hard margin")] = 0.5
-    """A negative is semi-hard if its squared distance exceeds the positive's by less than this."""
+    """A negative is semi-hard if its distance exceeds the positive's by less than this."""
+
+    mining_space: Annotated[Literal["features", "projection"], Shown(label="Mining space")] = "features"
+    """Distances for semi-hard negatives: plain distances of the unit features as in the authors' code, or squared
+    distances after the projection."""
+
+    crops: Annotated[bool, Shown(label="Random crops and flips")] = True
+    """Train the encoder on a random crop of each image, flipped with probability 1/2."""
 
     learning_rate: LearningRate = 0.01
     """Learning rate of SGD on the encoder."""
 
     momentum: Momentum = 0.9
     """Momentum of SGD."""
+
+    dampening: Dampening = 0.9
+    """Share of each gradient that SGD's momentum leaves out. The authors' code has 0.9."""
 
     weight_decay: WeightDecay = 5e-4
     """Weight decay of SGD."""
@@ -153,7 +165,7 @@ class SRPML(AuthorityMethod):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay)
+        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay, self.dampening)
         network = EncoderInTraining(data, setting, rates, self.batch_norm == "batch", start)
         optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
@@ -161,9 +173,9 @@ class SRPML(AuthorityMethod):
             random = generator(setting.seed, epoch)
             curves, mined, measures = [], [], []
             for position, batch in enumerate(pair_batches(labels, self.batch, random), 1):
-                features = network.features(batch)
-                projected = (features.detach() @ point[1]).cpu()
-                triplets = semi_hard_triplets(projected, labels[batch], self.margin, random)
+                features = network.features(batch, random if self.crops else None)
+                distances = self._mining_distances(features.detach(), point[1]).cpu()
+                triplets = semi_hard_triplets(distances, labels[batch], self.margin, random)
                 if not len(triplets):
                     continue
                 point, step, last = self._learn(network, features, triplets.to(setting.device), optimizer, point, step)
@@ -176,6 +188,12 @@ class SRPML(AuthorityMethod):
             used = (triplets_used(torch.cat(mined), measures),) if mined else ()
             yield Epoch(epoch, mean_curves(curves), embedder, (*explained, *used), state)
             explained = ()
+
+    def _mining_distances(self, features: Tensor, projection: Tensor) -> Tensor:
+        """Return the distances (b, b) by which negatives are semi-hard, of unit features (b, d) and L (d, l)."""
+        if self.mining_space == "features":
+            return torch.cdist(features, features)
+        return torch.cdist(features @ projection, features @ projection).square()
 
     def _learn(self, network: EncoderInTraining, features: Tensor, triplets: Tensor, optimizer: ConjugateGradient,
                point: Point, step: float) -> tuple[Point, float, WeightedAngularEvaluation]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from udml_core.backbones import Encoder
-from udml_core.data.augmentation import Augmentation
+from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
@@ -144,6 +144,7 @@ class SGDRates(NamedTuple):
     learning_rate: float
     momentum: float = 0.9
     weight_decay: float = 0.0
+    dampening: float = 0.0
 
 
 class EncoderInTraining:
@@ -176,16 +177,22 @@ class EncoderInTraining:
         self._encoder = copy.deepcopy(setting.encoder)
         follow_batches(self._encoder, batch_norm)
         self._sgd = torch.optim.SGD(self._encoder.parameters(), lr=rates.learning_rate, momentum=rates.momentum,
-                                    weight_decay=rates.weight_decay)
+                                    weight_decay=rates.weight_decay, dampening=rates.dampening)
         if start is not None:
             load_module("encoder", self._encoder, start)
             load_optimizer(self._sgd, self._encoder.named_parameters(), start)
 
-    def features(self, indices: Tensor) -> Tensor:
-        """Return unit features (b, d), with a gradient to the encoder if it is trained."""
+    def features(self, indices: Tensor, random: torch.Generator | None = None) -> Tensor:
+        """Return unit features (b, d), with a gradient to the encoder if it is trained.
+
+        Args:
+            indices: Positions (b,) in the training half.
+            random: Random stream of crops and flips; None for whole images. Cached features are always of whole images.
+        """
         if not self.trains:
             return unit(self._data.features[indices].to(self._device))
-        return unit(self._encoder(self._data.images(indices).to(self._device)))
+        images = self._data.images(indices).to(self._device)
+        return unit(self._encoder(images if random is None else CROPS(images, random)))
 
     def embed(self, indices: Tensor) -> Tensor:
         """Return the current unit features (b, d) of images, without a gradient.
