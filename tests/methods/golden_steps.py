@@ -236,7 +236,9 @@ def assert_same_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor
                                    msg=f"{name}: {{}}".format)
 
 
-def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor) -> None:
+def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor,
+                         unit_length: bool = True) -> None:
     """Require an embedder with running statistics, followed by a projection."""
     images = data.images(torch.arange(len(data)))
-    torch.testing.assert_close(epoch.embedder(images), unit(features(network, images, False) @ projection))
+    rows = features(network, images, False) @ projection
+    torch.testing.assert_close(epoch.embedder(images), unit(rows) if unit_length else rows)

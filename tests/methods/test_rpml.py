@@ -122,6 +122,22 @@ def test_the_projection_stays_orthonormal_and_the_loss_falls(method: Method) -> 
     assert epochs[-1].losses["loss"] < epochs[0].losses["loss"]
 
 
+@pytest.mark.parametrize("unit_length", [False, True])
+@pytest.mark.parametrize("make", [RPML, SRPML])
+def test_distances_of_embeddings_are_those_of_the_loss_unless_unit_length_is_chosen(
+        make: type[Method], unit_length: bool) -> None:
+    method = make(**TINY, unit_length=unit_length)
+    data, encoder, _ = training_half()
+    starts = method.initial(data, Setting(0, CPU, encoder)), method._first_point(data, Setting(0, CPU, encoder))[1]
+    *_, last = fit_epochs(method)
+    for embedder, projection in (starts, (last.embedder, last.state["projection"])):
+        expected = unit_rows() @ projection
+        if unit_length:
+            expected = expected / expected.norm(dim=1, keepdim=True)
+        embeddings = embedder.embed_features(data.features.numpy())
+        np.testing.assert_allclose(embeddings, expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY), DEEP], ids=["rpml", "srpml", "srpml-cnn"])
 def test_further_training_does_not_change_a_yielded_epoch(method: Method) -> None:
     backbone = "cnn" if method is DEEP else "pixels"

@@ -26,7 +26,7 @@ from udml_core.losses.angular import (
     weighted_angular_loss,
 )
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
-from udml_core.methods.embedder import Embedder, Head, unit
+from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Dampening, LearningRate, Momentum, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.projection import check_batch_norm
@@ -88,7 +88,7 @@ class RPML(AuthorityMethod):
             point, step = progress.point, progress.step
             last = objective(point)
             used = triplets_used(triplets, [last.measures()])
-            embedder = Embedder(setting.encoder, Head(point[1]))
+            embedder = Embedder(setting.encoder, self._head(point))
             yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
             explained = ()
 
@@ -183,7 +183,7 @@ class SRPML(AuthorityMethod):
                 mined.append(batch[triplets])
                 measures.append(last.measures())
                 setting.report(min(1.0, position / batches))
-            embedder = Embedder(network.snapshot(), Head(point[1]), trained=network.trains)
+            embedder = Embedder(network.snapshot(), self._head(point), trained=network.trains)
             state = self._state(epoch, point, step, labels) | network.state()
             used = (triplets_used(torch.cat(mined), measures),) if mined else ()
             yield Epoch(epoch, mean_curves(curves), embedder, (*explained, *used), state)
