@@ -22,6 +22,7 @@ from udml_core.geometry import ConjugateGradient, Point
 from udml_core.losses.angular import (
     WeightedAngular,
     WeightedAngularEvaluation,
+    angular_argument,
     triplets_used,
     weighted_angular_loss,
 )
@@ -49,6 +50,8 @@ class RPML(AuthorityMethod):
     """
 
     MOST_TRIPLETS: ClassVar[int] = 200_000
+    CANDIDATES: ClassVar[int] = 10
+    """Random triplets from which mining keeps violating triplets, per triplet of an epoch."""
 
     card: ClassVar[Card] = Card(
         name="rpml",
@@ -68,6 +71,10 @@ class RPML(AuthorityMethod):
     steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50, label="Conjugate-gradient steps")] = 10
     """Conjugate-gradient steps in each epoch. The paper gives no value."""
 
+    mining: Annotated[Literal["random", "violating"], Shown(label="Mining")] = "random"
+    """Triplets of an epoch: random triplets, or only triplets beyond the bound when the epoch begins. If no triplet
+    violates it, random triplets are used."""
+
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         triplets = min(self.MOST_TRIPLETS, images * self.per_anchor)
         return self.steps * self.dimension * (2e-10 * images * width + 1.5e-8 * triplets)
@@ -77,7 +84,7 @@ class RPML(AuthorityMethod):
         rows = unit(data.features.to(setting.device))
         optimizer = ConjugateGradient(self._manifold(rows.shape[1]))
         for epoch in range(done + 1, self.epochs + 1):
-            triplets = cluster_triplets(labels, self.per_anchor, self.MOST_TRIPLETS, generator(setting.seed, epoch))
+            triplets = self._triplets(rows @ point[1], labels, generator(setting.seed, epoch))
             objective = WeightedAngular(rows, triplets.to(setting.device), self.alpha, self.weight)
             # New triplets are a new objective: its first direction must be its own negative gradient, so conjugate
             # gradient restarts. The length of the last step carries over, as the new objective has a similar scale.
@@ -91,6 +98,24 @@ class RPML(AuthorityMethod):
             embedder = Embedder(setting.encoder, self._head(point))
             yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
             explained = ()
+
+    def _triplets(self, projected: Tensor, labels: Tensor, random: torch.Generator) -> Tensor:
+        """Draw the triplets (t, 3) of an epoch.
+
+        Args:
+            projected: Unit features after the projection (n, l).
+            labels: The pseudo-labels (n,).
+            random: The generator.
+        """
+        if self.mining == "random":
+            return cluster_triplets(labels, self.per_anchor, self.MOST_TRIPLETS, random)
+        candidates = cluster_triplets(labels, self.CANDIDATES * self.per_anchor, self.MOST_TRIPLETS, random)
+        points = projected.cpu()
+        anchor, positive, negative = (points[part] for part in candidates.unbind(1))
+        violating = candidates[angular_argument(anchor, positive, negative, self.alpha) > 0]
+        kept = violating if len(violating) else candidates
+        chosen = torch.randperm(len(kept), generator=random)[: max(1, len(candidates) // self.CANDIDATES)]
+        return kept[chosen.sort().values]
 
 
 class SRPML(AuthorityMethod):
