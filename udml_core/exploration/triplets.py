@@ -145,12 +145,12 @@ class Regime:
         return self.after < INACTIVE and self.variance > SAME_VARIANCE and self.overlap > SAME_SUBSPACE
 
 
-def regime(rows: Array, triplets: Triplets, first: Array, learned: Array, alpha: float) -> Regime:
+def regime(rows: Array, triplets: Array, first: Array, learned: Array, alpha: float) -> Regime:
     """Compare a learned projection with the bound on the angle and with PCA.
 
     Args:
         rows: (n, d) unit features of the training images.
-        triplets: The triplets, as rows.
+        triplets: (3, t) rows of the anchors, positives and negatives.
         first: (d, l) projection before training.
         learned: (d, l) projection after training.
         alpha: The upper bound of the angle in degrees.
@@ -161,10 +161,9 @@ def regime(rows: Array, triplets: Triplets, first: Array, learned: Array, alpha:
     return Regime(before, after, variance_in(rows, basis) / float(variances.sum()), overlap(basis, directions))
 
 
-def violating_share(rows: Array, triplets: Triplets, projection: Array, alpha: float) -> float:
-    """Return the share of triplets that violate the bound α after a projection (d, l) of rows (n, d)."""
-    shape = shape_in(rows @ projection, triplets.anchor, triplets.positive, triplets.negative)
-    return float((shape.argument(alpha) > 0).mean())
+def violating_share(rows: Array, triplets: Array, projection: Array, alpha: float) -> float:
+    """Return the share of triplets (3, t) that violate the bound α after a projection (d, l) of rows (n, d)."""
+    return float((shape_in(rows @ projection, *triplets).argument(alpha) > 0).mean())
 
 
 def principal_subspace(rows: Array, count: int) -> tuple[Array, Array]:

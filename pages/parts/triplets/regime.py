@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import streamlit as st
 
 from pages.parts.base.cached import dataset_of, load_split
@@ -44,7 +45,8 @@ def _regime(run: Run, epoch: int, alpha: float) -> views.Regime | None:
     rows = views.stored_rows(dataset_of(run), run.spec().encoder, load_split(run).train)
     if first is None or learned is None or rows is None or record is None:
         return None
-    return views.regime(rows, record, first, learned, alpha)
+    triplets = np.stack([record.anchor, record.positive, record.negative])
+    return views.regime(rows, triplets, first, learned, alpha)
 
 
 def _projection(path: Path) -> Array | None:
