@@ -21,6 +21,7 @@ from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
 from pages.parts.triplets.detail import show_triplet
+from pages.parts.triplets.regime import show_regime
 from pages.parts.triplets.stored import ROLES, StoredTriplets
 from udml_core.arrays import Array
 from udml_core.declaration import describe_field
@@ -50,6 +51,7 @@ def explore(run: Run, epoch: int) -> None:
     alpha = choose_alpha(run)
     violating = stored.shape.angle > alpha
     show_shares(stored, violating, alpha, epoch)
+    show_regime(stored, epoch)
     edges, counts = views.angle_histogram(stored.shape)
     histogram(edges.tolist(), counts.tolist(), "Angles of the stored triplets, in degrees", "triplets-angles", alpha)
     table_behind("The angles as a table", pd.DataFrame({"From, °": edges[:-1], "To, °": edges[1:],

@@ -15,7 +15,8 @@ from udml_core.tasks import Status
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return worked(tmp_path_factory.mktemp("runs"))
+    fields = {"dimension": 16, "epochs": 2, "steps": 3, "unit_length": True}
+    return worked(tmp_path_factory.mktemp("runs"), fields=fields)
 
 
 @pytest.mark.parametrize("which", ["initial", "final"])

@@ -65,7 +65,7 @@ def test_a_spec_of_the_first_version_gets_that_versions_defaults(run: Run, monke
     old = run.spec()
     assert old.version == "0.1.0"
     assert (old.backbone, old.pooling, old.size) == (expected.backbone, expected.pooling, expected.size)
-    assert old.fields == RPML(dimension=16, epochs=2).model_dump()
+    assert old.fields == RPML(dimension=16, epochs=2, unit_length=True).model_dump()
     assert old.build_method().model_dump()["alpha"] == 45.0
 
 
@@ -95,6 +95,9 @@ def test_a_spec_without_a_later_field_keeps_what_its_version_did(version: str | 
     assert run.spec().fields["whole_view"] is False
     rewrite_spec(run, method="pca", fields={"dimension": 16, "centered": False}, **values)
     assert run.spec().fields == {"dimension": 16, "centered": False, "unit_length": True}
+    rewrite_spec(run, method="srpml", fields={"dimension": 16}, **values)
+    added = ("crops", "dampening", "mining_space", "unit_length")
+    assert [run.spec().fields[name] for name in added] == [False, 0.0, "projection", True]
 
 
 @pytest.mark.parametrize("version", [None, "0.2.0"])
@@ -125,7 +128,7 @@ def test_a_spec_of_an_unknown_method_or_with_unknown_fields_is_still_listed(vers
     values: dict[str, Any] = {} if version is None else {"version": version}
     rewrite_spec(run, without, fields={"dimension": 16, "removed": 3}, **values)
     assert list_runs(run.folder.parent) == [run]
-    assert run.spec().changed_fields() == {"dimension": 16, "removed": 3}
+    assert run.spec().changed_fields() == {"dimension": 16, "removed": 3, "unit_length": True}
     with pytest.raises(UserError, match="RPML has no field 'removed'"):
         run.spec().build_method()
     rewrite_spec(run, without, method="forgotten", **values)

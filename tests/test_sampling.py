@@ -70,14 +70,14 @@ def test_negatives_are_semi_hard_if_any_exists(margin: float) -> None:
     random = torch.Generator().manual_seed(0)
     embeddings = torch.nn.functional.normalize(torch.randn(40, 3, generator=random))
     labels = torch.randint(0, 6, (20,), generator=random).repeat_interleave(2)
-    triplets = semi_hard_triplets(embeddings, labels, margin, generator(0, 1))
+    triplets = semi_hard_triplets(torch.cdist(embeddings, embeddings), labels, margin, generator(0, 1))
     assert triplets[:, 0].tolist() == list(range(40))
     for anchor, positive, negative in triplets.tolist():
         assert positive == anchor + (1 if anchor % 2 == 0 else -1)
-        to_positive = float((embeddings[anchor] - embeddings[positive]).square().sum())
-        squared = (embeddings[anchor] - embeddings).square().sum(1)
+        to_positive = float((embeddings[anchor] - embeddings[positive]).norm())
+        distances = (embeddings[anchor] - embeddings).norm(dim=1)
         semi_hard = [other for other in range(40) if labels[other] != labels[anchor]
-                     and to_positive < float(squared[other]) < to_positive + margin]
+                     and to_positive < float(distances[other]) < to_positive + margin]
         assert labels[negative] != labels[anchor]
         assert not semi_hard or negative in semi_hard
 
@@ -85,7 +85,7 @@ def test_negatives_are_semi_hard_if_any_exists(margin: float) -> None:
 def test_a_single_cluster_has_no_triplets() -> None:
     labels = torch.zeros(6, dtype=torch.int64)
     assert cluster_triplets(labels, 3, 100, generator(0, 1)).shape == (0, 3)
-    assert semi_hard_triplets(torch.rand(6, 2), labels, 0.5, generator(0, 1)).shape == (0, 3)
+    assert semi_hard_triplets(torch.rand(6, 6), labels, 0.5, generator(0, 1)).shape == (0, 3)
 
 
 def draw(seed: int, epoch: int, kind: str) -> torch.Tensor:
@@ -98,7 +98,7 @@ def draw(seed: int, epoch: int, kind: str) -> torch.Tensor:
     if kind == "batches":
         return torch.cat(list(pair_batches(labels, 16, random)))[::2]  # the anchors, whose order is random
     embeddings = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
-    return semi_hard_triplets(embeddings, labels, 4.0, random)
+    return semi_hard_triplets(torch.cdist(embeddings, embeddings), labels, 4.0, random)
 
 
 @pytest.mark.parametrize("kind", ["triplets", "limited", "batches", "semi-hard"])
@@ -125,7 +125,8 @@ def test_negatives_are_uniform_among_the_semi_hard() -> None:
     """The first row has 3 semi-hard negatives, one too near and two too far."""
     embeddings = torch.tensor([[0.0], [1.0], [1.1], [1.2], [1.3], [0.5], [3.0], [3.0]])
     labels = torch.tensor([0, 0, 1, 1, 2, 2, 3, 3])
-    negatives = torch.stack([semi_hard_triplets(embeddings, labels, 1.0, generator(0, epoch))[0, 2]
+    distances = torch.cdist(embeddings, embeddings)
+    negatives = torch.stack([semi_hard_triplets(distances, labels, 1.0, generator(0, epoch))[0, 2]
                              for epoch in range(1500)])
     counts = torch.bincount(negatives, minlength=8)
     assert torch.nonzero(counts).squeeze(1).tolist() == [2, 3, 4]

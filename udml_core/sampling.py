@@ -167,15 +167,15 @@ def weighted_edges(neighbors: Tensor, weights: Tensor, random: torch.Generator) 
     return neighbors.gather(1, drawn).squeeze(1), totals / totals.mean().clamp_min(1e-12)
 
 
-def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
+def semi_hard_triplets(distances: Tensor, labels: Tensor, margin: float, random: torch.Generator) -> Tensor:
     """Draw one triplet for each row of a batch of pairs, (t, 3) int64.
 
     The triplets are positions in the batch (see `pair_batches`). The positive is the row's partner. The negative is
-    drawn from the semi-hard negatives, δ²(a,p) < δ²(a,n) < δ²(a,p) + margin, or from all rows of other clusters if no
+    drawn from the semi-hard negatives, d(a,p) < d(a,n) < d(a,p) + margin, or from all rows of other clusters if no
     negative is semi-hard.
 
     Args:
-        embeddings: (b, l).
+        distances: d (b, b), plain or squared.
         labels: (b,) int64, the clusters.
         margin: Width of the semi-hard range.
         random: The generator.
@@ -185,10 +185,9 @@ def semi_hard_triplets(embeddings: Tensor, labels: Tensor, margin: float, random
     """
     rows = torch.arange(len(labels))
     partner = rows ^ 1  # positions 2i and 2i + 1 are partners
-    squared = torch.cdist(embeddings, embeddings).square()
     different = labels[:, None] != labels
-    to_partner = squared[rows, partner][:, None]
-    semi_hard = different & (squared > to_partner) & (squared < to_partner + margin)
+    to_partner = distances[rows, partner][:, None]
+    semi_hard = different & (distances > to_partner) & (distances < to_partner + margin)
     pool = torch.where(semi_hard.any(1, keepdim=True), semi_hard, different)
     anchors = torch.nonzero(pool.any(1)).squeeze(1)
     # The largest of independent random scores is a uniform draw from each row's pool.

@@ -18,11 +18,13 @@ from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core import jobs
 from udml_core.analyses import list_analyses
+from udml_core.backbones import Encoder
+from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
 from udml_core.explanations import Clusters, Triplets
 from udml_core.exploration import clusters, triplets
 from udml_core.graph import AuthorityGraph
-from udml_core.methods import RPML
+from udml_core.methods import RPML, Embedder, Head
 from udml_core.runs import Run, RunRequest, create_run
 
 PAGES = ("clusters", "triplets")
@@ -171,6 +173,33 @@ def test_triplets_counts_the_triplets_that_violate_the_alpha_in_the_link(alpha: 
     positive, negative = triplets.truth(record, labels[make_split(run.dataset(), "seen").train])
     assert f"{100 * (positive & negative).mean():.0f} % of all triplets" in texts(test)
     assert f"{100 * positive.mean():.0f} % of the positives" in texts(test)
+
+
+def test_triplets_compares_the_run_with_its_bound_and_with_pca(run: Run) -> None:
+    dataset = run.dataset()
+    features = np.array(features_of(dataset, Encoder(run.spec().encoder)), dtype=float)
+    rows = (features / np.linalg.norm(features, axis=1, keepdims=True))[make_split(dataset, "seen").train]
+    record = stored_triplets(run, 2)
+    a, p, n = (rows[part] for part in (record.anchor, record.positive, record.negative))
+    weights = []
+    for path in (run.initial_embedder_path, run.embedder_path):
+        head = Embedder.load(path).head
+        assert isinstance(head, Head)
+        assert head.weight is not None
+        weights.append(head.weight.numpy().astype(float))
+    shares = []
+    for weight in weights:
+        near, far = ((difference @ weight) ** 2 for difference in (a - p, n - (a + p) / 2))
+        shares.append((near.sum(1) > 4 * np.tan(np.radians(40)) ** 2 * far.sum(1)).mean())
+    centered = rows - rows.mean(0)
+    principal = np.linalg.svd(centered, full_matrices=False)[2][:16].T
+    variance = ((centered @ weights[1]) ** 2).sum() / ((centered @ principal) ** 2).sum()
+    overlap = ((weights[1].T @ principal) ** 2).sum() / 16
+    shown = texts(opened("triplets", run=run.id, alpha="20"))
+    assert (f"At this run's α = 40°, {100 * shares[0]:.1f} % of these triplets violate the bound before training and "
+            f"{100 * shares[1]:.1f} % after training.") in shown
+    assert f"keeps {100 * variance:.1f} % of the variance that PCA of the same dimension keeps" in shown
+    assert f"overlap of the two subspaces is {overlap:.2f}" in shown
 
 
 def test_triplets_of_a_run_without_triplets_names_the_methods_that_store_them(

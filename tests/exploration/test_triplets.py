@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.features import embed_pixels, pixels_of
+from udml_core.data.features import embed_pixels, features_of, pixels_of
 from udml_core.data.training import training_data
 from udml_core.explanations import Triplets, to_arrays
 from udml_core.exploration import triplets
@@ -141,3 +142,58 @@ def test_each_anchor_is_listed_once_with_its_first_triplet() -> None:
     assert sorted(firsts.tolist()) == sorted(expected)
     assert (np.diff([positions.tolist().index(position) for position in firsts]) > 0).all()
     assert len(firsts) < len(positions), "some anchor occurs twice"
+
+
+def spread_out(shares: list[float], count: int = 400) -> Array:
+    """Return points (n, d) with these variances along the axes, without correlation, away from the origin."""
+    random = np.random.default_rng(0).standard_normal((count, len(shares)))
+    left, _, _ = np.linalg.svd(random - random.mean(axis=0), full_matrices=False)
+    return left * np.sqrt(count * np.array(shares)) + 5
+
+
+def test_the_regime_compares_violations_variance_and_subspace() -> None:
+    rows = spread_out([4.0, 2.0, 1.0, 1.0])
+    axes = np.eye(4)
+    parts = np.random.default_rng(1).integers(400, size=(3, 150))
+    first, learned = axes[:, 2:], 3 * axes[:, [0, 2]] @ np.array([[0.6, -0.8], [0.8, 0.6]])
+    regime = triplets.regime(rows, parts, first, learned, 35.0)
+    for share, projection in ((regime.before, first), (regime.after, learned)):
+        count = 0
+        for a, p, n in (rows[column] @ projection for column in parts.T):
+            median = n - (a + p) / 2
+            count += (a - p) @ (a - p) > 4 * np.tan(np.radians(35)) ** 2 * (median @ median)
+        assert share == count / 150
+    assert 0.2 < regime.before < 0.8
+    assert regime.before != regime.after
+    assert regime.variance == pytest.approx((4 + 1) / (4 + 2))
+    assert regime.overlap == pytest.approx(1 / 2)
+
+
+def test_the_principal_subspace_is_about_the_mean_and_the_overlap_has_known_values() -> None:
+    rows, axes = spread_out([4.0, 2.0, 1.0]), np.eye(3)
+    directions, variances = triplets.principal_subspace(rows, 2)
+    np.testing.assert_allclose(np.abs(directions), axes[:, :2], atol=1e-9)
+    np.testing.assert_allclose(variances, [4, 2])
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    assert triplets.overlap(axes[:, :2] @ turn, axes[:, :2]) == pytest.approx(1)
+    assert triplets.overlap(axes[:, :1], axes[:, 1:2]) == 0
+    assert triplets.overlap(np.array([[0.6], [0.8], [0.0]]), axes[:, :1]) == pytest.approx(0.36)
+
+
+@pytest.mark.parametrize(("after", "variance", "overlap", "is_pca"), [
+    (0.0, 0.98, 0.88, True), (0.2, 0.98, 0.88, False), (0.0, 0.7, 0.88, False), (0.0, 0.98, 0.5, False)])
+def test_a_run_is_close_to_pca_if_the_bound_is_inactive_and_variance_and_subspace_agree(
+        after: float, variance: float, overlap: float, is_pca: bool) -> None:
+    assert triplets.Regime(0.5, after, variance, overlap).is_pca is is_pca
+
+
+def test_stored_features_have_unit_length_and_are_missing_without_a_cache(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    dataset = catalog.load("digits")
+    encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
+    features = np.array(features_of(dataset, encoder))[[5, 2]].astype(float)
+    rows = triplets.stored_rows(dataset, encoder.spec, np.array([5, 2]))
+    assert rows is not None
+    np.testing.assert_allclose(rows, features / np.linalg.norm(features, axis=1, keepdims=True), rtol=1e-6)
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    assert triplets.stored_rows(dataset, encoder.spec, np.array([5, 2])) is None

@@ -129,15 +129,17 @@ def trainable(network: Network, batch_norm: BatchNorm) -> dict[str, Tensor]:
     return leaves
 
 
-def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum: float, decay: float) -> None:
-    """Take a step of SGD without dampening.
+def sgd(network: Network, velocity: Network, loss: Tensor, rate: float, momentum: float, decay: float,
+        dampening: float = 0.0) -> None:
+    """Take a step of SGD.
 
-    v ← momentum·v + gradient + decay·θ, θ ← θ − rate·v.
+    v ← momentum·v + (1 − dampening)·(gradient + decay·θ), θ ← θ − rate·v. The first v is not dampened.
     """
     parameters = {name: value for name, value in network.items() if value.requires_grad}
     gradients = torch.autograd.grad(loss, [*parameters.values()])
     for (name, value), gradient in zip(parameters.items(), gradients, strict=True):
-        velocity[name] = momentum * velocity.get(name, torch.zeros(())) + gradient + decay * value.detach()
+        force = gradient + decay * value.detach()
+        velocity[name] = momentum * velocity[name] + (1 - dampening) * force if name in velocity else force
         network[name] = value.detach() - rate * velocity[name]
 
 
@@ -242,7 +244,8 @@ def assert_same_state(state: Mapping[str, Tensor], expected: Mapping[str, Tensor
 
 
 def assert_same_embedder(epoch: Epoch, data: TrainingData, network: Network, projection: Tensor,
-                         bias: Tensor | float = 0.0) -> None:
+                         bias: Tensor | float = 0.0, unit_length: bool = True) -> None:
     """Require an embedder with running statistics, followed by a projection and a bias."""
     images = data.images(torch.arange(len(data)))
-    torch.testing.assert_close(epoch.embedder(images), unit(features(network, images, False) @ projection + bias))
+    rows = features(network, images, False) @ projection + bias
+    torch.testing.assert_close(epoch.embedder(images), unit(rows) if unit_length else rows)

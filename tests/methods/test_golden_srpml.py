@@ -29,6 +29,7 @@ from tests.methods.golden_steps import (
     tiny_setting,
     trainable,
 )
+from udml_core.data.augmentation import Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.graph import AuthorityShift
 from udml_core.losses.angular import Weight
@@ -37,7 +38,8 @@ from udml_core.methods.fields import BatchNorm
 from udml_core.sampling import generator
 
 DIMENSION, BATCH, ALPHA, MARGIN = 5, 16, 30.0, 0.01
-RATE, MOMENTUM, DECAY = 0.02, 0.8, 0.01
+RATE, MOMENTUM, DECAY, DAMPENING = 0.02, 0.8, 0.01, 0.6
+CROPS = Augmentation(smallest=0.16, flip=True, gray=0.0, jitter=None)
 EPOCHS, STEPS = 2, 3
 
 
@@ -56,19 +58,18 @@ def pairs(labels: list[int], random: torch.Generator) -> Iterator[list[int]]:
         yield batch
 
 
-def mine(points: Tensor, labels: list[int], random: torch.Generator) -> Tensor:
+def mine(distances: Tensor, labels: list[int], random: torch.Generator) -> Tensor:
     """Return a triplet for each row.
 
     The positive is the row's partner. The negative is a random semi-hard negative, or else any negative.
     """
-    squared = (points[:, None] - points).square().sum(2)
-    scores = torch.rand(squared.shape, generator=random)
+    scores = torch.rand(distances.shape, generator=random)
     triplets = []
     for anchor, label in enumerate(labels):
         positive = anchor + 1 if anchor % 2 == 0 else anchor - 1
-        nearest = squared[anchor, positive]
+        nearest = distances[anchor, positive]
         others = [row for row, other in enumerate(labels) if other != label]
-        semi_hard = [row for row in others if nearest < squared[anchor, row] < nearest + MARGIN]
+        semi_hard = [row for row in others if nearest < distances[anchor, row] < nearest + MARGIN]
         if others:
             triplets.append([anchor, positive, max(semi_hard or others, key=lambda row: scores[anchor, row])])
     return torch.tensor(triplets)
@@ -91,10 +92,12 @@ def objective(rows: Tensor, triplets: Tensor, weight: Weight, parameter: Tensor,
 
 
 def literal_training(data: TrainingData, setting: Setting, labels: list[int], weight: Weight,
-                     batch_norm: BatchNorm) -> tuple[dict[str, Tensor], list[float]]:
+                     batch_norm: BatchNorm, authors: bool) -> tuple[dict[str, Tensor], list[float]]:
     """Return the state and the batches' losses after two epochs.
 
-    The losses are means over each batch of the last epoch.
+    The losses are means over each batch of the last epoch. The authors' code crops and flips the images, mines by
+    plain distances of the features, dampens SGD, and compares embeddings without scaling them to unit length. The
+    first version did none of this.
     """
     network = network_of(setting)
     velocity: Network = {}
@@ -108,15 +111,21 @@ def literal_training(data: TrainingData, setting: Setting, labels: list[int], we
         random, losses = generator(SEED, epoch), []
         for batch in pairs(labels, random):
             trainable(network, batch_norm)
-            rows = features(network, data.images(torch.tensor(batch)), batch_norm == "batch")
-            triplets = mine(rows.detach() @ point[1], [labels[image] for image in batch], random)
+            images = data.images(torch.tensor(batch))
+            if authors:
+                images = CROPS.apply(images, torch.rand(BATCH, 23, generator=random))
+            rows = features(network, images, batch_norm == "batch")
+            mined = rows.detach() if authors else rows.detach() @ point[1]
+            distances = (mined[:, None] - mined).square().sum(2)
+            distances = distances.sqrt() if authors else distances
+            triplets = mine(distances, [labels[image] for image in batch], random)
             # First conjugate gradient on the weight's parameter and L, with constant features.
             fixed = rows.detach()
             point, step = descend(lambda *at, fixed=fixed, triplets=triplets: objective(fixed, triplets, weight, *at),
                                   point, step, STEPS)
             # Then a step of SGD on the network, with the new parameter and the new L as constants.
             loss = objective(rows, triplets, weight, *point) / len(triplets)
-            sgd(network, velocity, loss, RATE, MOMENTUM, DECAY)
+            sgd(network, velocity, loss, RATE, MOMENTUM, DECAY, DAMPENING if authors else 0.0)
             losses.append(loss.item())
     state = {"epoch": torch.tensor(EPOCHS), "parameter": point[0], "projection": point[1], "step": torch.tensor(step),
              "labels": torch.tensor(labels)}
@@ -124,20 +133,23 @@ def literal_training(data: TrainingData, setting: Setting, labels: list[int], we
 
 
 @pytest.mark.parametrize("resumed", [False, True])
-@pytest.mark.parametrize(("weight", "batch_norm"), [
-    ("bilinear", "batch"), ("bilinear", "frozen"), ("bilinear", "statistics"), ("concatenated", "batch")])
+@pytest.mark.parametrize(("weight", "batch_norm", "authors"), [
+    ("bilinear", "batch", True), ("bilinear", "frozen", True), ("bilinear", "statistics", True),
+    ("concatenated", "batch", True), ("bilinear", "batch", False)])
 @double_precision()
-def test_two_epochs_equal_the_algorithm_written_out(weight: Weight, batch_norm: BatchNorm, resumed: bool) -> None:
+def test_two_epochs_equal_the_algorithm_written_out(
+        weight: Weight, batch_norm: BatchNorm, authors: bool, resumed: bool) -> None:
     setting = tiny_setting()
     data = tiny_data(setting)
     labels = AuthorityShift(5, epsilon=0.5, gamma=100.0).fit(data.features.numpy()).labels_.tolist()
     method = SRPML(dimension=DIMENSION, batch=BATCH, alpha=ALPHA, margin=MARGIN, learning_rate=RATE, momentum=MOMENTUM,
                    weight_decay=DECAY, epochs=EPOCHS, steps=STEPS, n_neighbors=5, epsilon=0.5, weight=weight,
-                   batch_norm=batch_norm)
-    expected, losses = literal_training(data, setting, labels, weight, batch_norm)
+                   batch_norm=batch_norm, crops=authors, dampening=DAMPENING if authors else 0.0,
+                   mining_space="features" if authors else "projection", unit_length=not authors)
+    expected, losses = literal_training(data, setting, labels, weight, batch_norm, authors)
     assert len(losses) >= 2, "momentum acts from the second batch on"
     epoch = last_epoch(method, data, setting, resumed)
     assert_same_state(epoch.state, expected)
     assert epoch.losses["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-8)
     encoder = {name.removeprefix("encoder."): value for name, value in expected.items()}
-    assert_same_embedder(epoch, data, encoder, expected["projection"])
+    assert_same_embedder(epoch, data, encoder, expected["projection"], not authors)

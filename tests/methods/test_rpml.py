@@ -122,6 +122,45 @@ def test_the_projection_stays_orthonormal_and_the_loss_falls(method: Method) -> 
     assert epochs[-1].losses["loss"] < epochs[0].losses["loss"]
 
 
+@pytest.mark.parametrize(("alpha", "violates"), [(12.0, True), (89.0, False)])
+def test_mining_keeps_random_triplets_that_violate_the_bound_when_the_epoch_begins(
+        alpha: float, violates: bool) -> None:
+    method = RPML(**TINY, mining="violating", per_anchor=3, alpha=alpha)
+    data, encoder, _ = training_half()
+    projection = method._first_point(data, Setting(0, CPU, encoder))[1]
+    for epoch in fit_epochs(method):
+        shown = triplets_of(epoch)
+        labels = epoch.state["labels"]
+        anchors = int((torch.bincount(labels)[labels] > 1).sum())
+        a, p, n = (unit_rows()[part] @ projection for part in (shown.anchor, shown.positive, shown.negative))
+        z = (a - p).square().sum(1) - tightness(alpha) * (n - (a + p) / 2).square().sum(1)
+        assert (z > 0).all() if violates else not (z > 0).any()
+        assert (labels[shown.anchor] == labels[shown.positive]).all()
+        assert (labels[shown.anchor] != labels[shown.negative]).all()
+        assert len(shown.anchor) == 3 * anchors, "more candidates than needed violate 12°"
+        # The candidates are sorted by anchor, so the first candidates would have few anchors.
+        assert len(shown.anchor.unique()) > 0.8 * anchors
+        projection = epoch.state["projection"]
+    resumed = fit_epochs(method, start=fit_epochs(method)[0].state)
+    assert torch.equal(resumed[-1].state["projection"], projection)
+
+
+@pytest.mark.parametrize("unit_length", [False, True])
+@pytest.mark.parametrize("make", [RPML, SRPML])
+def test_distances_of_embeddings_are_those_of_the_loss_unless_unit_length_is_chosen(
+        make: type[Method], unit_length: bool) -> None:
+    method = make(**TINY, unit_length=unit_length)
+    data, encoder, _ = training_half()
+    starts = method.initial(data, Setting(0, CPU, encoder)), method._first_point(data, Setting(0, CPU, encoder))[1]
+    *_, last = fit_epochs(method)
+    for embedder, projection in (starts, (last.embedder, last.state["projection"])):
+        expected = unit_rows() @ projection
+        if unit_length:
+            expected = expected / expected.norm(dim=1, keepdim=True)
+        embeddings = embedder.embed_features(data.features.numpy())
+        np.testing.assert_allclose(embeddings, expected.numpy(), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("method", [RPML(**TINY), SRPML(**TINY), DEEP], ids=["rpml", "srpml", "srpml-cnn"])
 def test_further_training_does_not_change_a_yielded_epoch(method: Method) -> None:
     backbone = "cnn" if method is DEEP else "pixels"

@@ -44,6 +44,9 @@ and trains γ and β, which `frozen` did before version 0.3. `batch` uses each b
 UnitLength = Annotated[bool, Shown(label="Unit length")]
 """Whether embeddings are scaled to unit length; if not, distances are those of the projected space."""
 
+UnitLength = Annotated[bool, Shown(label="Unit length")]
+"""Whether embeddings are scaled to unit length; otherwise the projection keeps their lengths."""
+
 Dimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)]
 PairDimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)]
 """The embedding's dimension in the notation of NML's paper."""
@@ -57,6 +60,7 @@ At 0 nothing changes but the statistics of batch normalization, which shows thei
 """
 
 Momentum = Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)]
+Dampening = Annotated[float, Field(ge=0, lt=1), Shown(step=0.05)]
 WeightDecay = Annotated[float, Field(ge=0, le=1), Shown(low=1e-6, high=0.01, logarithmic=True)]
 KeptViews = Annotated[int, Field(ge=2, le=64), Shown(step=1, high=16, label="Views per image")]
 

@@ -9,7 +9,7 @@ equation numbers are that paper's.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -22,12 +22,13 @@ from udml_core.geometry import ConjugateGradient, Point
 from udml_core.losses.angular import (
     WeightedAngular,
     WeightedAngularEvaluation,
+    angular_argument,
     triplets_used,
     weighted_angular_loss,
 )
 from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
-from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.fields import BatchNorm, LearningRate, Momentum, Trains, WeightDecay
+from udml_core.methods.embedder import Embedder, unit
+from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
@@ -49,6 +50,8 @@ class RPML(AuthorityMethod):
     """
 
     MOST_TRIPLETS: ClassVar[int] = 200_000
+    CANDIDATES: ClassVar[int] = 10
+    """Random triplets from which mining keeps violating triplets, per triplet of an epoch."""
 
     card: ClassVar[Card] = Card(
         name="rpml",
@@ -68,6 +71,10 @@ class RPML(AuthorityMethod):
     steps: Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50, label="Conjugate-gradient steps")] = 10
     """Conjugate-gradient steps in each epoch. The paper gives no value."""
 
+    mining: Annotated[Literal["random", "violating"], Shown(label="Mining")] = "random"
+    """Triplets of an epoch: random triplets, or only triplets beyond the bound when the epoch begins. If no triplet
+    violates it, random triplets are used."""
+
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         triplets = min(self.MOST_TRIPLETS, images * self.per_anchor)
         return self.steps * self.dimension * (2e-10 * images * width + 1.5e-8 * triplets)
@@ -77,7 +84,7 @@ class RPML(AuthorityMethod):
         rows = unit(data.features.to(setting.device))
         optimizer = ConjugateGradient(self._manifold(rows.shape[1]))
         for epoch in range(done + 1, self.epochs + 1):
-            triplets = cluster_triplets(labels, self.per_anchor, self.MOST_TRIPLETS, generator(setting.seed, epoch))
+            triplets = self._triplets(rows @ point[1], labels, generator(setting.seed, epoch))
             objective = WeightedAngular(rows, triplets.to(setting.device), self.alpha, self.weight)
             # New triplets are a new objective: its first direction must be its own negative gradient, so conjugate
             # gradient restarts. The length of the last step carries over, as the new objective has a similar scale.
@@ -88,9 +95,27 @@ class RPML(AuthorityMethod):
             point, step = progress.point, progress.step
             last = objective(point)
             used = triplets_used(triplets, [last.measures()])
-            embedder = Embedder(setting.encoder, Head(point[1]))
+            embedder = Embedder(setting.encoder, self._head(point))
             yield Epoch(epoch, _curves(last), embedder, (*explained, used), self._state(epoch, point, step, labels))
             explained = ()
+
+    def _triplets(self, projected: Tensor, labels: Tensor, random: torch.Generator) -> Tensor:
+        """Draw the triplets (t, 3) of an epoch.
+
+        Args:
+            projected: Unit features after the projection (n, l).
+            labels: The pseudo-labels (n,).
+            random: The generator.
+        """
+        if self.mining == "random":
+            return cluster_triplets(labels, self.per_anchor, self.MOST_TRIPLETS, random)
+        candidates = cluster_triplets(labels, self.CANDIDATES * self.per_anchor, self.MOST_TRIPLETS, random)
+        points = projected.cpu()
+        anchor, positive, negative = (points[part] for part in candidates.unbind(1))
+        violating = candidates[angular_argument(anchor, positive, negative, self.alpha) > 0]
+        kept = violating if len(violating) else candidates
+        chosen = torch.randperm(len(kept), generator=random)[: max(1, len(candidates) // self.CANDIDATES)]
+        return kept[chosen.sort().values]
 
 
 class SRPML(AuthorityMethod):
@@ -98,8 +123,10 @@ class SRPML(AuthorityMethod):
 
     Conjugate gradient trains the projection and SGD the encoder.
 
-    As in the authors' code, each batch has one random positive of the same cluster and one semi-hard negative for each
-    anchor. With an encoder that has nothing to train (raw pixels), only the projection learns, on cached features.
+    As in the authors' code, images are cropped and flipped at random, batches are shuffled, and each anchor has one
+    random positive of its cluster and one semi-hard negative by the distance of the features. With SGD's dampening of
+    0.9, the velocity is a mean of recent gradients; without dampening it would be ten times as large. With an encoder
+    that has nothing to train (raw pixels), only the projection learns, on cached features of whole images.
     """
 
     card: ClassVar[Card] = Card(
@@ -126,7 +153,18 @@ class SRPML(AuthorityMethod):
     """Conjugate-gradient steps on the projection and the weight in each batch."""
 
     margin: Annotated[float, Field(gt=0, le=4), Shown(step=0.05, high=2, label="Semi-hard margin")] = 0.5
-    """A negative is semi-hard if its squared distance exceeds the positive's by less than this."""
+    """A negative is semi-hard if its distance exceeds the positive's by less than this."""
+
+    mining_space: Annotated[Literal["features", "projection"], Shown(label="Mining space")] = "features"
+    """Distances for semi-hard negatives: plain distances of the unit features as in the authors' code, or squared
+    distances after the projection."""
+
+    crops: Annotated[bool, Shown(label="Random crops and flips")] = True
+    """Train the encoder on a random crop of each image, flipped with probability 1/2."""
+
+    kept_views: KeptViews = 6
+    """Views of each image, the whole image among them, whose activations are cached if the last blocks are trained on
+    random crops."""
 
     learning_rate: LearningRate = 0.01
     """Learning rate of SGD on the encoder."""
@@ -134,12 +172,23 @@ class SRPML(AuthorityMethod):
     momentum: Momentum = 0.9
     """Momentum of SGD."""
 
+    dampening: Dampening = 0.9
+    """Share of each gradient that SGD's momentum leaves out. The authors' code has 0.9."""
+
     weight_decay: WeightDecay = 5e-4
     """Weight decay of SGD."""
 
     batch_norm: BatchNorm = "frozen"
     """Freeze batch normalization as pretrained, freeze only its statistics, or use each batch's statistics. From
     scratch, use 'batch'."""
+
+    @property
+    def activations_needed(self) -> int:
+        return self.kept_views if self.trains == "last" and self.crops else super().activations_needed
+
+    @property
+    def crops_images(self) -> bool:
+        return self.trains == "all" and self.crops
 
     def check_encoder(self, encoder: EncoderSpec) -> None:
         if self.trains == "last" and encoder.trainable:
@@ -156,17 +205,18 @@ class SRPML(AuthorityMethod):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
-        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay) if self.trains_encoder else None
-        network = EncoderInTraining(data, setting, rates, self.batch_norm, start, self.trained_part)
+        rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay, self.dampening)
+        network = EncoderInTraining(data, setting, rates if self.trains_encoder else None, self.batch_norm, start,
+                                    self.trained_part)
         optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
         batches = max(1, int((torch.bincount(labels)[labels] > 1).sum()) // max(1, self.batch // 2))
         for epoch in range(done + 1, self.epochs + 1):
             random = generator(setting.seed, epoch)
             curves, mined, measures = [], [], []
             for position, batch in enumerate(pair_batches(labels, self.batch, random), 1):
-                features = network.features(batch)
-                projected = (features.detach() @ point[1]).cpu()
-                triplets = semi_hard_triplets(projected, labels[batch], self.margin, random)
+                features = network.features(batch, random if self.crops else None)
+                distances = self._mining_distances(features.detach(), point[1]).cpu()
+                triplets = semi_hard_triplets(distances, labels[batch], self.margin, random)
                 if not len(triplets):
                     continue
                 point, step, last = self._learn(network, features, triplets.to(setting.device), optimizer, point, step)
@@ -174,11 +224,17 @@ class SRPML(AuthorityMethod):
                 mined.append(batch[triplets])
                 measures.append(last.measures())
                 setting.report(min(1.0, position / batches))
-            embedder = Embedder(network.snapshot(), Head(point[1]), trained=network.trains)
+            embedder = Embedder(network.snapshot(), self._head(point), trained=network.trains)
             state = self._state(epoch, point, step, labels) | network.state()
             used = (triplets_used(torch.cat(mined), measures),) if mined else ()
             yield Epoch(epoch, mean_curves(curves), embedder, (*explained, *used), state)
             explained = ()
+
+    def _mining_distances(self, features: Tensor, projection: Tensor) -> Tensor:
+        """Return the distances (b, b) by which negatives are semi-hard, of unit features (b, d) and L (d, l)."""
+        if self.mining_space == "features":
+            return torch.cdist(features, features)
+        return torch.cdist(features @ projection, features @ projection).square()
 
     def _learn(self, network: EncoderInTraining, features: Tensor, triplets: Tensor, optimizer: ConjugateGradient,
                point: Point, step: float) -> tuple[Point, float, WeightedAngularEvaluation]:

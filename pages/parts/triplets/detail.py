@@ -85,5 +85,5 @@ def _show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
         with column:
             draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]), title,
                           f"triplet-{title.split()[0].lower()}")
-    st.caption("Before and after training: the unit-length embedding that retrieval uses. As the loss saw it: the "
-               "method's own projection in this epoch.")
+    st.caption("Before and after training: the embedding that retrieval uses. As the loss saw it: the method's own "
+               "projection in this epoch.")

@@ -23,7 +23,7 @@ from udml_core.graph import AuthorityGraph
 from udml_core.losses.angular import Weight
 from udml_core.methods.base import Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
-from udml_core.methods.fields import Angle, Beginning, Dimension, Epochs
+from udml_core.methods.fields import Angle, Beginning, Dimension, Epochs, UnitLength
 from udml_core.methods.shared.projection import check_projection, first_projection
 
 
@@ -53,6 +53,9 @@ class AuthorityMethod(Method):
     beginning: Beginning = "random"
     """Initial projection: a random subspace as in the paper, or the principal components."""
 
+    unit_length: UnitLength = False
+    """Scale embeddings to unit length. By default, images are compared by the distance δ_L that the loss learns."""
+
     epochs: Epochs = 10
     """Epochs; each draws new triplets."""
 
@@ -64,7 +67,7 @@ class AuthorityMethod(Method):
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        return Embedder(setting.encoder, Head(self._first_point(data, setting)[1]))
+        return Embedder(setting.encoder, self._head(self._first_point(data, setting)))
 
     def _first_point(self, data: TrainingData, setting: Setting) -> Point:
         """Return the initial parameter of the weight and the initial L.
@@ -80,6 +83,10 @@ class AuthorityMethod(Method):
         else:
             parameter = torch.zeros(2 * width)
         return parameter.to(setting.device), projection.to(setting.device)
+
+    def _head(self, point: Point) -> Head:
+        """Return the projection by L, so that distances of embeddings are δ_L of unit features."""
+        return Head(point[1], normalized=self.unit_length)
 
     def _manifold(self, width: int) -> Product:
         """Return R^{d×l} × Grassmann(l, d), or R^{2d} × Grassmann(l, d) (eq. 13)."""

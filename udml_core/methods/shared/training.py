@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from udml_core.backbones import Encoder, Precision
-from udml_core.data.augmentation import Augmentation
+from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
@@ -226,6 +226,7 @@ class SGDRates(NamedTuple):
     learning_rate: float
     momentum: float = 0.9
     weight_decay: float = 0.0
+    dampening: float = 0.0
 
 
 class EncoderInTraining:
@@ -270,28 +271,40 @@ class EncoderInTraining:
             freeze_batch_norm(self._encoder)
         self._named = trained_parameters(self._encoder)
         self._sgd = torch.optim.SGD([parameter for _, parameter in self._named], lr=rates.learning_rate,
-                                    momentum=rates.momentum, weight_decay=rates.weight_decay)
+                                    momentum=rates.momentum, weight_decay=rates.weight_decay,
+                                    dampening=rates.dampening)
         if start is not None:
             load_module("encoder", self._encoder, start)
             load_optimizer(self._sgd, self._named, start)
 
-    def features(self, indices: Tensor) -> Tensor:
-        """Return unit features (b, d), with a gradient to the encoder if it is trained."""
-        inputs = self._take(indices).to(self._device, non_blocking=True)
-        return unit(encode(self._encoder, inputs, self._part, self._precision) if self.trains else inputs)
+    def features(self, indices: Tensor, random: torch.Generator | None = None) -> Tensor:
+        """Return unit features (b, d), with a gradient to the encoder if it is trained.
+
+        Args:
+            indices: Positions (b,) in the training half.
+            random: Random stream of crops and flips; None for whole images. Cached features are always of whole images.
+        """
+        if not self.trains:
+            return unit(self._take(indices).to(self._device, non_blocking=True))
+        inputs = self._take(indices, random is not None).to(self._device, non_blocking=True)
+        if random is not None:
+            inputs = random_views(inputs, 1, random, CROPS if self._part == "all" else None,
+                                  size=self._encoder.spec.size)
+        return unit(encode(self._encoder, inputs, self._part, self._precision))
 
     def prefetch(self, indices: Tensor) -> None:
-        """Read the input of a coming call of `features` in the background."""
+        """Read the input of a coming call of `features` for whole images in the background."""
         self._coming.append((indices, self._reader.submit(self._read, indices)))
 
-    def _read(self, indices: Tensor) -> Tensor:
-        return pinned(whole_inputs(self._part, self._data, indices), self._device)
+    def _read(self, indices: Tensor, views: bool = False) -> Tensor:
+        read = view_inputs if views else whole_inputs
+        return pinned(read(self._part, self._data, indices), self._device)
 
-    def _take(self, indices: Tensor) -> Tensor:
-        """Return the input of images, which may have been read in the background."""
-        if self._coming and torch.equal(self._coming[0][0], indices):
+    def _take(self, indices: Tensor, views: bool = False) -> Tensor:
+        """Return the input of images or of their views; that of images may have been read in the background."""
+        if not views and self._coming and torch.equal(self._coming[0][0], indices):
             return self._coming.pop(0)[1].result()
-        return self._read(indices)
+        return self._read(indices, views)
 
     def embed(self, indices: Tensor) -> Tensor:
         """Return the current unit features (b, d) of images, without a gradient.
