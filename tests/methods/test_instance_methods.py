@@ -71,7 +71,7 @@ def graph_of(neighbors: list[set[int]], batch: list[int]) -> torch.Tensor:
     {}, {"latent": False}, {"graph": "neighbors"}, {"reconstruction": False}, {"structure": False},
     {"divergence": False}, {"structure_edges": "views"}, {"graph": "neighbors", "structure_edges": "views"},
     {"eta": 100.0}, {"form": "printed"}, {"one_sided": True}, {"fixed_target": True}, {"weight": 0.0},
-    {"temperature": 0.5}, {"beginning": "random"}, {"weight_decay": 0.0}], ids=str)
+    {"temperature": 0.5}, {"beginning": "random"}, {"weight_decay": 0.0}, {"first_log_sigma": -3.0}], ids=str)
 def test_the_first_step_of_pslr_equals_the_equations_of_the_paper(change: dict[str, Any]) -> None:
     """Compute eq. 2–13 on one batch and SGD's first step, w − rate·(gradient + decay·w)."""
     data, setting = training_setup()
@@ -96,13 +96,14 @@ def test_the_first_step_of_pslr_equals_the_equations_of_the_paper(change: dict[s
     instance = unit(features @ weight)
     rows = instance if change.get("latent") is False else latent(instance, objective.layer, graph)
     log_sigma = objective.log_sigma(graph @ instance)
-    torch.testing.assert_close(log_sigma, torch.full_like(log_sigma, -3))
+    torch.testing.assert_close(log_sigma, torch.full_like(log_sigma, change.get("first_log_sigma", 0.0)))
     noisy = rows + log_sigma.exp() * torch.randn(rows.shape, generator=random)
     target = instance.detach() if "fixed_target" in change else instance
     joined = torch.zeros_like(adjacency) if method.structure_edges == "graph" else torch.eye(len(own)).repeat(2, 2)
     edges = (adjacency + joined).clamp_max(1)
-    parts = {"latent loss": instance_loss(rows, change.get("temperature", 0.1), change.get("eta", 10.0),
-                                          change.get("form", "both"), "one_sided" in change, excluded),
+    softmax = instance_loss(rows, change.get("temperature", 0.1), change.get("eta", 10.0), change.get("form", "both"),
+                            "one_sided" in change, excluded)
+    parts = {"latent loss": softmax / 2 if "form" in change else softmax,  # m summands among 2m rows
              "reconstruction": reconstruction_loss(target, objective.decoder(noisy)),
              "structure": structure_loss(noisy, edges), "divergence": divergence(rows, log_sigma)}
     parts = {name: value for name, value in parts.items() if change.get(name) is not False}
@@ -141,7 +142,8 @@ def test_the_second_step_adds_momentum_to_its_own_gradient_at_the_scheduled_rate
 
 @pytest.mark.parametrize("fields", [{"eta": 1.0}, {"eta": 7.0, "form": "printed", "temperature": 0.3}], ids=str)
 def test_isif_equals_pslr_without_its_latent_layer_and_further_terms(fields: dict[str, Any]) -> None:
-    reduced = PSLR(**TINY | fields, latent=False, reconstruction=False, structure=False, divergence=False)
+    reduced = PSLR(**TINY | fields, latent=False, reconstruction=False, structure=False, divergence=False,
+                   scale="mixed")  # the scale "mean" halves the printed form's softmax
     for isif, pslr in zip(fit_epochs(ISIF(**TINY | fields)), fit_epochs(reduced), strict=True):
         assert isif.losses["loss"] == pslr.losses["loss"]
         assert torch.equal(isif.state["network.weight"], pslr.state["network.weight"])
@@ -154,7 +156,8 @@ def test_the_first_step_of_nce_equals_its_formula_and_the_bank_averages_old_and_
         change: dict[str, Any]) -> None:
     """Compute the bank, the noise, Z of the first batch, SGD's first step, and the bank after it."""
     data, setting = training_setup()
-    method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50, "weight_decay": 0.0} | change)
+    method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50, "weight_decay": 0.0,
+                           "normalizer_memory": 1.0} | change)
     first, second = (list((method.model_copy(update={"epochs": count})).fit(data, setting))[-1] for count in (1, 2))
     weight = first_projection(unit(data.features), 16, "pca", setting.seed).requires_grad_()
     bank = unit(unit(data.features) @ weight).detach()
