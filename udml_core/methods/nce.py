@@ -2,10 +2,10 @@
 
 Z. Wu, Y. Xiong, S. X. Yu, D. Lin, "Unsupervised Feature Learning via Non-Parametric Instance Discrimination", CVPR
 2018. Departures from the public code: the bank starts at the initial embeddings and not at random, so that a good start
-is kept; the noise is drawn once for a batch and not for every image; the normalizer Z follows the embeddings. The
-public code keeps the Z of its first batch, which a random bank makes small. The embeddings of an untrained network are
-nearly parallel, so Z is large in the first batch, and a constant Z then holds the embeddings there. K. He recommends a
-moving average of Z in issue 23 of CMC's public code (github.com/HobbitLong/CMC).
+is kept; the noise is drawn once for a batch and not for every image; the normalizer Z is estimated on every batch. The
+public code keeps the estimate of its first batch. From scratch the embeddings change so much in the first steps that
+this Z is soon many times too small, and the noise then keeps them away from their own entries of the bank. In issue 23
+of CMC's public code (github.com/HobbitLong/CMC), K. He calls a single estimate problematic if the bank is not random.
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ from udml_core.methods.shared.training import Network, embed_training_half
 class NCE(InstanceMethod):
     """Instance discrimination against a memory bank of all embeddings.
 
-    With h = p/(p + q/n) and p(i) = exp(v_iᵀf/τ)/Z: −log h(i) − Σ_noise log(1 − h(j)). Z is estimated on every batch and
-    averaged.
+    With h = p/(p + q/n) and p(i) = exp(v_iᵀf/τ)/Z: −log h(i) − Σ_noise log(1 − h(j)). Z is estimated on every batch.
     """
 
     card: ClassVar[Card] = Card(
@@ -58,9 +57,9 @@ class NCE(InstanceMethod):
     memory: Annotated[float, Field(ge=0, lt=1), Shown(step=0.05, label="Memory momentum")] = 0.5
     """Share of its old value that an entry of the bank keeps when it is updated."""
 
-    normalizer_memory: Annotated[float, Field(ge=0, le=1), Shown(step=0.01, label="Normalizer momentum")] = 0.99
-    """Share of its old value that log Z keeps in each batch, if the softmax is estimated. At 1, Z stays at the estimate
-    of the first batch, as in the public code."""
+    normalizer_memory: Annotated[float, Field(ge=0, le=1), Shown(step=0.01, label="Normalizer momentum")] = 0.0
+    """Share of its old value that log Z keeps in each batch, if the softmax is estimated. At 0, Z is estimated on each
+    batch; at 1, Z stays at the estimate of the first batch, as in the public code."""
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Memory(self, embed_training_half(network, data, setting.device))
@@ -92,7 +91,7 @@ class _Memory(Objective):
         noise = torch.randint(len(self.bank), (method.noise,), generator=random).to(instance.device)
         contrasts = contrast(instance, self.bank, own, noise, method.temperature)
         estimate = log_normalizer(contrasts, len(self.bank))
-        # Z follows the embeddings: with a constant Z, NCE holds the mean of e^{vᵀf/τ} where the first batch had it.
+        # If Z lags behind similarities that rise, Σ_noise h(j) exceeds 1 and the repulsion outweighs the attraction.
         kept = 0.0 if self.log_z.isinf() else method.normalizer_memory
         self.log_z.copy_(estimate if kept == 0 else self.log_z.lerp(estimate, 1 - kept))
         return nce_loss(contrasts, self.log_z, len(self.bank)), curves | {"log normalizer": self.log_z.clone()}

@@ -99,7 +99,8 @@ class PSLR(InstanceMethod):
     """Reconstruct the instance features from the noisy latent representations (eq. 7)."""
 
     fixed_target: Annotated[bool, Shown(label="Fixed reconstruction target")] = False
-    """Stop the gradient of the instance features in the reconstruction."""
+    """Stop the gradient of the instance features in the reconstruction. Otherwise it pulls all instance features toward
+    the decoder's output, which is nearly constant while the noise is large."""
 
     structure: Annotated[bool, Shown(label="Structure loss")] = True
     """Make the noisy latent representations of connected images similar (eq. 11)."""
