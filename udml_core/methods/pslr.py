@@ -123,8 +123,8 @@ class PSLR(InstanceMethod):
     divergence counts 'twice the batch size' times too much, and the structure loss is a mean over edges."""
 
     first_log_sigma: Annotated[float, Field(ge=-10, le=2), Shown(step=0.5, label="Initial log σ")] = 0.0
-    """Logarithm of the noise before training. Below 0, the divergence raises it, and its gradient pulls the embeddings
-    toward one direction."""
+    """Logarithm of the noise before training. Below 0, the divergence raises it; if the divergence weighs much, its
+    gradient then pulls the embeddings toward one direction."""
 
     embeds: Annotated[Representation, Shown(label="Embedding")] = "instance"
     """Embedding of an image: the instance feature x as in the paper, or z. The evaluation of x lists z as well."""
