@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from dataclasses import replace
 from functools import cache
@@ -20,6 +21,7 @@ from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
 from udml_core.explanations import Uncertainty
+from udml_core.jobs import plan
 from udml_core.losses.instance_discrimination import (
     divergence,
     instance_loss,
@@ -34,6 +36,7 @@ from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.projection import first_projection
 from udml_core.methods.shared.training import random_views
 from udml_core.neighbors import nearest
+from udml_core.runs import RunRequest, Spec
 from udml_core.sampling import generator, neighbor_batches
 
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "learning_rate": 0.05}
@@ -182,6 +185,17 @@ def test_the_first_step_of_nce_equals_its_formula_and_the_bank_averages_old_and_
     torch.testing.assert_close(first.state["network.weight"], (weight - 0.05 * gradient).detach(), rtol=1e-3, atol=1e-5)
     expected = unit(memory * bank[batch] + (1 - memory) * embeddings.detach())
     torch.testing.assert_close(first.state["objective.bank"][batch], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "kept"), [
+    ("pslr", {"scale": "mixed", "first_log_sigma": -3.0}), ("nce", {"normalizer_memory": 1.0})])
+def test_a_stored_run_of_version_0_2_keeps_its_loss(method: str, kept: dict[str, Any]) -> None:
+    request = {"dataset": "digits", "backbone": "pixels", "method": method, "fields": {"dimension": 16}}
+    spec = plan(RunRequest.make(request), catalog.load("digits")).model_dump(mode="json")
+    for name in kept:
+        del spec["fields"][name]
+    stored = Spec.model_validate_json(json.dumps(spec | {"version": "0.2.0"})).fields
+    assert {name: stored[name] for name in kept} == kept
 
 
 def test_connected_images_are_mutual_neighbors_or_the_same_image() -> None:
