@@ -55,7 +55,11 @@ TABLES = {
     "pslr-components": {  # PSLR's table 7, its figure 6 and its neighbor graph
         "L_z": "pslr reconstruction=false structure=false divergence=false",
         "L_z + L_r": "pslr structure=false divergence=false", "L_z + L_r + L_s": "pslr",
-        "on instance features": "pslr latent=false", "with neighbors": "pslr graph=neighbors"},
+        "on instance features": "pslr latent=false", "with neighbors": "pslr graph=neighbors",
+        "fixed target": "pslr fixed_target=true", "printed sums": "pslr scale=sum",
+        "printed sums, rate / 100": "pslr scale=sum learning_rate=1e-5",
+        "log sigma from -3": "pslr first_log_sigma=-3.0", "scale of 0.2": "pslr scale=mixed first_log_sigma=-3.0",
+        "ISIF": "isif", "ISIF one-sided": "isif one_sided=true"},
     "pslr-eta": {  # PSLR's figure 7
         f"{method.upper()}, η = {eta:g}": f"{method} eta={eta}" for method in ("pslr", "isif")
         for eta in (1.0, 10.0, 100.0)},

@@ -22,16 +22,26 @@ from tests.methods.golden_instance import (
 )
 from udml_core.methods import NCE
 
-TAU, NOISE, MEMORY = 0.3, 7, 0.8
+TAU, NOISE, MEMORY, NORMALIZER = 0.3, 7, 0.8, 0.6
 
 
 @pytest.mark.parametrize("batch_norm", ["batch", "frozen", "statistics"])
 @pytest.mark.parametrize("softmax", ["nce", "full"])
 @double_precision()
 def test_training_equals_the_literal_loop(softmax: str, batch_norm: str) -> None:
+    assert_equals_the_literal_loop(softmax, batch_norm, NORMALIZER)
+
+
+@pytest.mark.parametrize("kept", [0.0, 1.0])
+@double_precision()
+def test_the_normalizer_can_be_that_of_each_batch_or_of_the_first(kept: float) -> None:
+    assert_equals_the_literal_loop("nce", "batch", kept)
+
+
+def assert_equals_the_literal_loop(softmax: str, batch_norm: str, kept: float) -> None:
     data, setting = small_images()
     method = NCE.make(FIELDS | {"temperature": TAU, "noise": NOISE, "memory": MEMORY, "softmax": softmax,
-                                "batch_norm": batch_norm})
+                                "batch_norm": batch_norm, "normalizer_memory": kept})
     model, images = Model.begin(method, data, setting), all_images(data)
     bank = model.embed(images, by_batch=False)
     z = torch.tensor(math.inf)
@@ -45,8 +55,9 @@ def test_training_equals_the_literal_loop(softmax: str, batch_norm: str) -> None
         noise = torch.randint(IMAGES, (NOISE,), generator=random)
         own = torch.exp((bank[batch] * x).sum(1) / TAU)
         others = torch.exp(x @ bank[noise].mT / TAU)
-        if z.isinf():  # Z = n · mean over the first batch
-            z = IMAGES * (own.sum() + others.sum()).detach() / (BATCH * (1 + NOISE))
+        of_batch = IMAGES * (own.sum() + others.sum()).detach() / (BATCH * (1 + NOISE))
+        # Z = n · mean over the first batch; then log Z is a running mean.
+        z = of_batch if z.isinf() else z**kept * of_batch ** (1 - kept)
         share = NOISE / IMAGES
         own_h, other_h = own / z / (own / z + share), others / z / (others / z + share)
         return -(torch.log(own_h).sum() + torch.log(1 - other_h).sum()) / BATCH

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from dataclasses import replace
 from functools import cache
@@ -20,6 +21,7 @@ from udml_core.data.splits import make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
 from udml_core.explanations import Uncertainty
+from udml_core.jobs import plan
 from udml_core.losses.instance_discrimination import (
     divergence,
     instance_loss,
@@ -34,6 +36,7 @@ from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.methods.shared.projection import first_projection
 from udml_core.methods.shared.training import random_views
 from udml_core.neighbors import nearest
+from udml_core.runs import RunRequest, Spec
 from udml_core.sampling import generator, neighbor_batches
 
 TINY: dict[str, Any] = {"dimension": 16, "epochs": 2, "learning_rate": 0.05}
@@ -71,7 +74,7 @@ def graph_of(neighbors: list[set[int]], batch: list[int]) -> torch.Tensor:
     {}, {"latent": False}, {"graph": "neighbors"}, {"reconstruction": False}, {"structure": False},
     {"divergence": False}, {"structure_edges": "views"}, {"graph": "neighbors", "structure_edges": "views"},
     {"eta": 100.0}, {"form": "printed"}, {"one_sided": True}, {"fixed_target": True}, {"weight": 0.0},
-    {"temperature": 0.5}, {"beginning": "random"}, {"weight_decay": 0.0}], ids=str)
+    {"temperature": 0.5}, {"beginning": "random"}, {"weight_decay": 0.0}, {"first_log_sigma": -3.0}], ids=str)
 def test_the_first_step_of_pslr_equals_the_equations_of_the_paper(change: dict[str, Any]) -> None:
     """Compute eq. 2–13 on one batch and SGD's first step, w − rate·(gradient + decay·w)."""
     data, setting = training_setup()
@@ -96,13 +99,14 @@ def test_the_first_step_of_pslr_equals_the_equations_of_the_paper(change: dict[s
     instance = unit(features @ weight)
     rows = instance if change.get("latent") is False else latent(instance, objective.layer, graph)
     log_sigma = objective.log_sigma(graph @ instance)
-    torch.testing.assert_close(log_sigma, torch.full_like(log_sigma, -3))
+    torch.testing.assert_close(log_sigma, torch.full_like(log_sigma, change.get("first_log_sigma", 0.0)))
     noisy = rows + log_sigma.exp() * torch.randn(rows.shape, generator=random)
     target = instance.detach() if "fixed_target" in change else instance
     joined = torch.zeros_like(adjacency) if method.structure_edges == "graph" else torch.eye(len(own)).repeat(2, 2)
     edges = (adjacency + joined).clamp_max(1)
-    parts = {"latent loss": instance_loss(rows, change.get("temperature", 0.1), change.get("eta", 10.0),
-                                          change.get("form", "both"), "one_sided" in change, excluded),
+    softmax = instance_loss(rows, change.get("temperature", 0.1), change.get("eta", 10.0), change.get("form", "both"),
+                            "one_sided" in change, excluded)
+    parts = {"latent loss": softmax / 2 if "form" in change else softmax,  # m summands among 2m rows
              "reconstruction": reconstruction_loss(target, objective.decoder(noisy)),
              "structure": structure_loss(noisy, edges), "divergence": divergence(rows, log_sigma)}
     parts = {name: value for name, value in parts.items() if change.get(name) is not False}
@@ -141,7 +145,8 @@ def test_the_second_step_adds_momentum_to_its_own_gradient_at_the_scheduled_rate
 
 @pytest.mark.parametrize("fields", [{"eta": 1.0}, {"eta": 7.0, "form": "printed", "temperature": 0.3}], ids=str)
 def test_isif_equals_pslr_without_its_latent_layer_and_further_terms(fields: dict[str, Any]) -> None:
-    reduced = PSLR(**TINY | fields, latent=False, reconstruction=False, structure=False, divergence=False)
+    reduced = PSLR(**TINY | fields, latent=False, reconstruction=False, structure=False, divergence=False,
+                   scale="mixed")  # the scale "mean" halves the printed form's softmax
     for isif, pslr in zip(fit_epochs(ISIF(**TINY | fields)), fit_epochs(reduced), strict=True):
         assert isif.losses["loss"] == pslr.losses["loss"]
         assert torch.equal(isif.state["network.weight"], pslr.state["network.weight"])
@@ -154,7 +159,8 @@ def test_the_first_step_of_nce_equals_its_formula_and_the_bank_averages_old_and_
         change: dict[str, Any]) -> None:
     """Compute the bank, the noise, Z of the first batch, SGD's first step, and the bank after it."""
     data, setting = training_setup()
-    method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50, "weight_decay": 0.0} | change)
+    method = NCE(**TINY | {"epochs": 1, "batch": len(data), "noise": 50, "weight_decay": 0.0,
+                           "normalizer_memory": 1.0} | change)
     first, second = (list((method.model_copy(update={"epochs": count})).fit(data, setting))[-1] for count in (1, 2))
     weight = first_projection(unit(data.features), 16, "pca", setting.seed).requires_grad_()
     bank = unit(unit(data.features) @ weight).detach()
@@ -179,6 +185,17 @@ def test_the_first_step_of_nce_equals_its_formula_and_the_bank_averages_old_and_
     torch.testing.assert_close(first.state["network.weight"], (weight - 0.05 * gradient).detach(), rtol=1e-3, atol=1e-5)
     expected = unit(memory * bank[batch] + (1 - memory) * embeddings.detach())
     torch.testing.assert_close(first.state["objective.bank"][batch], expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("method", "kept"), [
+    ("pslr", {"scale": "mixed", "first_log_sigma": -3.0}), ("nce", {"normalizer_memory": 1.0})])
+def test_a_stored_run_of_version_0_2_keeps_its_loss(method: str, kept: dict[str, Any]) -> None:
+    request = {"dataset": "digits", "backbone": "pixels", "method": method, "fields": {"dimension": 16}}
+    spec = plan(RunRequest.make(request), catalog.load("digits")).model_dump(mode="json")
+    for name in kept:
+        del spec["fields"][name]
+    stored = Spec.model_validate_json(json.dumps(spec | {"version": "0.2.0"})).fields
+    assert {name: stored[name] for name in kept} == kept
 
 
 def test_connected_images_are_mutual_neighbors_or_the_same_image() -> None:

@@ -7,6 +7,9 @@ this paper. A batch z (2m, l) holds the first views of m images, then their seco
 view of row i is row i ± m. The paper leaves the extent of the softmax open. Here it covers both views in both
 directions, as in the public code of ISIF (M. Ye et al., "Unsupervised Embedding Learning via Invariant and Spreading
 Instance Feature").
+
+The paper prints L_z, L_r and L_g as sums (eq. 5, 7, 11) and L_kl with the factor 1/4m (eq. 12). Here all four are
+divided by the rows 2m, so that they keep the printed ratio.
 """
 
 from __future__ import annotations
@@ -119,9 +122,9 @@ def reconstruction_loss(instance: Tensor, reconstructed: Tensor) -> Tensor:
 
 
 def structure_loss(noisy: Tensor, adjacency: Tensor | None = None) -> Tensor:
-    """Compute L_g, the mean of (A_ij − sigmoid(z*_iᵀ z*_j))² (eq. 10–11).
+    """Compute L_g = (1/2m) Σ_ij (A_ij − sigmoid(z*_iᵀ z*_j))² (eq. 10–11).
 
-    The mean is over the pairs with A_ij > 0. The decoder predicts each edge of the graph from the noisy latent rows, so
+    The sum is over the pairs with A_ij > 0. The decoder predicts each edge of the graph from the noisy latent rows, so
     rows joined by an edge must stay similar under noise. With A = I the only edges join each row to itself.
 
     Args:
@@ -131,17 +134,16 @@ def structure_loss(noisy: Tensor, adjacency: Tensor | None = None) -> Tensor:
     if adjacency is None:
         return (1 - noisy.square().sum(1).sigmoid()).square().mean()
     predicted = (noisy @ noisy.mT).sigmoid()
-    edges = adjacency > 0
-    return (adjacency - predicted)[edges].square().mean()
+    return (adjacency - predicted)[adjacency > 0].square().sum() / len(noisy)
 
 
 def divergence(rows: Tensor, log_sigma: Tensor) -> Tensor:
-    """Compute L_kl = −(1/4m) Σ_i Σ_c (1 + 2 log σ_ic − z_ic² − σ_ic²) (eq. 12).
+    """Compute L_kl = −(1/8m²) Σ_i Σ_c (1 + 2 log σ_ic − z_ic² − σ_ic²) (eq. 12 divided by 2m).
 
-    This is the mean over rows of KL(N(z, σ²) ‖ N(0, 1)) ≥ 0. The left side of eq. 12 has a minus sign that the right
-    side lacks. The right side is minimized: it keeps σ near 1, so that the noise cannot vanish.
+    Eq. 12 is the mean over rows of KL(N(z, σ²) ‖ N(0, 1)) ≥ 0. Its left side has a minus sign that the right side
+    lacks. The right side is minimized: it keeps σ near 1, so that the noise cannot vanish.
     """
-    return -(1 + 2 * log_sigma - rows.square() - (2 * log_sigma).exp()).sum() / (2 * len(rows))
+    return -(1 + 2 * log_sigma - rows.square() - (2 * log_sigma).exp()).sum() / (2 * len(rows) ** 2)
 
 
 def softmax_loss(features: Tensor, bank: Tensor, own: Tensor, temperature: float) -> Tensor:

@@ -42,9 +42,6 @@ and trains γ and β, which `frozen` did before version 0.3. `batch` uses each b
 """
 
 UnitLength = Annotated[bool, Shown(label="Unit length")]
-"""Whether embeddings are scaled to unit length; if not, distances are those of the projected space."""
-
-UnitLength = Annotated[bool, Shown(label="Unit length")]
 """Whether embeddings are scaled to unit length; otherwise the projection keeps their lengths."""
 
 Dimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)]

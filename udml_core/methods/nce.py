@@ -2,7 +2,10 @@
 
 Z. Wu, Y. Xiong, S. X. Yu, D. Lin, "Unsupervised Feature Learning via Non-Parametric Instance Discrimination", CVPR
 2018. Departures from the public code: the bank starts at the initial embeddings and not at random, so that a good start
-is kept; the noise is drawn once for a batch and not for every image.
+is kept; the noise is drawn once for a batch and not for every image; the normalizer Z is estimated on every batch. The
+public code keeps the estimate of its first batch. From scratch the embeddings change so much in the first steps that
+this Z is soon many times too small, and the noise then keeps them away from their own entries of the bank. In issue 23
+of CMC's public code (github.com/HobbitLong/CMC), K. He calls a single estimate problematic if the bank is not random.
 """
 
 from __future__ import annotations
@@ -26,8 +29,7 @@ from udml_core.methods.shared.training import Network, embed_training_half
 class NCE(InstanceMethod):
     """Instance discrimination against a memory bank of all embeddings.
 
-    With h = p/(p + q/n) and p(i) = exp(v_iᵀf/τ)/Z: −log h(i) − Σ_noise log(1 − h(j)). Z is estimated on the first batch
-    and then constant.
+    With h = p/(p + q/n) and p(i) = exp(v_iᵀf/τ)/Z: −log h(i) − Σ_noise log(1 − h(j)). Z is estimated on every batch.
     """
 
     card: ClassVar[Card] = Card(
@@ -55,6 +57,10 @@ class NCE(InstanceMethod):
     memory: Annotated[float, Field(ge=0, lt=1), Shown(step=0.05, label="Memory momentum")] = 0.5
     """Share of its old value that an entry of the bank keeps when it is updated."""
 
+    normalizer_memory: Annotated[float, Field(ge=0, le=1), Shown(step=0.01, label="Normalizer momentum")] = 0.0
+    """Share of its old value that log Z keeps in each batch, if the softmax is estimated. At 0, Z is estimated on each
+    batch; at 1, Z stays at the estimate of the first batch, as in the public code."""
+
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Memory(self, embed_training_half(network, data, setting.device))
 
@@ -78,14 +84,17 @@ class _Memory(Objective):
 
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         method, own = self._method, batch.to(instance.device)
-        curves = {"similarity to the memory": (instance.detach() * self.bank[own]).sum(1).mean()}
+        curves = {"similarity to the memory": (instance.detach() * self.bank[own]).sum(1).mean(),
+                  "mean similarity": instance.detach().mean(0).square().sum()}
         if method.softmax == "full":
             return softmax_loss(instance, self.bank, own, method.temperature), curves
         noise = torch.randint(len(self.bank), (method.noise,), generator=random).to(instance.device)
         contrasts = contrast(instance, self.bank, own, noise, method.temperature)
-        if self.log_z.isinf():
-            self.log_z.copy_(log_normalizer(contrasts, len(self.bank)))
-        return nce_loss(contrasts, self.log_z, len(self.bank)), curves
+        estimate = log_normalizer(contrasts, len(self.bank))
+        # If Z lags behind similarities that rise, Σ_noise h(j) exceeds 1 and the repulsion outweighs the attraction.
+        kept = 0.0 if self.log_z.isinf() else method.normalizer_memory
+        self.log_z.copy_(estimate if kept == 0 else self.log_z.lerp(estimate, 1 - kept))
+        return nce_loss(contrasts, self.log_z, len(self.bank)), curves | {"log normalizer": self.log_z.clone()}
 
     def remember(self, instance: Tensor, batch: Tensor) -> None:
         own, share = batch.to(instance.device), self._method.memory

@@ -4,7 +4,9 @@ M. Ye, J. Shen, "Probabilistic Structural Latent Representation for Unsupervised
 paper's. Departures from the paper:
 
 - The softmax compares both views in both directions (see `losses.instance_discrimination`).
-- log σ starts at −3 everywhere.
+- The printed loss adds sums over a batch to a mean (eq. 12). Here the whole printed loss is divided by the 2m rows of a
+  batch, so that the learning rate does not depend on the batch size; `scale` offers the printed sums.
+- log σ starts at 0 everywhere, where the divergence has no gradient toward σ. The paper does not print a start.
 - The neighbor graph joins mutual nearest neighbors within each of the two views; an edge between the views of an image
   would make them equal in Z. The paper only says that it uses the graph of another method.
 - Embeddings and the displayed σ are computed from an image alone, without its neighbors.
@@ -15,7 +17,7 @@ paper's. Departures from the paper:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
 
 import torch
@@ -45,7 +47,7 @@ from udml_core.methods.shared.training import Network, embed_training_half
 from udml_core.neighbors import nearest
 from udml_core.sampling import generator, neighbor_batches
 
-FIRST_LOG_SIGMA = -3.0
+Scale = Literal["mean", "sum", "mixed"]
 
 
 class PSLR(InstanceMethod):
@@ -97,7 +99,8 @@ class PSLR(InstanceMethod):
     """Reconstruct the instance features from the noisy latent representations (eq. 7)."""
 
     fixed_target: Annotated[bool, Shown(label="Fixed reconstruction target")] = False
-    """Stop the gradient of the instance features in the reconstruction."""
+    """Stop the gradient of the instance features in the reconstruction. Otherwise it pulls all instance features toward
+    the decoder's output, which is nearly constant while the noise is large."""
 
     structure: Annotated[bool, Shown(label="Structure loss")] = True
     """Make the noisy latent representations of connected images similar (eq. 11)."""
@@ -111,8 +114,17 @@ class PSLR(InstanceMethod):
 
     weight: Annotated[float, Field(ge=0, le=100),
                       Shown(symbol="λ", step=0.01, high=1, label="Weight of structure and divergence")] = 0.1
-    """Weight of structure and divergence (eq. 13). The divergence draws σ toward 1 and the embeddings toward one
-    direction; lower the weight if the curve 'log sigma' rises."""
+    """Weight of structure and divergence (eq. 13). The divergence draws σ toward 1, the reconstruction draws it toward
+    0."""
+
+    scale: Annotated[Scale, Shown(label="Scale of the loss terms")] = "mean"
+    """Divide all four terms by the rows of a batch, or use the printed sums (eq. 5, 7, 11, 12), which multiply the loss
+    by twice the batch size and need a learning rate as many times smaller. 'mixed' is the scale of version 0.2: the
+    divergence counts 'twice the batch size' times too much, and the structure loss is a mean over edges."""
+
+    first_log_sigma: Annotated[float, Field(ge=-10, le=2), Shown(step=0.5, label="Initial log σ")] = 0.0
+    """Logarithm of the noise before training. Below 0, the divergence raises it; if the divergence weighs much, its
+    gradient then pulls the embeddings toward one direction."""
 
     embeds: Annotated[Representation, Shown(label="Embedding")] = "instance"
     """Embedding of an image: the instance feature x as in the paper, or z. The evaluation of x lists z as well."""
@@ -166,7 +178,7 @@ class _Latent(Objective):
         self.decoder = nn.Linear(width, width)
         with torch.no_grad():
             self.log_sigma.weight.zero_()
-            self.log_sigma.bias.fill_(FIRST_LOG_SIGMA)
+            self.log_sigma.bias.fill_(method.first_log_sigma)
             self.decoder.weight.copy_((2 * torch.rand(width, width, generator=random) - 1) * bound)
             self.decoder.bias.zero_()
         self._neighbors: Tensor | None = None
@@ -207,6 +219,8 @@ class _Latent(Objective):
             # Reparameterization (eq. 6): with the noise as a constant, gradients reach both z and σ.
             terms |= self._variational(instance, rows, log_sigma, rows + log_sigma.exp() * noise, adjacency)
             curves["log sigma"] = log_sigma.detach().mean()
+        factors = self._factors(len(rows), adjacency)
+        terms = {name: factors[name] * value for name, value in terms.items()}
         total = terms["latent loss"] + terms.get("reconstruction", 0)
         for term in ("structure", "divergence"):
             total = total + method.weight * terms.get(term, 0)
@@ -241,6 +255,18 @@ class _Latent(Objective):
             # The divergence is the counterweight of the reconstruction: without it σ would shrink to 0.
             terms["divergence"] = divergence(rows, log_sigma)
         return terms
+
+    def _factors(self, rows: int, adjacency: Tensor | None) -> Mapping[str, float | Tensor]:
+        """Return each term's factor for the chosen scale; the terms come divided by the 2m rows."""
+        method = self._method
+        if method.scale == "mixed":
+            edges = self._edges(adjacency, rows)
+            count = rows if edges is None else edges.count_nonzero()
+            return {"latent loss": 1, "reconstruction": 1, "structure": rows / count, "divergence": rows}
+        size = rows if method.scale == "sum" else 1
+        # The printed form has one summand for every second view, and its loss comes divided by their number m.
+        return {"latent loss": size / 2 if method.form == "printed" else size, "reconstruction": size,
+                "structure": size, "divergence": size}
 
     def _edges(self, adjacency: Tensor | None, count: int) -> Tensor | None:
         """Return A (2m, 2m) of the structure loss; None for A = I."""

@@ -25,7 +25,8 @@ CURVE_WORDS = {
     "mean similarity": "Mean cosine of all pairs of views",
     "latent positive similarity": "Mean cosine of two views of an image, z",
     "latent mean similarity": "Mean cosine of all pairs of views, z",
-    "log sigma": "Mean log σ", "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
+    "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
+    "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
     "admitted": "Share of candidates admitted",
 }
 HIDDEN = ("epoch", "seconds")

@@ -78,9 +78,9 @@ def certain_and_uncertain(run: Run, dataset: Dataset, indices: Array, color: Col
     mixing = ("Training mixes an image with its neighbors before it adds noise; here each image is embedded alone. "
               if fields.get("graph") == "neighbors" else "")
     st.caption(f"σ is the standard deviation of the noise on an image's unit-length {noisy}, averaged over the "
-               f"dimensions. {mixing}All σ start at 0.05; here they range from {sigma.min():.4g} to {sigma.max():.4g} "
-               f"with median {np.median(sigma):.4g}. If smallest and largest are close, σ hardly "
-               "distinguishes images.")
+               f"dimensions. {mixing}All σ start at {np.exp(fields.get('first_log_sigma', 0.0)):.2g}; here they range "
+               f"from {sigma.min():.4g} to {sigma.max():.4g} with median {np.median(sigma):.4g}. If smallest and "
+               "largest are close, σ hardly distinguishes images.")
     clicks = []
     for column, title, ends in zip(st.columns(2), ("Most certain", "Least certain"), uncertainty_extremes(sigma, ENDS),
                                    strict=True):
