@@ -26,7 +26,7 @@ BatchNorm = Annotated[Literal["frozen", "batch"], Shown(label="Batch normalizati
 """The statistics of batch normalization: the pretrained statistics, or each batch's own."""
 
 UnitLength = Annotated[bool, Shown(label="Unit length")]
-"""Whether embeddings are scaled to unit length; if not, distances are those of the projected space."""
+"""Whether embeddings are scaled to unit length; otherwise the projection keeps their lengths."""
 
 Dimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="l", step=1, high=512)]
 PairDimension = Annotated[int, Field(ge=1, le=4096), Shown(symbol="d", step=1, high=128)]
