@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tests.running import worked
+from udml_core.data.features import embed_pixels
 from udml_core.errors import UserError
 from udml_core.evaluation import recall_at_k
+from udml_core.methods import Embedder
 from udml_core.retrieval import Query, Retrieval
 from udml_core.runs import Run
 from udml_core.tasks import Status
@@ -43,6 +48,27 @@ def test_a_copy_of_an_image_retrieves_that_image_first(run: Run) -> None:
     assert first.index == 12
     assert first.similarity == pytest.approx(1, abs=1e-5)
     assert first.correct is None
+
+
+@pytest.mark.parametrize(("method", "fields"), [
+    ("pca", {"dimension": 8}), ("pca", {"dimension": 8, "unit_length": False}),
+    ("plm", {"dimension": 8, "epochs": 1, "proxies": 5, "learning_rate": 0.01})])
+def test_a_new_image_is_embedded_with_the_mean_and_the_bias_of_its_run(
+        method: str, fields: dict[str, Any], tmp_path: Path) -> None:
+    run = worked(tmp_path, method=method, fields=fields)
+    opened = Retrieval(run)
+    for which in ("initial", "final"):
+        stored = np.asarray(run.embeddings(which))[12]  # type: ignore[arg-type]
+        embedded = opened.embed(opened.dataset.images[12], which)  # type: ignore[arg-type]
+        np.testing.assert_allclose(embedded, stored, atol=1e-5)
+    embedder = Embedder.load(run.embedder_path)
+    weight, offset, bias = (value.double().numpy() if value is not None else 0.0
+                            for value in (embedder.head.weight, embedder.head.offset, embedder.head.bias))
+    assert (np.any(offset), np.any(bias)) == (method == "pca", method == "plm")
+    feature = embed_pixels(embedder.encoder, opened.prepared(opened.dataset.images[12])[None])[0].astype(np.float64)
+    expected = (feature / np.linalg.norm(feature) - offset) @ weight + bias
+    length = np.linalg.norm(expected) if fields.get("unit_length", True) else 1.0
+    np.testing.assert_allclose(np.asarray(run.embeddings("final"))[12], expected / length, atol=1e-5)
 
 
 def test_an_unknown_index_and_an_unfinished_run_are_rejected(run: Run) -> None:

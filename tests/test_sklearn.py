@@ -11,10 +11,11 @@ import torch
 from sklearn import config_context
 from sklearn.base import clone
 from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA as REFERENCE
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import MinMaxScaler
+from sklearn.preprocessing import MinMaxScaler, normalize
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from udml_core.methods import (
@@ -169,6 +170,16 @@ def test_the_output_is_a_data_frame_if_requested(method: Method, digits: tuple[A
     with config_context(transform_output="pandas"):
         pipeline = make_pipeline(MinMaxScaler(clip=True), MetricLearner(method)).fit(X, y)
         assert list(pipeline.transform(X).columns) == list(frame.columns)
+
+
+@pytest.mark.parametrize("unit_length", [True, False])
+def test_centered_components_equal_those_of_scikit_learn_on_new_vectors(
+        unit_length: bool, digits: tuple[Any, Any]) -> None:
+    X, new = (normalize(digits[0][part].astype(np.float64)) for part in (slice(200), slice(200, 300)))
+    expected = REFERENCE(5, svd_solver="full").fit(X).transform(new)
+    expected = normalize(expected) if unit_length else expected
+    ours = MetricLearner(PCA(dimension=5, unit_length=unit_length)).fit(3 * X).transform(3 * new)
+    np.testing.assert_allclose(ours * np.sign((ours * expected).sum(0)), expected, atol=1e-4)
 
 
 def test_the_seed_may_come_from_any_source_that_scikit_learn_accepts(digits: tuple[Any, Any]) -> None:
