@@ -278,11 +278,11 @@ def test_remaining_time_is_estimated_from_the_finished_part() -> None:
     assert json.loads(status.model_dump_json())["epoch"] == 2
 
 
-@pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2)])
+@pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2), ("recall", 1)])
 def test_the_kept_epoch_is_the_last_or_the_one_selected_by_validation(run: Run, select: str, kept: int) -> None:
     spec = run.spec().model_copy(update={"select": select})
     (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
-    for number, quality in enumerate((0.9, 0.1, 0.5, 0.4)):
-        run.append_metrics({"epoch": number, "validation map@r": quality})
+    for number, (quality, recall) in enumerate(((0.9, 0.9), (0.1, 0.8), (0.5, 0.7), (0.4, 0.8))):
+        run.append_metrics({"epoch": number, "validation map@r": quality, "validation recall@1": recall})
         run.write_epoch(number, [], np.zeros((2, 2)))
     assert run.kept_epoch() == kept
