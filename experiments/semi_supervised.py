@@ -8,9 +8,9 @@ Every row and seed is a run.
 
 Table 1 contains the start, the five baselines and SSDML; table 4 SSDML without orthogonality; table 5 the losses on
 labels alone. `alpha` is figure 2; `collapse` compares SSDML's loss as the printed sum, as a mean, and relative.
-`labels` varies the number of labels of each class. `variants` compares when the projection learns, where it starts and
-whether embeddings have unit length. The epoch is chosen by recall@1, which the paper reports, on 15 % of the training
-half. If the paper uses the data set, the record contains its printed figures.
+`labels` varies the number of labels of each class, `gamma` also how far they spread. `variants` compares when the
+projection learns, where it starts and whether embeddings have unit length. The epoch is chosen by recall@1, which the
+paper reports, on 15 % of the training half. If the paper uses the data set, the record contains its printed figures.
 
 A row of SSDML also tells which share of the first epoch's positives and negatives has the anchor's class, and the same
 for neighbors sorted by distance in place of affinity.
@@ -49,6 +49,8 @@ TABLES: dict[str, dict[str, str]] = {
     "collapse": {"SSDML, sum": 'ssdml scale="sum"', "SSDML, mean": 'ssdml scale="mean"',
                  "SSDML, relative": 'ssdml scale="relative"'},
     "labels": {f"SSDML, {count} labels": f"ssdml @labels={count}" for count in (10, 20, 50, 100, 200, 500)},
+    "gamma": {f"SSDML, {count} labels, γ={gamma}": f"ssdml @labels={count} gamma={gamma}"
+              for count in (10, 100, 500) for gamma in (0.7, 0.99)},
     "variants": {"SSDML": "ssdml", "SSDML, L per partition": 'ssdml alternation="partition" steps=100',
                  "SSDML, start PCA": 'ssdml beginning="pca"', "SSDML, unit length": "ssdml unit_length=true"},
 }
