@@ -21,7 +21,7 @@ from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
 from udml_core.files import replace_text
-from udml_core.methods import METHODS, RPML, Embedder
+from udml_core.methods import METHODS, RPML, SSDML, Embedder
 from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
 from udml_core.tasks import Status
 
@@ -92,6 +92,13 @@ def test_a_spec_without_a_later_field_keeps_what_its_version_did(version: str | 
     assert run.spec().fields["through"] == "origin"
     rewrite_spec(run, method="plm", fields={"dimension": 16}, **values)
     assert run.spec().fields["through"] == "point"
+
+
+def test_an_ssdml_run_without_the_later_fields_keeps_its_unit_length_and_alternation(run: Run) -> None:
+    rewrite_spec(run, method="ssdml", fields={"dimension": 16}, version="0.2.0")
+    method = run.spec().build_method().model_dump()
+    assert (method["unit_length"], method["alternation"]) == (True, "batch")
+    assert SSDML(dimension=16).unit_length is False
 
 
 @pytest.mark.parametrize("version", [None, "0.2.0"])
