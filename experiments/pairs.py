@@ -3,11 +3,15 @@
 The paper's figures show the same widths.
 
     python -m experiments.pairs birds100 fashion-mini digits --seeds 3 --out assets/results/nml.json
+    python -m experiments.pairs digits --dimensions 32 --variants --out assets/results/nml-digits-variants.json
     python -m experiments.pairs birds100 fashion-mini --sweep --dimensions 64 --out assets/results/nml-sweep.json
 
 The measures are mprec@K for K up to 50 and R@1 on test images of classes seen in training. 15 % of each class of the
-training half is held out for validation. Iterative methods keep the epoch with the best validation mprec@10. One of
-three learning rates is chosen the same way, for each data set and width, with the first seed.
+training half is held out for validation. Iterative methods keep the epoch with the best validation mprec@10, and stop
+after `--patience` epochs without a better one. The learning rate is chosen the same way, for each data set and width,
+with the first seed: the search starts at the method's default and moves along a grid while a neighbor is better.
+`--variants` compares NML with random initial prototypes, and with batches of 10 pairs and of 1 (the paper's).
+PCA is centered, and its embeddings are not normalized. The same command skips the rows that its record contains.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ from udml_core.methods import KML, LMNN, ML, NCA, NML, PCA, Embedder, Frozen, Me
 from udml_core.sampling import generator, label_pairs
 
 DEPTHS = (1, 2, 5, 10, 20, 30, 40, 50)
-RATES = {"nml": (0.1, 0.3, 1.0), "ml": (0.003, 0.01, 0.03), "kml": (0.003, 0.01, 0.03)}
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+FEW_ITERATIONS = 5
+"""L-BFGS iterations of the row that stops LMNN early."""
 BIASES, MARGINS = (0.02, 0.05, 0.1, 0.2, 0.5), (0.005, 0.01, 0.02, 0.05, 0.1)
 
 
@@ -47,20 +53,27 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
     parser.add_argument("--dimensions", type=int, nargs="+", default=[8, 16, 32, 64, 128],
                         help="widths of the embedding")
-    parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--epochs", type=int, default=300, help="largest number of epochs")
+    parser.add_argument("--patience", type=int, default=20, help="epochs without a better validation score before the "
+                                                                 "training stops")
+    parser.add_argument("--variants", action="store_true", help="only NML: batches of 1, 10 and 100 pairs, and random "
+                                                                "initial prototypes")
     parser.add_argument("--sweep", action="store_true", help="sweep NML's bias and margin instead of comparing methods")
     parser.add_argument("--without", nargs="+", default=[], help="methods to leave out, such as KML, whose cost grows "
                                                                  "with the number of images")
     parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
-    results: dict[str, Any] = {}
+    results = read_results(options.out, provenance("pairs")["command"])
     for name in options.datasets:
-        data = ExperimentData(name)
-        rows: dict[str, Any] = {}
-        for title, method in candidates(options.dimensions, data.features.shape[1], options.epochs, options.sweep):
-            if title.split()[0] in options.without:
+        data = ExperimentData(name, options.patience)
+        rows: dict[str, Any] = results.get(data.title, {}).get("rows", {})
+        for title, method in candidates(options, data.features.shape[1]):
+            if title.split()[0] in options.without or title in rows:
                 continue
-            tuned = method if options.sweep else data.tune(method)
+            # Other batches have the learning rate of batches of 100: it is a rate for each pair, and a search is slow.
+            rate = rows[title.split(",")[0]]["fields"]["learning_rate"] if "batch=" in title else None
+            tuned = (method if options.sweep else data.tune(method) if rate is None
+                     else method.model_copy(update={"learning_rate": rate}))
             runs = [data.measure(tuned, seed) for seed in range(options.seeds)]
             rows[title] = {"fields": tuned.model_dump()} | {
                 measure: mean_and_deviation([run[measure] for run in runs]) for measure in runs[0]}
@@ -69,23 +82,38 @@ def main() -> None:
             results[data.title] = {"encoder": data.encoder.spec.key, "rows": rows}
             record = provenance("pairs") | {
                 "protocol": "classes seen in training; percent; [mean, standard deviation] over the seeds; epochs "
-                            "and learning rates selected by mprec@10 on 15 % of the training half, held out",
+                            "and learning rates selected by mprec@10 on 15 % of the training half, held out; "
+                            f"stopped after {options.patience} epochs without a better one",
                 "datasets": results}
             options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -> Iterator[tuple[str, Method]]:
+def read_results(path: Path, command: str) -> dict[str, Any]:
+    """Return the finished rows of the same command, by data set."""
+    if not path.exists():
+        return {}
+    record = json.loads(path.read_text(encoding="utf-8"))
+    return dict(record["datasets"]) if record["command"] == command else {}
+
+
+def candidates(options: argparse.Namespace, features: int) -> Iterator[tuple[str, Method]]:
     """Yield the rows of the table with their methods.
 
     A sweep is a grid at the default learning rate.
 
     Args:
-        dimensions: Widths of the embedding.
+        options: The command's options.
         features: Number D of features.
-        epochs: Epochs of the iterative methods.
-        sweep: Whether to sweep NML's bias and margin instead of comparing methods.
     """
-    if sweep:
+    dimensions, epochs = options.dimensions, options.epochs
+    if options.variants:
+        for width in dimensions:
+            yield f"NML d={width}", NML(dimension=width, epochs=epochs)
+            yield f"NML d={width}, random start", NML(dimension=width, epochs=epochs, beginning="random")
+            for batch in (10, 1):
+                yield f"NML d={width}, batch={batch}", NML(dimension=width, epochs=epochs, batch=batch)
+        return
+    if options.sweep:
         for width, bias, margin in product(dimensions, BIASES, MARGINS):
             if margin <= bias:
                 yield f"b = {bias}, m = {margin}" + f", d={width}" * (len(dimensions) > 1), NML(
@@ -96,19 +124,25 @@ def candidates(dimensions: list[int], features: int, epochs: int, sweep: bool) -
         if width > features:
             yield f"NML d={width}", NML(dimension=width, epochs=epochs)  # only NML may be wider than the features
             continue
-        yield f"PCA d={width}", PCA(dimension=width)
+        yield f"PCA d={width}", PCA(dimension=width, centered=True)
         yield f"NML d={width}", NML(dimension=width, epochs=epochs)
         yield f"ML d={width}", ML(dimension=width, epochs=epochs)
         yield f"KML d={width}", KML(dimension=width, epochs=epochs)
         yield f"NCA d={width}", NCA(dimension=width)
         yield f"LMNN(s) d={width}", LMNN(dimension=width, variant="square")
         yield f"LMNN(r) d={width}", LMNN(dimension=width)
+        yield f"LMNN(r) d={width}, {FEW_ITERATIONS} iterations", LMNN(dimension=width, iterations=FEW_ITERATIONS)
 
 
 class ExperimentData:
-    """A data set with its frozen features."""
+    """A data set with its frozen features.
 
-    def __init__(self, name: str) -> None:
+    Attributes:
+        patience: Epochs without a better validation score before the training stops.
+    """
+
+    def __init__(self, name: str, patience: int) -> None:
+        self.patience = patience
         self.dataset = catalog.load(name)
         self.title = self.dataset.title
         backbone = "pixels" if name == "digits" else DEFAULT_BACKBONE
@@ -116,9 +150,24 @@ class ExperimentData:
         self.features = np.array(features_of(self.dataset, self.encoder))
 
     def tune(self, method: Method) -> Method:
-        """Return the method with the learning rate that is best on the held-out images."""
-        variants = [method.model_copy(update={"learning_rate": rate}) for rate in RATES.get(method.card.name, ())]
-        return max(variants, key=lambda variant: self.measure(variant, 0)["validation"]) if variants else method
+        """Return the method with the learning rate that is best on the held-out images.
+
+        The search climbs: it compares a rate with both its neighbors in the grid and moves to the better one.
+        """
+        fields = method.model_dump()
+        if "learning_rate" not in fields:
+            return method
+        best = min(range(len(RATES)), key=lambda index: abs(np.log(RATES[index] / fields["learning_rate"])))
+        scores: dict[int, float] = {}
+        while True:
+            near = range(max(best - 1, 0), min(best + 2, len(RATES)))
+            for index in near:
+                if index not in scores:
+                    variant = method.model_copy(update={"learning_rate": RATES[index]})
+                    scores[index] = self.measure(variant, 0)["validation"]
+            if scores[best] >= max(scores[index] for index in near):
+                return method.model_copy(update={"learning_rate": RATES[best]})
+            best = max(near, key=scores.__getitem__)
 
     def measure(self, method: Method, seed: int) -> dict[str, float]:
         """Train, keep the best epoch on the held-out images, and evaluate it.
@@ -134,9 +183,13 @@ class ExperimentData:
         began, best, kept, kept_epoch = time.monotonic(), -1.0, None, 0
         setting = Setting(seed, torch.device("cpu"), self.encoder)
         for epoch in method.fit(self._training_data(method, split.train, seed), setting):
+            if isinstance(method, PCA):
+                epoch.embedder.head.normalized = False  # as the textbook's PCA, which keeps Euclidean distances
             score = self._precision(epoch.embedder, split.validation)[10]
             if score > best:
                 best, kept, kept_epoch = score, epoch.embedder, epoch.number
+            elif epoch.number >= kept_epoch + self.patience:
+                break
         seconds = time.monotonic() - began
         assert kept is not None
         recall = recall_at_k(kept.embed_features(self.features[split.test]), labels[split.test], (1,))[1]

@@ -121,3 +121,12 @@ def test_a_broken_list_is_reported(content: bytes, tmp_path: Path) -> None:
     (tmp_path / FINDINGS).write_bytes(content)
     with pytest.raises(UserError, match="must list the records of experiments"):
         records.findings(tmp_path)
+
+
+def test_a_row_of_a_table_contains_the_shares_of_its_triplets(tmp_path: Path) -> None:
+    record = dict(raw_record("birds100-ssdml"))
+    name = next(iter(record["rows"]))
+    record["rows"] = {name: record["rows"][name] | {"triplets": {"positives by affinity": [75.3, 0.2]}}}
+    (tmp_path / "new.json").write_text(json.dumps(record), encoding="utf-8")
+    (table,) = records.read(Finding("new", "", "", ""), tmp_path).tables
+    assert table.rows[name]["positives by affinity"] == (75.3, 0.2)

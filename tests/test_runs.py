@@ -21,7 +21,7 @@ from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters, Triplets
 from udml_core.files import replace_text
-from udml_core.methods import METHODS, PLM, RPML, Embedder
+from udml_core.methods import METHODS, PLM, RPML, SSDML, Embedder
 from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
 from udml_core.tasks import Status
 
@@ -120,6 +120,13 @@ def test_the_former_name_of_a_trained_part_is_read_in_requests() -> None:
     assert PLM.make({"trains": "encoder"}) == PLM(trains="all")
     with pytest.raises(UserError, match=r"PLM.trains must be one of 'head', 'last', 'all', got 'body'"):
         PLM.make({"trains": "body"})
+
+
+def test_an_ssdml_run_without_the_later_fields_keeps_its_unit_length_and_alternation(run: Run) -> None:
+    rewrite_spec(run, method="ssdml", fields={"dimension": 16}, version="0.2.0")
+    method = run.spec().build_method().model_dump()
+    assert (method["unit_length"], method["alternation"]) == (True, "batch")
+    assert SSDML(dimension=16).unit_length is False
 
 
 @pytest.mark.parametrize("version", [None, "0.2.0"])
@@ -306,11 +313,11 @@ def test_remaining_time_is_estimated_from_the_finished_part() -> None:
     assert json.loads(status.model_dump_json())["epoch"] == 2
 
 
-@pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2)])
+@pytest.mark.parametrize(("select", "kept"), [("last", 3), ("validation", 2), ("recall", 1)])
 def test_the_kept_epoch_is_the_last_or_the_one_selected_by_validation(run: Run, select: str, kept: int) -> None:
     spec = run.spec().model_copy(update={"select": select})
     (run.folder / "spec.json").write_text(spec.model_dump_json(), encoding="utf-8")
-    for number, quality in enumerate((0.9, 0.1, 0.5, 0.4)):
-        run.append_metrics({"epoch": number, "validation map@r": quality})
+    for number, (quality, recall) in enumerate(((0.9, 0.9), (0.1, 0.8), (0.5, 0.7), (0.4, 0.8))):
+        run.append_metrics({"epoch": number, "validation map@r": quality, "validation recall@1": recall})
         run.write_epoch(number, [], np.zeros((2, 2)))
     assert run.kept_epoch() == kept

@@ -95,8 +95,9 @@ def test_the_sample_is_larger_than_the_part_for_curves_and_does_not_change(
     np.testing.assert_array_equal(material.load(run, quiet).sample, sample)
 
 
+@pytest.mark.parametrize("select", ["validation", "recall"])
 def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        select: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     original_fit = RPML.fit
 
@@ -105,18 +106,20 @@ def test_validation_keeps_the_best_epoch_and_hides_its_images_from_fit(
         return original_fit(self, data, setting, start)
 
     monkeypatch.setattr(RPML, "fit", fit)
-    run = trained(tmp_path, select="validation", fields={"dimension": 16, "epochs": 3, "steps": 2})
+    run = trained(tmp_path, select=select, fields={"dimension": 16, "epochs": 3, "steps": 2})
     assert run.status().state == "done", run.status().message
     train = make_split(catalog.load("digits"), "seen").train
     assert sizes == [len(train) - len(material.load(run, quiet).split.validation)]
     assert 0.13 < 1 - sizes[0] / len(train) < 0.17
-    scores = [row["validation map@r"] for row in run.metrics()[0]][1:]
+    measure = "validation map@r" if select == "validation" else "validation recall@1"
+    scores = [row[measure] for row in run.metrics()[0]][1:]
     assert run.kept_epoch() == 1 + int(np.argmax(scores))
     best = Embedder.load(run.best_embedder_path)
     loaded = material.load(run, quiet)
     held_out = best.embed_features(loaded.features[loaded.split.validation])
     labels = np.asarray(loaded.dataset.labels)[loaded.split.validation]
-    assert map_at_r(held_out, labels)[0] == pytest.approx(max(scores), abs=1e-6)
+    score = map_at_r(held_out, labels)[0] if select == "validation" else recall_at_k(held_out, labels, (1,))[1]
+    assert score == pytest.approx(max(scores), abs=1e-6)
     embeddings = best.embed_features(np.asarray(loaded.features))
     np.testing.assert_array_equal(run.embeddings("final"), embeddings)
 

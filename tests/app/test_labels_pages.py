@@ -290,8 +290,15 @@ def test_affinity_shows_the_training_affinities_and_the_share_of_correct_triplet
     graph = views.training_graph(record, make_split(dataset, "seen").train)
     truth = views.triplet_truth(graph.neighbors, record.after, dataset.labels[graph.images])
     table = next(frame.value for frame in test.dataframe if "Correct, %" in frame.value.columns)
-    assert table["Triplets"].tolist()[-1] == truth.triplets
-    assert table["Correct, %"].tolist()[-1] == pytest.approx(100 * truth.both, abs=0.06)
+    nearest_first = views.triplet_truth(graph.neighbors, np.tile(np.arange(10.0)[::-1], (1438, 1)),
+                                        dataset.labels[graph.images])
+    assert nearest_first != truth
+    for source, judged in (("Affinity in training, whole graph", truth), ("Distance, whole graph", nearest_first)):
+        (row,) = table[table["Neighbors sorted by"] == source].to_dict("records")
+        assert row["Triplets"] == 5 * 1438
+        assert row["Correct, %"] == pytest.approx(100 * judged.both, abs=0.06)
+        assert row["Positives of the anchor's class, %"] == pytest.approx(100 * judged.positives, abs=0.06)
+        assert row["Negatives of the anchor's class, %"] == pytest.approx(100 - 100 * judged.negatives, abs=0.06)
     affinities = next(frame.value for frame in test.dataframe if "W0" in frame.value.columns)
     row = graph.row_of(int(make_split(dataset, "seen").train[9]))
     np.testing.assert_allclose(affinities.iloc[:, -1], record.after[row], rtol=1e-5)
@@ -368,8 +375,10 @@ def test_without_classes_triplets_are_judged_by_the_assigned_labels(
     assert 0 < expected.judged < expected.triplets
     test, marks = open_with_marks(monkeypatch, made, int(images[5]))
     table = next(frame.value for frame in test.dataframe if "Judged" in frame.value.columns)
-    assert table[["Triplets", "Judged"]].to_numpy().tolist() == [[expected.triplets, expected.judged]]
-    assert table["Correct, %"].tolist() == [pytest.approx(100 * expected.both, abs=0.06)]
+    assert table["Neighbors sorted by"].tolist()[1] == "Distance, the same images"
+    assert table["Triplets"].tolist() == [expected.triplets] * 2
+    assert table["Judged"].tolist()[0] == expected.judged
+    assert table["Correct, %"].tolist()[0] == pytest.approx(100 * expected.both, abs=0.06)
     assert "whose three images have assigned labels" in texts(test)
     assert marks == {int(images[row]): "" if codes[row] < 0 else "hit" if codes[row] == 0 else "miss"
                      for row in neighbors[5]}

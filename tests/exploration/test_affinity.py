@@ -102,6 +102,14 @@ def test_triplets_are_judged_as_by_a_loop() -> None:
     assert affinity.subgraph_truth(single, classes).triplets == 0
 
 
+def test_sorted_by_distance_the_nearer_half_becomes_positives() -> None:
+    neighbors = np.array([[1, 2, 3, 4]] * 5)
+    truth = affinity.triplet_truth(neighbors[:1], affinity.by_distance(neighbors[:1]), np.array([0, 0, 1, 0, 0]))
+    # The triplets are (0, 1, 3) and (0, 2, 4): one positive of two and both negatives have the anchor's class.
+    assert (truth.triplets, truth.positives, truth.false_negatives, truth.both) == (2, 0.5, 1, 0)
+    assert affinity.by_distance(neighbors).tolist() == [[0, -1, -2, -3]] * 5
+
+
 def test_triplets_with_an_unknown_class_are_not_judged() -> None:
     neighbors = np.array([[1, 2], [0, 2], [0, 3], [0, 1]])
     after = np.array([[2.0, 1.0], [2.0, 1.0], [2.0, 1.0], [2.0, 1.0]])

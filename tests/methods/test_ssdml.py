@@ -137,6 +137,49 @@ def test_each_batch_trains_first_the_projection_and_then_the_network() -> None:
                                    atol=5e-3 * rate * float(speed.abs().max()))
 
 
+def test_frozen_features_learn_the_projection_of_a_partition_once_from_all_triplets() -> None:
+    data, setting = training_setup()
+    method = SSDML(**TINY | {"epochs": 3, "alternation": "partition"})
+    (epoch,) = method.fit(data, setting)
+    assert method.epochs_planned == 1
+    points = unit(data.features)
+    neighbors = nearest(points.numpy(), 10)[1]
+    affinity = propagate(neighbors, data.labels.numpy(), 0.99)
+    triplets = affinity_triplets(torch.from_numpy(neighbors), torch.from_numpy(affinity.after).float(),
+                                 torch.arange(len(data)))
+    objective = SmoothAngular(points, triplets, 40.0)
+    first = method.initial(data, setting).head.weight
+    assert first is not None
+    optimizer = ConjugateGradient(Grassmann(64, 16))
+    progress = optimizer.start(objective, (first,))
+    for _ in range(2):
+        progress = optimizer.step(objective, progress)
+    torch.testing.assert_close(epoch.state["projection"], progress.point[0], rtol=1e-4, atol=1e-5)
+    assert list(method.fit(data, setting, epoch.state)) == []
+
+
+def test_the_projection_stays_until_the_next_partition_begins() -> None:
+    projections = [epoch.state["projection"] for epoch in fit_epochs(
+        "cnn", trains="encoder", epochs=3, partition=100, partition_epochs=2, alternation="partition")]
+    assert torch.equal(projections[0], projections[1])
+    assert (projections[1] - projections[2]).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("unit_length", [False, True])
+def test_embeddings_are_projected_unit_features_with_or_without_unit_length(unit_length: bool) -> None:
+    data, setting = training_setup()
+    method = SSDML(**TINY | {"epochs": 1, "batch": 10_000, "unit_length": unit_length})
+    (epoch,) = method.fit(data, setting)
+    for embedder in (method.initial(data, setting), epoch.embedder):
+        weight = embedder.head.weight
+        assert isinstance(weight, Tensor)
+        expected = data.features / data.features.norm(dim=1, keepdim=True) @ weight
+        lengths = expected.norm(dim=1, keepdim=True)
+        assert lengths.max() < 0.99, "a projection to 16 of 64 dimensions shortens unit features"
+        torch.testing.assert_close(torch.from_numpy(embedder.embed_features(data.features.numpy())),
+                                   expected / lengths if unit_length else expected)
+
+
 def test_triplets_pair_the_upper_half_of_the_sorted_neighbors_with_the_lower_half() -> None:
     neighbors = torch.tensor([[4, 5, 6, 7], [1, 2, 3, 4]])
     affinities = torch.tensor([[0.1, 0.4, 0.3, -0.2], [0.5, 0.5, 0.5, 0.5]])

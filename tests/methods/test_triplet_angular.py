@@ -16,12 +16,12 @@ from udml_core.sampling import cluster_triplets, generator
 
 
 def triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Compute SSDML's eq. (1) at τ = 0.3."""
+    """Compute RPML's eq. (1) at τ = 0.3."""
     return (anchor - positive).square().sum(1) - (anchor - negative).square().sum(1) + 0.3
 
 
 def angular(anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-    """Compute SSDML's eq. (2) at α = 40°."""
+    """Compute RPML's eq. (2) at α = 40°."""
     middle = (anchor + positive) / 2
     return (anchor - positive).square().sum(1) - 4 * math.tan(math.radians(40)) ** 2 * (
         negative - middle).square().sum(1)

@@ -12,8 +12,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
 SplitName = Literal["zero-shot", "seen", "all"]
-Select = Literal["last", "validation"]
-"""Rule that chooses the epoch to keep."""
+Select = Literal["last", "validation", "recall"]
+"""Rule that chooses the epoch to keep: the last, or the best by MAP@R or by recall@1 on images held out."""
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 SEEN_TEST_SHARE = 0.2
 VALIDATION_SHARE = 0.15
@@ -53,14 +53,14 @@ def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed:
     Args:
         dataset: The data set.
         name: Name of the split.
-        select: With `validation`, a share of each class is held out of the training half.
+        select: With `validation` or `recall`, a share of each class is held out of the training half.
         seed: Seed of the held-out images.
 
     Raises:
         UserError: The split is `zero-shot`, but the data set has fewer than 2 classes.
     """
     train, test = _halves(dataset, name)
-    if select == "validation" and dataset.labels is not None:
+    if select != "last" and dataset.labels is not None:
         held_out = holdout(dataset.labels[train], VALIDATION_SHARE, seed)
         return Split(name, train[~held_out], test, train[held_out])
     return Split(name, train, test)

@@ -146,6 +146,11 @@ class Truth:
     negatives: float
     both: float
 
+    @property
+    def false_negatives(self) -> float:
+        """Share of judged triplets whose negative has the anchor's class."""
+        return 1 - self.negatives
+
 
 def triplet_truth(neighbors: Array, after: Array, classes: Array) -> Truth:
     """Judge the triplets of a graph's sorted neighbors; every row is an anchor.
@@ -156,6 +161,17 @@ def triplet_truth(neighbors: Array, after: Array, classes: Array) -> Truth:
         classes: (c,) true classes of all rows that `neighbors` refers to; −1 where unknown.
     """
     return _triplet_truth(neighbors, after, classes, np.arange(len(neighbors)))
+
+
+def by_distance(neighbors: Array) -> Array:
+    """Return values (p, k) that sort neighbors by distance, nearest first.
+
+    In place of affinities they show what the labels add to the triplets.
+
+    Args:
+        neighbors: (p, k) neighbors, nearest first.
+    """
+    return np.tile(-np.arange(neighbors.shape[1], dtype=np.float32), (len(neighbors), 1))
 
 
 def subgraph_truth(part: Subgraph, classes: Array) -> Truth:

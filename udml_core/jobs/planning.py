@@ -39,7 +39,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     if len(halves.train) < 2 or len(halves.test) < 2:
         raise UserError(f"The split '{split}' needs at least 2 images in each half, got {len(halves.train)} in the "
                         f"training half and {len(halves.test)} in the test half. Add images or use the split 'all'.")
-    if select == "validation" and request.labels == "drawn":
+    if select != "last" and request.labels == "drawn":
         _check_validation(dataset, halves)
     _check_supervision(method, dataset, halves, pairs)
     encoder = choose_spec(request.backbone, dataset.native_size, dataset.gray, request.pooling, request.size,

@@ -8,8 +8,8 @@ that paper's.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar
+from collections.abc import Callable, Iterator
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
@@ -37,6 +37,7 @@ from udml_core.methods.fields import (
     Partition,
     PartitionEpochs,
     Trains,
+    UnitLength,
     WalkProbability,
     WeightDecay,
 )
@@ -112,7 +113,8 @@ class SSDML(Method):
     """Even number of neighbors of each image in the graph; half of them become positives."""
 
     gamma: WalkProbability = 0.99
-    """Probability that a random walk continues at each step. Larger values spread the labels farther."""
+    """Probability that a random walk continues at each step. Larger values spread the labels farther. At the paper's
+    0.99 a walk has 99 steps on average, and an image's own label hardly counts; 0.7 gives purer triplets."""
 
     alpha: Angle = 40.0
     """Upper bound on the angle at the negative (eq. 3)."""
@@ -125,7 +127,12 @@ class SSDML(Method):
     mean, so that larger distances alone do not lower the loss."""
 
     steps: Annotated[int, Field(ge=0, le=100), Shown(step=1, high=20, label="Conjugate-gradient steps")] = 10
-    """Conjugate-gradient steps on the projection in each batch; 0 leaves the initial projection unchanged."""
+    """Conjugate-gradient steps on the projection in each batch or partition; 0 leaves the initial projection
+    unchanged."""
+
+    alternation: Annotated[Literal["batch", "partition"], Shown(label="Projection learns")] = "batch"
+    """Learn the projection in each batch before the step of the network, or once in each partition, from all its
+    triplets. With frozen features the latter takes a single epoch."""
 
     pretraining: Annotated[int, Field(ge=0, le=1000), Shown(step=1, high=100, label="Pretraining epochs")] = 0
     """Passes over the labeled images that first train the encoder as a classifier. The paper takes 30 on CIFAR-10."""
@@ -137,6 +144,14 @@ class SSDML(Method):
     beginning: Beginning = "random"
     """Initial projection: a random subspace, or the principal components."""
 
+    unit_length: UnitLength = False
+    """Normalize the embeddings to unit length. The paper's distance δ is Euclidean in the projected space."""
+
+    @property
+    def epochs_planned(self) -> int:
+        # Without a network that moves the features there is nothing to alternate with, and L is learned once.
+        return self.epochs if self.trains_encoder or self.alternation == "batch" else 1
+
     @property
     def partitions(self) -> Partitions:
         """The partitions' size and length."""
@@ -145,9 +160,10 @@ class SSDML(Method):
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         size = self.partitions.most_images(images)
         batches = size * self.n_neighbors / 2 / self.batch
-        metric = self.steps * (1e-3 + 1e-8 * self.batch * width * self.dimension)
         network = 9 * self.batch * image_seconds if self.trains_encoder else 0.0
-        return 1e-9 * size**2 + batches * (metric + network)
+        searches, triplets = (batches, self.batch) if self.alternation == "batch" else (1, batches * self.batch)
+        metric = self.steps * (1e-3 + 1e-8 * triplets * width * self.dimension)
+        return 1e-9 * size**2 + searches * metric + batches * network
 
     def check(self, images: int, width: int | None) -> None:
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
@@ -160,7 +176,7 @@ class SSDML(Method):
         check_encoder_training(self, self.batch_norm, encoder)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        return Embedder(setting.encoder, Head(self._first_projection(data, setting)))
+        return Embedder(setting.encoder, Head(self._first_projection(data, setting), normalized=self.unit_length))
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         if self.pretraining and self.trains_encoder and start is None:
@@ -176,7 +192,7 @@ class SSDML(Method):
             done, projection, step = int(start["epoch"]), start["projection"].to(setting.device), float(start["step"])
             triplets = start["triplets"]
         optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
-        for epoch in range(done + 1, self.epochs + 1):
+        for epoch in range(done + 1, self.epochs_planned + 1):
             explained: tuple[Explanation, ...] = ()
             # The graph, the affinities and the triplets stay the same for a whole partition, because propagation needs
             # the features of all its images and would be too slow after every step of the network.
@@ -184,6 +200,9 @@ class SSDML(Method):
                 affinities = self._affinities(network, data, setting, epoch)
                 triplets = affinity_triplets(affinities.neighbors, affinities.after, affinities.points)
                 explained = (affinities,)
+                if self.alternation == "partition":
+                    rows, local = _rows_of(triplets, network.embed)
+                    projection, step, _ = self._learn_projection(rows, local, optimizer, projection, step)
             random = generator(setting.seed, epoch)
             batches = triplets[torch.randperm(len(triplets), generator=random)].split(self.batch)
             curves, measures = [], []
@@ -195,7 +214,8 @@ class SSDML(Method):
                 curves.append(_curves(last))
                 measures.append(last.measures())
                 setting.report(position / len(batches))
-            embedder = Embedder(network.snapshot(), Head(projection), trained=network.trains)
+            head = Head(projection, normalized=self.unit_length)
+            embedder = Embedder(network.snapshot(), head, trained=network.trains)
             state = {"epoch": torch.tensor(epoch), "projection": projection, "triplets": triplets,
                      "step": torch.tensor(step, dtype=torch.float64)} | network.state()
             used = triplets_used(torch.cat(batches), measures)
@@ -207,22 +227,33 @@ class SSDML(Method):
 
         First L learns with the network fixed, then the network with L fixed.
         """
-        images, local = torch.unique(batch, return_inverse=True)
-        features = network.features(images)
-        rows = local.to(features.device)
+        features, rows = _rows_of(batch, network.features)
         # The first half of the alternation: `detach` fixes the network, so that J depends on L alone and conjugate
-        # gradient can search the Grassmann manifold. A few steps suffice, because the next batch moves L again. The
-        # remembered step length passes to the next batch and is therefore part of the state.
-        objective = SmoothAngular(features.detach(), rows, self.alpha, self.scale)
-        progress = optimizer.start(objective, (projection,), step)
-        for _ in range(self.steps):
-            progress = optimizer.step(objective, progress)
-        (projection,) = progress.point
+        # gradient can search the Grassmann manifold. An alternation per partition has already learned L.
+        fixed = features.detach()
+        if self.alternation == "batch":
+            projection, step, last = self._learn_projection(fixed, rows, optimizer, projection, step)
+        else:
+            last = SmoothAngular(fixed, rows, self.alpha, self.scale)((projection,))
         # The second half: L now is a constant, and the same loss flows through the features to the encoder. The
         # features still come from before the step on L, which costs one forward pass less and changes nothing,
         # because they do not depend on L.
         anchor, positive, negative = (rows_at(features, part) for part in rows.unbind(1))
         network.step(smooth_angular_loss(anchor, positive, negative, projection, self.alpha, self.scale))
+        return projection, step, last
+
+    def _learn_projection(self, features: Tensor, triplets: Tensor, optimizer: ConjugateGradient, projection: Tensor,
+                          step: float) -> tuple[Tensor, float, SmoothAngularEvaluation]:
+        """Take the conjugate-gradient steps on L for triplets (t, 3) of constant features (i, d).
+
+        Few steps suffice, because the next batch moves L again. The remembered step length passes to the next batch and
+        is therefore part of the state.
+        """
+        objective = SmoothAngular(features, triplets, self.alpha, self.scale)
+        progress = optimizer.start(objective, (projection,), step)
+        for _ in range(self.steps):
+            progress = optimizer.step(objective, progress)
+        (projection,) = progress.point
         return projection, progress.step, objective((projection,))
 
     def _first_projection(self, data: TrainingData, setting: Setting) -> Tensor:
@@ -250,6 +281,16 @@ class SSDML(Method):
                                                                             propagation.reach))
         return Affinities(points, points[torch.from_numpy(neighbors)], before, after, labels, reach,
                           torch.from_numpy(propagation.classes))
+
+
+def _rows_of(triplets: Tensor, features: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor]:
+    """Return the features of the images of triplets, and the triplets as their rows.
+
+    Every image is computed once; both results are on the device of the features.
+    """
+    images, local = torch.unique(triplets, return_inverse=True)
+    rows = features(images)
+    return rows, local.to(rows.device)
 
 
 def _curves(last: SmoothAngularEvaluation) -> dict[str, float]:

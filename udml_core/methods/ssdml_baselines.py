@@ -68,7 +68,9 @@ class LRML(GraphMetric):
 
 
 class ISDML(GraphMetric):
-    """ISDML (S. Ying et al. 2017), approximated by density-scaled LRML.
+    """Intrinsic semi-supervised distance metric learning, approximated.
+
+    S. Ying et al., "Manifold Preserving: An Intrinsic Approach for Semisupervised Distance Metric Learning", 2017.
 
     The exact objective was not found. SSDML's paper describes it as LRML that takes the density around each image into
     account. Here the affinities are W_ij/√(ρ_iρ_j), where ρ_i is the mean affinity of image i to its neighbors [?].

@@ -143,7 +143,8 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
     """Return the table of a record whose rows are runs, with reference embeddings."""
     rows: dict[str, Row] = {}
     for name, result in record["rows"].items():
-        rows[name] = _evaluated(result, "final") | {"seconds": _spread([run["seconds"] for run in result["runs"]])}
+        seconds = _spread([run["seconds"] for run in result["runs"]])
+        rows[name] = _evaluated(result, "final") | {"seconds": seconds} | _row(result.get("triplets", {}))
         if "latent" in result["summary"]:
             rows[f"{name}, z"] = _evaluated(result, "latent")
     references: dict[str, Row] = {}

@@ -161,7 +161,7 @@ class Run(Task):
         """Return the number of the last or selected epoch, which has the final embedder."""
         spec = self.spec()
         shows_collapse = find_method(spec.method).rank_shows_collapse
-        best = best_epoch(self.metrics()[0], shows_collapse) if spec.select == "validation" else None
+        best = best_epoch(self.metrics()[0], shows_collapse, spec.select) if spec.select != "last" else None
         return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:

@@ -68,9 +68,10 @@ class RunRequest(Options):
     """Seed of all random draws."""
 
     select: Annotated[Select | None, Field(description=(
-        f"Which epoch is kept: the last, or the best on {100 * VALIDATION_SHARE:g} % of the training half. Labels that "
-        "you assigned select by leave-one-out recall@1 and hold out no image. Default: validation with assigned "
-        "labels, else last.")), Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
+        f"Which epoch is kept: the last, or the best on {100 * VALIDATION_SHARE:g} % of the training half, by MAP@R "
+        "(validation) or by recall@1 (recall). Labels that you assigned select by leave-one-out recall@1 and hold out "
+        "no image. Default: validation with assigned labels, else last.")),
+        Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
 
     labels: Annotated[LabelSource, Shown(supervision=("few",))] = "drawn"
     """Labels for methods that learn from few labels: drawn from the data set, or assigned in the app (given)."""

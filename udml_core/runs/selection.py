@@ -5,25 +5,31 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from udml_core.data.splits import Select
+
 TRAINED_RANK = "training effective rank"
 RANKS_KEPT = (1 / 2, 5 / 4)
 """An embedding has collapsed when its effective rank leaves these multiples of the start's."""
 
 
-def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = True) -> int | None:
+def best_epoch(rows: Iterable[Mapping[str, Any]], rank_shows_collapse: bool = True,
+               select: Select = "validation") -> int | None:
     """Return the epoch that selection keeps; None if no row has a selection measure.
 
-    With held-out images this is the first epoch of the highest MAP@R. With labels assigned by a user it is the last
+    With held-out images this is the first epoch of the highest MAP@R, or of the highest recall@1 with `recall`: SSDML's
+    paper reports recall, which may still rise while MAP@R falls. With labels assigned by a user it is the last
     epoch of the highest recall@1 among these labels before the collapse, or the first epoch if all have collapsed:
     a few training labels are still retrieved long after the neighborhoods around them have dissolved.
 
     Args:
         rows: One row of curves for each epoch.
         rank_shows_collapse: Whether to end the search at the collapse; see `Method`.
+        select: The rule of the run.
     """
     by_epoch = {int(row["epoch"]): row for row in rows}
     trained = {epoch: row for epoch, row in by_epoch.items() if epoch}
-    held_out = {epoch: row["validation map@r"] for epoch, row in trained.items() if "validation map@r" in row}
+    measure = "validation recall@1" if select == "recall" else "validation map@r"
+    held_out = {epoch: row[measure] for epoch, row in trained.items() if measure in row}
     if held_out:
         return max(held_out, key=lambda epoch: (held_out[epoch], -epoch))
     assigned = {epoch: row["given recall@1"] for epoch, row in trained.items() if "given recall@1" in row}

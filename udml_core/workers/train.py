@@ -136,7 +136,8 @@ class _Work:
                 raise UserError(f"The loss is not finite in epoch {epoch.number}. Lower the learning rate and start a "
                                 "new run.")
             row = self._measured(loaded, epoch)
-            if best_epoch([*recorded.values(), row], self.method.rank_shows_collapse) == epoch.number:
+            rows = [*recorded.values(), row]
+            if best_epoch(rows, self.method.rank_shows_collapse, self.spec.select) == epoch.number:
                 self.run.write_best(epoch.state, epoch.embedder)
             if epoch.number not in recorded:
                 recorded[epoch.number] = row
@@ -147,7 +148,7 @@ class _Work:
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
             self.reporter.stop_if_requested()
             began = time.monotonic()
-        if self.spec.select == "validation" and self.run.best_embedder_path.exists():
+        if self.spec.select != "last" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
             if self.spec.labels == "given" and self.method.rank_shows_collapse and first_collapsed(recorded) == 1:
                 log.info("the embedding collapsed in the first epoch: the effective rank of the training images "
@@ -212,8 +213,9 @@ class _Work:
                 row[f"sample knn@{KNN}"] = knn_accuracy(voters, labels[train], judged, of_judged, KNN)
             validation = loaded.split.validation
             if len(validation):
-                held_out = embed(embedder, loaded, validation, quick=True)
-                row["validation map@r"] = map_at_r(held_out, labels[validation])[0]
+                held_out = embed(embedder, loaded, validation, quick=True), labels[validation]
+                row["validation map@r"] = map_at_r(*held_out)[0]
+                row["validation recall@1"] = recall_at_k(*held_out, (1,))[1]
         return row
 
     def _keep(self, loaded: Loaded, embedder: Embedder) -> None:

@@ -17,6 +17,7 @@ CURVE_WORDS = {
     "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
     "violating": "Share of violating triplets or pairs", "sample map@r": "MAP@R on a sample of the test half",
     "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
+    "validation recall@1": "Recall@1 on the validation images",
     "given recall@1": "Recall@1 among the assigned labels",
     "effective rank": "Effective rank", "training effective rank": "Effective rank of training images",
     "neighbor stability": "Neighbors kept since the last epoch",

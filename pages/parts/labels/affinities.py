@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -71,17 +73,26 @@ def _meaning_of_marks(view: GraphView) -> str:
 
 
 def _correct_triplets(view: GraphView, part: views.Subgraph) -> None:
-    """Show how many triplets agree with the classes, or else with the labels."""
-    truths = {f"Slider's γ, {len(part.rows):,} images around this image": views.subgraph_truth(part, view.classes)}
+    """Show how many triplets agree with the classes, or else with the labels.
+
+    The same neighbors sorted by distance show what the labels add.
+    """
+    around = replace(part, after=views.by_distance(part.neighbors))
+    truths = {f"Slider's γ, {len(part.rows):,} images around this image": views.subgraph_truth(part, view.classes),
+              "Distance, the same images": views.subgraph_truth(around, view.classes)}
     if view.trained is not None:
-        truths["In training, whole graph"] = views.triplet_truth(view.graph.neighbors, view.trained, view.classes)
+        whole = view.graph.neighbors
+        truths["Affinity in training, whole graph"] = views.triplet_truth(whole, view.trained, view.classes)
+        truths["Distance, whole graph"] = views.triplet_truth(whole, views.by_distance(whole), view.classes)
     table = pd.DataFrame([(source, truth.triplets, truth.judged, *(round(100 * share, 1) for share in (
-        truth.both, truth.positives, truth.negatives))) for source, truth in truths.items() if truth.triplets],
-        columns=["Affinities", "Triplets", "Judged", "Correct, %", "Correct positives, %", "Correct negatives, %"])
+        truth.both, truth.positives, truth.false_negatives))) for source, truth in truths.items() if truth.triplets],
+        columns=["Neighbors sorted by", "Triplets", "Judged", "Correct, %", "Positives of the anchor's class, %",
+                 "Negatives of the anchor's class, %"])
     judged = "" if view.dataset.labels is not None else (
         f" These images have no classes, so only triplets whose three images have {view.label_words} are judged.")
     st.markdown("**How many triplets are correct?** In a correct triplet the positive has the anchor's class and the "
                 f"negative has another class.{judged}")
     st.dataframe(table, hide_index=True, width="stretch")
     st.caption("Half of the neighbors always become negatives. If all neighbors have the anchor's class, every triplet "
-               "is wrong, and training pushes true neighbors apart.")
+               "is wrong, and training pushes true neighbors apart. If affinity and distance give nearly the same "
+               "shares, the triplets contain almost no information from the labels.")
