@@ -14,21 +14,28 @@ figures.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from experiments.seen_categories import link_first_images
-from experiments.zero_shot import finish_run, mean_and_deviation, provenance, summarize
+from experiments.zero_shot import (
+    finish_run,
+    is_equal,
+    mean_and_deviation,
+    provenance,
+    read_rows,
+    row_result,
+    write_record,
+)
 from udml_core.backbones import DEFAULT_BACKBONE
 from udml_core.cli import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.files import jsonable
 from udml_core.jobs import plan
-from udml_core.runs import RunRequest, create_run
+from udml_core.jobs.presets import show
+from udml_core.runs import RunRequest, Spec, create_run
 
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",
@@ -65,7 +72,7 @@ def main() -> None:
     tables = options.table or ["1"]
     rows = {name: row for table in tables for name, row in TABLES[table].items()
             if not options.row or name in options.row}
-    results: dict[str, Any] = {}
+    results = read_rows(options.out) if options.resume else {}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
         if options.per_class:
             os.environ["UDML_DATA"] = str(link_first_images(options.dataset, options.per_class, Path(data)))
@@ -77,13 +84,14 @@ def main() -> None:
                                      select=options.select, backbone=options.backbone or choose_backbone(dataset),
                                      split=choose_split(dataset), labels_per_class=options.labels_per_class), dataset)
                      for seed in range(options.seeds)]
-            runs = [finish_run(create_run(spec, Path(folder)), name) for spec in specs]
-            results[name] = {"fields": fields, "seconds": mean_and_deviation([run["seconds"] for run in runs]),
-                             "runs": runs, "summary": summarize(runs),
-                             "printed": printed_figures(options.dataset, name)}
+            text = row_text(specs[0])
+            if not is_equal(results.get(name), text, options.seeds):
+                runs = [finish_run(create_run(spec, Path(folder)), name) for spec in specs]
+                results[name] = row_result(text, runs, specs[0], dataset) | {
+                    "fields": fields, "seconds": mean_and_deviation([run["seconds"] for run in runs]),
+                    "printed": printed_figures(options.dataset, name)}
             print_row(name, results[name]["summary"]["final"], results[name])
-            record = build_record(options, dataset, tables, results)
-            options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            write_record(options.out, build_record(options, dataset, tables, results))
     first = next(iter(results.values()))
     print_row("Initial", first["summary"]["initial"], {"printed": printed_figures(options.dataset, "Initial")})
 
@@ -103,6 +111,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--backbone")
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
                         help="a field of SSDML in every row; repeatable")
+    parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
     parser.add_argument("--out", type=Path, required=True, help="the record to write")
     return parser.parse_args()
 
@@ -121,6 +130,13 @@ def choose_fields(options: argparse.Namespace, method: str, dataset: Dataset) ->
     if method in ("ssdml", "triplet", "angular"):
         fields |= {"dimension": 128 if photographs else 64 if dataset.gray else 32}
     return fields | (parse_settings(options.settings) if method == "ssdml" else {})
+
+
+def row_text(spec: Spec) -> str:
+    """Return a run's settings as the text of a row."""
+    options = ("backbone", "split", "select", "labels_per_class")
+    return " ".join([spec.method, *(f"{name}={show(value)}" for name, value in spec.fields.items()),
+                     *(f"@{name}={getattr(spec, name)}" for name in options)])
 
 
 def choose_backbone(dataset: Dataset) -> str:
@@ -151,8 +167,7 @@ def build_record(options: argparse.Namespace, dataset: Dataset, tables: list[str
         "dataset": dataset.title, "images": len(dataset), "tables": tables,
         "protocol": f"split {choose_split(dataset)}; labels drawn by the seed; epoch chosen by {options.select}; "
                     "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
-        "comparable": (printed_figures(options.dataset, "SSDML") is not None and options.per_class is None
-                       and not {"mini", "t10k"} & set(options.dataset.split("-"))),
+        "comparable": all(result["comparable"] for result in results.values() if result["printed"]),
         "printed": {"Start": start} if start else {}, "rows": results}
 
 
