@@ -5,7 +5,11 @@ the project's root; `--help` lists its options:
 
     python -m experiments.zero_shot birds100 --seeds 3 --row "RPML=rpml" --out assets/results/birds100-zero-shot.json
 
-Each command writes one JSON file, named by `--out`, with the command itself, the versions, the protocol and every
+`campaign` measures the declared rows of many records within a budget of minutes, the most important first:
+
+    python -m experiments.campaign --budget 60 --runs runs/campaign
+
+Each other command writes one JSON file, named by `--out`, with the command itself, the versions, the protocol and every
 seed's results. (`pair_charts` draws SVG files from such a record.) `assets/results/findings.toml` says what each
 record shows, and the page Results displays both. `make benchmark` runs `tests/benchmarks`, which asserts ratios of
 costs, partly with functions of this package.

@@ -18,23 +18,29 @@ Training from scratch uses the paper's settings: η = 100 (PSLR), SGD at .03 wit
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from experiments.zero_shot import TABLES, finish_run, plan_row, provenance, summarize
+from experiments.zero_shot import (
+    TABLES,
+    find_or_create_run,
+    finish_run,
+    is_equal,
+    plan_row,
+    provenance,
+    read_rows,
+    row_result,
+    write_record,
+)
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.files import jsonable
 from udml_core.paths import data_folder
-from udml_core.runs import Run, create_run
 
 CURVES = {"PSLR": "pslr eta=100.0", "ISIF": "isif", "NCE": "nce"}
 SCRATCH = ("trains=all batch_norm=batch colors=true beginning=random learning_rate=0.03 schedule=steps batch=128 "
            "epochs={epochs}")
-PAPER = ("cifar10", "resnet18-small", 200)
 PRINTED = {"Start": 33.4, "PSLR": 85.2, "ISIF": 83.6, "NCE": 80.4}
 """PSLR's table 1: knn@200 on CIFAR-10 after 200 epochs of a ResNet-18."""
 MEASURES = ("knn@200", "linear probe", "recall@1", "nmi")
@@ -51,6 +57,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds")
     parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many test")
+    parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
     parser.add_argument("--runs", type=Path, required=True, help="folder that keeps the runs")
     parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
@@ -59,27 +66,16 @@ def main() -> None:
         if options.per_class:
             os.environ["UDML_DATA"] = str(link_first_images(options.dataset, options.per_class, Path(folder)))
         dataset = catalog.load(options.dataset)
-        results: dict[str, Any] = {}
+        results = read_rows(options.out) if options.resume else {}
         for name, method_and_fields in rows.items():
             row = f"{method_and_fields} {SCRATCH.format(epochs=options.epochs)} {options.common}".strip()
-            created = [find_or_create_run(dataset, row, seed, options.backbone, options.runs)
-                       for seed in range(options.seeds)]
-            runs = [finish_run(run, name) for run in created]
-            results[name] = {"row": row, "runs": runs, "summary": summarize(runs, MEASURES)}
-            options.out.write_text(json.dumps(jsonable(build_record(options, dataset, results)), indent=1) + "\n")
+            if not is_equal(results.get(name), row, options.seeds):
+                specs = [plan_row(dataset, row, seed, backbone=options.backbone, split="seen")
+                         for seed in range(options.seeds)]
+                runs = [finish_run(find_or_create_run(spec, options.runs), name) for spec in specs]
+                results[name] = row_result(row, runs, specs[0], dataset, MEASURES)
+            write_record(options.out, build_record(options, dataset, results))
             print(name, results[name]["summary"]["final"], flush=True)
-
-
-def find_or_create_run(dataset: Dataset, row: str, seed: int, backbone: str, folder: Path) -> Run:
-    """Return the folder's run of a row and seed, or create it."""
-    spec = plan_row(dataset, row, seed, backbone=backbone, split="seen")
-    content = spec.model_dump(exclude={"created", "versions", "device"})
-    folder.mkdir(parents=True, exist_ok=True)
-    for path in sorted(folder.glob("*/spec.json")):
-        run = Run(path.parent)
-        if run.spec().model_dump(exclude={"created", "versions", "device"}) == content:
-            return run
-    return create_run(spec, folder)
 
 
 def link_first_images(dataset: str, per_class: int, folder: Path) -> Path:
@@ -95,18 +91,19 @@ def link_first_images(dataset: str, per_class: int, folder: Path) -> Path:
     for half, share in HALVES.items():
         for source in sorted((base / dataset / half).iterdir()):
             target = folder / dataset / half / source.name
-            target.mkdir(parents=True)
+            target.mkdir(parents=True, exist_ok=True)
             for file in sorted(source.iterdir())[: round(share * per_class)]:
-                (target / file.name).symlink_to(file)
+                if not (target / file.name).is_symlink():
+                    (target / file.name).symlink_to(file)
     return folder
 
 
 def build_record(options: argparse.Namespace, dataset: Dataset, results: dict[str, Any]) -> dict[str, Any]:
     return provenance("seen_categories") | {
         "dataset": dataset.title, "images": len(dataset), "backbone": options.backbone,
-        "comparable": (options.dataset, options.backbone, options.epochs) == PAPER and options.per_class is None,
+        "comparable": all(results[name]["comparable"] for name in results if name in PRINTED),
         "printed": {name: {"knn@200": PRINTED[name]} for name in ("Start", *results) if name in PRINTED}
-        if options.dataset == PAPER[0] and not options.table else {},
+        if options.dataset == "cifar10" and not options.table else {},
         "protocol": "seen: the authors' division into halves; percent; [mean, standard deviation] over the seeds",
         "rows": results}
 

@@ -21,14 +21,22 @@ With `--runs` the runs are kept in a folder, and the same command resumes unfini
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from pathlib import Path
 from typing import Any, get_args
 
 from experiments.seen_categories import link_first_images
-from experiments.zero_shot import finish_run, mean_and_deviation, provenance, summarize
+from experiments.zero_shot import (
+    find_or_create_run,
+    finish_run,
+    is_equal,
+    mean_and_deviation,
+    provenance,
+    read_rows,
+    row_result,
+    write_record,
+)
 from udml_core.backbones import DEFAULT_BACKBONE
 from udml_core.cli import parse_settings
 from udml_core.data import catalog
@@ -36,9 +44,9 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Select, make_split
 from udml_core.explanations import Affinities
 from udml_core.exploration.affinity import by_distance, training_graph, triplet_truth
-from udml_core.files import jsonable
 from udml_core.jobs import plan
-from udml_core.runs import Run, RunRequest, Spec, create_run
+from udml_core.jobs.presets import show
+from udml_core.runs import Run, RunRequest, Spec
 
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",
@@ -82,22 +90,23 @@ def main() -> None:
     tables = options.table or ["1"]
     rows = {name: row for table in tables for name, row in TABLES[table].items()
             if not options.row or name in options.row}
-    results: dict[str, Any] = {}
+    results = read_rows(options.out) if options.resume else {}
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as data:
         if options.per_class:
             os.environ["UDML_DATA"] = str(link_first_images(options.dataset, options.per_class, Path(data)))
         dataset = catalog.load(options.dataset)
         for name, row in rows.items():
-            created = [find_or_create_run(spec, options.runs or Path(folder))
-                       for spec in plan_row(options, row, dataset)]
-            runs = [finish_run(run, name) for run in created]
-            results[name] = {"fields": created[0].spec().fields, "labels": created[0].spec().labels_per_class,
-                             "seconds": mean_and_deviation([run["seconds"] for run in runs]),
-                             "runs": runs, "summary": summarize(runs), "triplets": judge_triplets(created, dataset),
-                             "printed": printed_figures(options.dataset, name)}
+            specs = plan_row(options, row, dataset)
+            text = row_text(specs[0])
+            if not is_equal(results.get(name), text, options.seeds):
+                created = [find_or_create_run(spec, options.runs or Path(folder)) for spec in specs]
+                runs = [finish_run(run, name) for run in created]
+                results[name] = row_result(text, runs, specs[0], dataset) | {
+                    "fields": specs[0].fields, "labels": specs[0].labels_per_class,
+                    "seconds": mean_and_deviation([run["seconds"] for run in runs]),
+                    "triplets": judge_triplets(created, dataset), "printed": printed_figures(options.dataset, name)}
             print_row(name, results[name]["summary"]["final"], results[name])
-            record = build_record(options, dataset, tables, results)
-            options.out.write_text(json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+            write_record(options.out, build_record(options, dataset, tables, results))
     first = next(iter(results.values()))
     print_row("Initial", first["summary"]["initial"], {"printed": printed_figures(options.dataset, "Initial")})
 
@@ -119,6 +128,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="FIELD=VALUE",
                         help="a field of SSDML in every row; repeatable")
     parser.add_argument("--runs", type=Path, help="folder that keeps the runs; without it they are temporary")
+    parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
     parser.add_argument("--out", type=Path, required=True, help="the record to write")
     return parser.parse_args()
 
@@ -139,17 +149,6 @@ def plan_row(options: argparse.Namespace, row: str, dataset: Dataset) -> list[Sp
     return [plan(RunRequest(dataset=dataset.name, method=method, fields=fields, seed=seed, select=options.select,
                             backbone=options.backbone or choose_backbone(dataset), split=choose_split(dataset),
                             labels_per_class=labels), dataset) for seed in range(options.seeds)]
-
-
-def find_or_create_run(spec: Spec, folder: Path) -> Run:
-    """Return the folder's run of a spec, or create it."""
-    folder.mkdir(parents=True, exist_ok=True)
-    incidental = {"created", "versions", "device"}
-    for path in sorted(folder.glob("*/spec.json")):
-        run = Run(path.parent)
-        if run.spec().model_dump(exclude=incidental) == spec.model_dump(exclude=incidental):
-            return run
-    return create_run(spec, folder)
 
 
 def judge_triplets(runs: list[Run], dataset: Dataset) -> dict[str, list[float]]:
@@ -191,6 +190,13 @@ def choose_fields(options: argparse.Namespace, method: str, dataset: Dataset) ->
     return fields | (parse_settings(options.settings) if method == "ssdml" else {})
 
 
+def row_text(spec: Spec) -> str:
+    """Return a run's settings as the text of a row."""
+    options = ("backbone", "split", "select", "labels_per_class")
+    return " ".join([spec.method, *(f"{name}={show(value)}" for name, value in spec.fields.items()),
+                     *(f"@{name}={getattr(spec, name)}" for name in options)])
+
+
 def choose_backbone(dataset: Dataset) -> str:
     if dataset.native_size > 32:
         return DEFAULT_BACKBONE
@@ -221,8 +227,7 @@ def build_record(options: argparse.Namespace, dataset: Dataset, tables: list[str
         "dataset": dataset.title, "images": len(dataset), "tables": tables,
         "protocol": f"split {choose_split(dataset)}; labels drawn by the seed; epoch: {CHOSEN[options.select]}; "
                     "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
-        "comparable": (printed_figures(options.dataset, "SSDML") is not None and options.per_class is None
-                       and not {"mini", "t10k"} & set(options.dataset.split("-"))),
+        "comparable": all(result["comparable"] for result in results.values() if result["printed"]),
         "printed": {"Start": start} if start else {}, "rows": results}
 
 

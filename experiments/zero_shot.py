@@ -5,9 +5,11 @@ Every row and seed is a run with its evaluation.
     python -m experiments.zero_shot birds100 --seeds 3 --out assets/results/birds100-zero-shot.json \\
         --row "RPML=rpml" --row "RPML, start PCA=rpml beginning=pca"
 
-A row is NAME=METHOD FIELD=VALUE …; @size=N sets the encoder's image size. Every run's evaluation contains the frozen
+A row is NAME=METHOD FIELD=VALUE … @OPTION=VALUE; @size=112 sets the encoder's image size, @preset=paper takes all
+settings that the method's paper prints. With `--resume`, rows of an existing record are kept if their text and the
+version of the protocol are equal. Every run's evaluation contains the frozen
 features, PCA of the same width and the embedding before training, so these need no rows. `--table` adds the rows of a
-paper's ablation, and `--with` adds fields or @size to every row:
+paper's ablation, and `--with` adds fields or options to every row:
 
     python -m experiments.zero_shot birds100 --out assets/results/birds100-plm-ablation.json \\
         --table plm-ablation --with "epochs=10"
@@ -31,9 +33,10 @@ import torch
 from udml_core.cli import parse_settings
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
 from udml_core.evaluation import headline_measures
-from udml_core.files import jsonable
-from udml_core.jobs import plan
+from udml_core.files import jsonable, replace_text
+from udml_core.jobs import plan, resolve_device, why_not_comparable
 from udml_core.runs import Run, RunRequest, Spec, create_run, installed_versions
 from udml_core.workers import train as worker
 
@@ -76,30 +79,37 @@ TABLES = {
             ("NCA", "nca"), ("LMNN(s)", "lmnn variant=square"), ("LMNN(r)", "lmnn"))}},
     "instance": {"PSLR": "pslr", "ISIF": "isif", "NCE": "nce", "NPSoftmax": "nce softmax=full"},
 }
+PROTOCOL = 2
+"""Version of measuring and evaluating a row. Raise it when earlier rows are no longer comparable with new rows."""
+NOT_COMPARED = {"created", "version", "versions"}
+"""What the specs of equal runs may differ in."""
 MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("dataset")
-    parser.add_argument("--row", action="append", default=[], help="NAME=METHOD FIELD=VALUE … @size=N; repeatable")
+    parser.add_argument("--row", action="append", default=[],
+                        help="NAME=METHOD FIELD=VALUE … @OPTION=VALUE; repeatable")
     parser.add_argument("--table", choices=TABLES, help="add the rows of a paper's ablation")
-    parser.add_argument("--with", dest="common", default="", help="fields or @size=N for every row")
+    parser.add_argument("--with", dest="common", default="", help="fields or @OPTION=VALUE for every row")
     parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
+    parser.add_argument("--resume", action="store_true", help="keep rows of an existing record that are equal")
     parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
     rows = (TABLES[options.table] if options.table else {}) | dict(row.split("=", 1) for row in options.row)
     if not rows:
         parser.error("no rows to measure: give at least one --row, or a --table")
     dataset = catalog.load(options.dataset)
-    results: dict[str, Any] = {}
+    results = read_rows(options.out) if options.resume else {}
     with tempfile.TemporaryDirectory() as folder:
         for name, method_and_fields in rows.items():
             row = f"{method_and_fields} {options.common}".strip()
-            runs = [finish_run(create_run(plan_row(dataset, row, seed), Path(folder)), name)
-                    for seed in range(options.seeds)]
-            results[name] = {"row": row, "runs": runs, "summary": summarize(runs)}
-            options.out.write_text(json.dumps(jsonable(build_record(dataset.title, results)), indent=1) + "\n")
+            if not is_equal(results.get(name), row, options.seeds):
+                specs = [plan_row(dataset, row, seed) for seed in range(options.seeds)]
+                runs = [finish_run(create_run(spec, Path(folder)), name) for spec in specs]
+                results[name] = row_result(row, runs, specs[0], dataset)
+            write_record(options.out, build_record(dataset.title, results))
             print(name, results[name]["summary"]["final"], flush=True)
 
 
@@ -108,19 +118,33 @@ def plan_row(dataset: Dataset, row: str, seed: int, **others: Any) -> Spec:
 
     Args:
         dataset: The data set.
-        row: METHOD FIELD=VALUE … @size=N.
+        row: METHOD FIELD=VALUE … @OPTION=VALUE.
         seed: Seed of the run.
         others: Further run options.
     """
+    return plan(RunRequest.make({"dataset": dataset.name, "seed": seed} | parse_row(row) | others), dataset)
+
+
+def parse_row(row: str) -> dict[str, Any]:
+    """Return the method, its fields and the run options of METHOD FIELD=VALUE … @OPTION=VALUE."""
     method, *settings = row.split()
-    size = next((int(setting[6:]) for setting in settings if setting.startswith("@size=")), None)
     fields = parse_settings([setting for setting in settings if not setting.startswith("@")])
-    request = {"dataset": dataset.name, "method": method, "fields": fields, "size": size, "seed": seed}
-    return plan(RunRequest.make(request | others), dataset)
+    options = parse_settings([setting[1:] for setting in settings if setting.startswith("@")])
+    return {"method": method, "fields": fields} | options
+
+
+def find_or_create_run(spec: Spec, folder: Path) -> Run:
+    """Return the folder's run of an equal spec, or create it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in sorted(folder.glob("*/spec.json")):
+        run = Run(path.parent)
+        if run.spec().model_dump(exclude=NOT_COMPARED) == spec.model_dump(exclude=NOT_COMPARED):
+            return run
+    return create_run(spec, folder)
 
 
 def finish_run(run: Run, name: str) -> dict[str, Any]:
-    """Run or resume training to its end and return its result; exit if it fails.
+    """Run or resume training to its end and return its result.
 
     Args:
         run: The run.
@@ -128,10 +152,17 @@ def finish_run(run: Run, name: str) -> dict[str, Any]:
 
     Returns:
         Seed, seconds of work, headline measures of every candidate embedding, and curves.
+
+    Raises:
+        UserError: The run failed or was stopped.
     """
+    if run.stored_status().state in ("failed", "stopped"):
+        run.clear_failure()
     status = worker.work(run, analyse=False)
     if status.state != "done":
-        sys.exit(f"{name}, seed {run.spec().seed}: {status.message}")
+        raise UserError(f"{name}, seed {run.spec().seed}: {status.message}")
+    assert status.started is not None
+    assert status.finished is not None
     return {"seed": run.spec().seed, "seconds": status.finished - status.started,
             "evaluation": {name: headline_measures(row) for name, row in (run.evaluation() or {}).items()},
             "curves": run.metrics()[0]}
@@ -140,7 +171,45 @@ def finish_run(run: Run, name: str) -> dict[str, Any]:
 def summarize(runs: list[dict[str, Any]], measures: Iterable[str] = MEASURES) -> dict[str, dict[str, list[float]]]:
     """Return mean and standard deviation over the seeds, by candidate and measure."""
     return {candidate: {measure: mean_and_deviation([run["evaluation"][candidate][measure] for run in runs])
-                        for measure in measures} for candidate in runs[0]["evaluation"]}
+                        for measure in measures if measure in runs[0]["evaluation"][candidate]}
+            for candidate in runs[0]["evaluation"]}
+
+
+def row_result(row: str, runs: list[dict[str, Any]], spec: Spec, dataset: Dataset,
+               measures: Iterable[str] = MEASURES) -> dict[str, Any]:
+    """Return a row as a record stores it.
+
+    Args:
+        row: The row's text.
+        runs: Results of `finish_run`, one a seed.
+        spec: The spec of one of the runs.
+        dataset: The data set.
+        measures: Measures to summarize.
+    """
+    reasons = why_not_comparable(spec, dataset)
+    return {"row": row, "protocol": PROTOCOL, "comparable": not reasons,
+            "departures": reasons if spec.preset == "paper" else [], "device": device_name(spec.device),
+            "date": time.strftime("%Y-%m-%d"), "version": spec.version, "versions": spec.versions, "runs": runs,
+            "summary": summarize(runs, measures)}
+
+
+def is_equal(result: dict[str, Any] | None, row: str, seeds: int) -> bool:
+    """Return whether a stored row is this row under this protocol, with at least as many seeds."""
+    return (result is not None and result["row"] == row and result.get("protocol") == PROTOCOL
+            and len(result["runs"]) >= seeds)
+
+
+def read_rows(path: Path) -> dict[str, Any]:
+    """Return the rows of an existing record under this protocol; none if there is no record."""
+    if not path.exists():
+        return {}
+    rows: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")).get("rows", {})
+    return {name: row for name, row in rows.items() if row.get("protocol") == PROTOCOL}
+
+
+def write_record(path: Path, record: dict[str, Any]) -> None:
+    """Replace a record; an interrupt leaves the earlier or the new one."""
+    replace_text(path, json.dumps(jsonable(record), indent=1, ensure_ascii=False) + "\n")
 
 
 def build_record(title: str, results: dict[str, Any]) -> dict[str, Any]:
@@ -153,9 +222,13 @@ def build_record(title: str, results: dict[str, Any]) -> dict[str, Any]:
 def provenance(module: str) -> dict[str, Any]:
     """Return command, device, versions and date of a module's record."""
     arguments = " ".join(f'"{argument}"' if " " in argument else argument for argument in sys.argv[1:])
-    device = torch.cuda.get_device_name() if torch.cuda.is_available() else f"CPU, {os.cpu_count()} cores"
-    return {"command": f"python -m experiments.{module} {arguments}", "device": device,
+    return {"command": f"python -m experiments.{module} {arguments}", "device": device_name(resolve_device("auto")),
             "versions": installed_versions(), "date": time.strftime("%Y-%m-%d")}
+
+
+def device_name(device: str) -> str:
+    """Return the name of a device, as records show it."""
+    return torch.cuda.get_device_name(device) if device != "cpu" else f"CPU, {os.cpu_count()} cores"
 
 
 def mean_and_deviation(values: list[float]) -> list[float]:

@@ -1,16 +1,19 @@
 """Train: choose data set, method and options, see the expected time, start a run."""
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
 import streamlit as st
 
+from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_status import duration
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
+from pages.parts.results.table import measure_words
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -22,6 +25,7 @@ from udml_core.tasks import LIVE_STATES
 
 NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.", "pairs": "Needs pairs of images.",
          "all": "Needs labels of all images."}
+SETTINGS = {"default": "Default values", "paper": "As printed in the paper"}
 PROMISES = {"gain": "Expected to improve on its own start", "may fall": "May end below its start"}
 
 
@@ -61,8 +65,41 @@ def explain(method: type[Method]) -> None:
     st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}: {card.source} {card.paper}")
 
 
-def choose_supervision(method: type[Method], dataset: Dataset) -> tuple[dict[str, Any], PairChoice | None]:
+def choose_settings(method: type[Method], dataset: Dataset) -> jobs.Preset | None:
+    """Choose between the default values and the paper's; return the paper's settings if they are chosen."""
+    wanted = choice_from_address("preset", SETTINGS, "default")
+    name = st.selectbox("Settings", list(SETTINGS), list(SETTINGS).index(wanted), key="preset",
+                        format_func=SETTINGS.__getitem__,
+                        help="The values to start from. You can change every value below.")
+    write_address("preset", name, "default")
+    if name != "paper":
+        return None
+    preset = jobs.find_preset(method.card.name, jobs.image_kind(dataset))
+    if preset is None:
+        st.info(f"No paper prints settings for {method.card.title}, so the default values are shown.",
+                icon=":material/info:")
+        return None
+    st.caption(f"The paper of {preset.paper} reports {', '.join(map(measure_words, preset.measures))}. Its training "
+               "can take days on a CPU; see the expected time below.")
+    return preset
+
+
+def show_departures(spec: Spec, dataset: Dataset) -> None:
+    """List how the chosen settings differ from the paper's."""
+    texts = jobs.departures(spec, dataset)
+    title = f"Departures from the paper: {len(texts)}" if texts else "No departures from the paper"
+    with st.expander(title, icon=":material/difference:"):
+        st.markdown("\n".join(f"- {text}" for text in texts) or "Every printed setting is as in the paper.")
+
+
+def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[str, Any]
+                       ) -> tuple[dict[str, Any], PairChoice | None]:
     """Choose the labels or pairs that the method learns from.
+
+    Args:
+        method: The method.
+        dataset: The data set.
+        first: Values to show first in place of the defaults.
 
     Returns:
         The options, and the pairs; None in place of the pairs, with instructions on the page, if none are given yet.
@@ -75,7 +112,8 @@ def choose_supervision(method: type[Method], dataset: Dataset) -> tuple[dict[str
         if pairs is None or pairs.given is not None:
             return {}, pairs
         names = form_options(RunRequest, supervision)
-        values = option_form(RunRequest, names, {} if dataset.labels is not None else {"labels": ("given",)})
+        shown = {name: value for name, value in first.items() if name != "labels"}
+        values = option_form(RunRequest, names, {} if dataset.labels is not None else {"labels": ("given",)}, shown)
         if values.get("labels") == "given":
             values["labels_per_class"] = None
             assigned = assigned_now(dataset)
@@ -115,15 +153,21 @@ try:
         chosen = choose_method()
     if data is not None:
         explain(chosen)
+        preset = choose_settings(chosen, data)
+        shown_fields, shown_options = (preset.field_values(), preset.option_values()) if preset else ({}, {})
         with st.container(border=True):
-            fields = method_form(chosen, f"train-{chosen.card.name}")
-        supervised, pair_choice = choose_supervision(chosen, data)
+            fields = method_form(chosen, f"train-{chosen.card.name}" + (f"-{preset.images}" if preset else ""),
+                                 shown_fields)
+        supervised, pair_choice = choose_supervision(chosen, data, shown_options)
         if pair_choice is not None:
             with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
-                values = option_form(RunRequest, form_options(RunRequest))
+                values = option_form(RunRequest, form_options(RunRequest), first=shown_options)
             with show_user_errors():
-                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields}
-                                          | values | supervised)
-                start(jobs.plan(request, data, pair_choice.given), data, pair_choice)
+                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields,
+                                           "preset": "paper" if preset else "default"} | values | supervised)
+                spec = jobs.plan(request, data, pair_choice.given)
+                if preset:
+                    show_departures(spec, data)
+                start(spec, data, pair_choice)
 except UserError as error:
     st.error(str(error), icon=":material/error:")

@@ -110,7 +110,7 @@ def train(context: typer.Context) -> Any:
     return call_with_options(_train, RunRequest, context, without=("fields",))
 
 
-def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFile = None,
+def _train(options: dict[str, Any], context: typer.Context, settings: Fields = None, pairs_file: PairsFile = None,
            given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Learn from the pairs given in the app.")
                                   ] = False,
            wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
@@ -124,7 +124,9 @@ def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFi
     from udml_core.data.splits import make_split
     from udml_core.runs import RunRequest
 
-    request = RunRequest.make(options | {"fields": parse_settings(settings or [])})
+    # A preset replaces every option that the user does not give.
+    chosen = {name: value for name, value in options.items() if _is_given(context, name)}
+    request = RunRequest.make(chosen | {"fields": parse_settings(settings or [])})
     dataset = catalog.load(request.dataset, print_progress())
     for skipped in dataset.skipped[:MOST_SKIPPED]:
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
@@ -134,10 +136,19 @@ def _train(options: dict[str, Any], settings: Fields = None, pairs_file: PairsFi
     if pairs is not None and request.most_pairs != MOST_PAIRS:
         raise UserError("--pairs limits the pairs drawn from labels, but pairs were given. Remove --pairs.")
     spec = jobs.plan(request, dataset, pairs)
+    if spec.preset == "paper":
+        for departure in jobs.departures(spec, dataset):
+            typer.echo(f"departure from the paper: {departure}", err=True)
     if pairs is not None:
         inside = pairs.within(make_split(dataset, spec.split, spec.holds_out, spec.seed).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
     _follow_new_run(jobs.submit(spec, _root(root), pairs), wait, as_json)
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    """Return whether the user gives an option in the current call."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name != "DEFAULT"
 
 
 def _pairs_of(dataset: Dataset, pairs_file: Path | None, given_pairs: bool) -> PairSet | None:

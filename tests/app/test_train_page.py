@@ -152,3 +152,34 @@ def test_every_further_declared_option_appears_on_the_page(monkeypatch: pytest.M
 def test_a_further_declared_option_is_validated(patience: object) -> None:
     with pytest.raises(UserError, match=r"patience must be a whole number between 1 and 9 epochs, got"):
         PatientRequest.make({"dataset": "digits", "method": "pca", "patience": patience})
+
+
+def test_the_papers_settings_fill_the_form_and_the_run(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="fashion-mini", method="ssdml", preset="paper")
+    assert not test.exception
+    assert not test.error
+    values = values_of(test)
+    assert (values["train-ssdml-gray-alpha"], values["train-ssdml-gray-scale"]) == (40.0, "sum")
+    assert "The paper of SSDML reports NMI, Recall@1, Recall@2, Recall@4, Recall@8." in texts(test)
+    assert "Departures from the paper: 0" not in texts(test)
+    assert "No departures from the paper" in [expander.label for expander in test.expander]
+    start(test)
+    (spec,) = submitted
+    assert (spec.preset, spec.backbone, spec.split, spec.select) == ("paper", "lenet", "seen", "validation")
+    assert (spec.labels_per_class, spec.fields["epochs"], spec.fields["trains"]) == (10, 50, "encoder")
+
+
+def test_values_that_differ_from_the_paper_are_listed(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="fashion-mini", method="ssdml", preset="paper", seed="4")
+    test.slider(key="train-ssdml-gray-epochs").set_value(2).run()
+    assert "Departures from the paper: 1" in [expander.label for expander in test.expander]
+    assert "epochs: 2 in place of 50 (implementation details: at most 50)" in texts(test)
+    start(test)
+    assert (submitted[0].fields["epochs"], submitted[0].seed) == (2, 4)
+
+
+def test_a_method_without_a_paper_keeps_its_defaults(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="frozen", preset="paper", backbone="pixels")
+    assert "No paper prints settings for" in test.info[0].value
+    start(test)
+    assert submitted[0].preset == "default"

@@ -14,6 +14,7 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
 from udml_core.data.splits import VALIDATION_SHARE, Split, default_split, make_split
 from udml_core.errors import UserError
+from udml_core.jobs.presets import apply_preset
 from udml_core.jobs.queue import resolve_device
 from udml_core.methods import Method, find_method, names_of
 from udml_core.runs import Run, RunRequest, Spec
@@ -31,6 +32,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     Raises:
         UserError: An option does not fit; the message names it.
     """
+    request = apply_preset(request, dataset)
     method = find_method(request.method).make(request.fields)
     check_backbone(request.backbone)
     split = request.split or default_split(dataset)

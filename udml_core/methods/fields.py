@@ -71,5 +71,3 @@ WalkProbability = Annotated[float, Field(gt=0, lt=1), Shown(symbol="γ", step=0.
 Partition = Annotated[int, Field(ge=0, le=1_000_000),
                       Shown(symbol="Np", step=1000, high=60_000, label="Partition size")]
 PartitionEpochs = Annotated[int, Field(ge=1, le=1000), Shown(step=1, high=50, label="Epochs per partition")]
-
-UnitLength = Annotated[bool, Shown(label="Unit length")]

@@ -6,7 +6,7 @@ from these fields. To add an option, add a field here.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -18,7 +18,7 @@ from udml_core.data.splits import VALIDATION_SHARE, Select, SplitName
 from udml_core.declaration import Options, Shown, describe
 
 HIGHEST_SEED = 2**31 - 1
-CHOSEN_FIRST = ("dataset", "method", "fields")
+CHOSEN_FIRST = ("dataset", "method", "preset", "fields")
 """Fields that forms show first, with widgets of their own."""
 
 
@@ -40,6 +40,10 @@ class RunRequest(Options):
 
     fields: dict[str, Any] = Field(default_factory=dict)
     """Hyper-parameters of the method by name."""
+
+    preset: Annotated[Literal["default", "paper"], Shown(label="Settings")] = "default"
+    """Start from the default values, or from all settings that the method's paper prints (paper). Fields and options
+    that you set yourself replace the paper's and are listed as departures."""
 
     backbone: Annotated[str, Shown(suggestions=backbone_titles)] = DEFAULT_BACKBONE
     """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME."""

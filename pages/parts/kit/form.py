@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import streamlit as st
@@ -13,13 +14,18 @@ from udml_core.declaration import Described, Options, describe
 MOST_SLIDER_STEPS = 4096
 
 
-def method_form(method: type[Options], key: str) -> dict[str, Any]:
+def method_form(method: type[Options], key: str, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Show a widget for every hyper-parameter, two in a row.
 
+    Args:
+        method: The declaration.
+        key: Prefix of the widgets' keys.
+        first: Values to show first in place of the defaults.
+
     Returns:
-        The values that differ from the defaults.
+        The values that differ from the first shown.
     """
-    fields = describe(method)
+    fields = [replace(field, default=(first or {}).get(field.name, field.default)) for field in describe(method)]
     if not fields:
         st.caption("This method has no hyper-parameters.")
     values: dict[str, Any] = {}
@@ -31,15 +37,16 @@ def method_form(method: type[Options], key: str) -> dict[str, Any]:
 
 
 def option_form(options: type[Options], names: Iterable[str], choices: Mapping[str, tuple[Any, ...]] | None = None,
-                ) -> dict[str, Any]:
+                first: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Show a widget for each named option, two in a row.
 
-    The address holds the values under the names of the options.
+    The address holds the values under the names of the options, except values that `first` replaces.
 
     Args:
         options: The declaration.
         names: The options to show, in this order.
         choices: Options whose choices are restricted here.
+        first: Values to show first in place of the defaults.
     """
     by_name = {field.name: field for field in describe(options)}
     values: dict[str, Any] = {}
@@ -47,7 +54,11 @@ def option_form(options: type[Options], names: Iterable[str], choices: Mapping[s
     for name in names:
         columns = columns or list(st.columns(2, gap="large"))
         with columns.pop(0):
-            values[name] = field_widget(by_name[name], name, bind=True, choices=(choices or {}).get(name))
+            if name in (first or {}):
+                field = replace(by_name[name], default=(first or {})[name])
+                values[name] = field_widget(field, f"paper-{name}-{field.default}")
+            else:
+                values[name] = field_widget(by_name[name], name, bind=True, choices=(choices or {}).get(name))
     return values
 
 

@@ -1,0 +1,114 @@
+"""The rows of the campaign, in order of importance.
+
+A table is a record of rows METHOD FIELD=VALUE … @OPTION=VALUE on one data set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A row to measure.
+
+    Attributes:
+        record: File name of its record without `.json`.
+        dataset: Name of the data set.
+        name: Title of the row.
+        row: METHOD FIELD=VALUE … @OPTION=VALUE.
+        seconds: Expected time of one seed, without the features: on a GPU for rows of `GPU`, else on two CPU cores.
+        seeds: Number of seeds.
+        per_class: Number of training images of every class; None for all images.
+        printed: The paper's figures by measure.
+    """
+
+    record: str
+    dataset: str
+    name: str
+    row: str
+    seconds: float
+    seeds: int = 3
+    per_class: int | None = None
+    printed: Mapping[str, float] = field(default_factory=dict)
+
+
+def table(record: str, dataset: str, rows: Mapping[str, tuple[str, float]], common: str = "", seeds: int = 3,
+          per_class: int | None = None, printed: Mapping[str, Mapping[str, float]] | None = None, longer: float = 1.0,
+          ) -> tuple[Planned, ...]:
+    """Return the rows of a record.
+
+    Args:
+        record: File name without `.json`.
+        dataset: Name of the data set.
+        rows: By title, the row and the expected seconds of one seed.
+        common: Fields and options of every row.
+        seeds: Number of seeds.
+        per_class: Number of training images of every class; None for all images.
+        printed: The paper's figures, by title and measure.
+        longer: Factor of the expected seconds.
+    """
+    return tuple(Planned(record, dataset, name, f"{row} {common}".strip(), longer * seconds, seeds, per_class,
+                         (printed or {}).get(name, {})) for name, (row, seconds) in rows.items())
+
+
+HEADS = {
+    "RPML": ("rpml", 60), "RPML, start PCA": ("rpml beginning=pca", 50), "RPML, α = 15°": ("rpml alpha=15.0", 60),
+    "PLM": ("plm", 160), "PLM, through the origin": ("plm through=origin", 160), "PSLR": ("pslr", 25),
+    "PSLR, no divergence": ("pslr divergence=false", 20), "ISIF": ("isif", 20),
+    "ISIF, one-sided": ("isif one_sided=true", 20), "NCE": ("nce", 20), "NPSoftmax": ("nce softmax=full", 20),
+    "Whitening": ("whiten", 25)}
+"""Linear heads without labels, on frozen features."""
+
+ABLATION = {
+    f"{name}, {reading}": (f"plm through={through}{fields}", 65)
+    for through, reading in (("origin", "through the origin"), ("point", "through the point"))
+    for name, fields in (("Full", ""), ("No admission", " admission=false"),
+                         ("Binary similarity", " similarity=binary"),
+                         ("Both", " admission=false similarity=binary"))}
+"""PLM's table 3 under both readings of the admission rule."""
+
+LOW_DIMENSION = {
+    f"RPML, {width} dimensions, α = {alpha}°": (f"rpml dimension={width} alpha={alpha}.0", 12)
+    for width in (4, 8, 16) for alpha in (15, 30, 45)}
+"""Where the bound acts: few dimensions, smaller angles."""
+
+CURVES = {"NCE": ("nce", 130), "PSLR": ("pslr", 320), "ISIF": ("isif", 230)}
+"""PSLR's table 1, from scratch."""
+CURVES_PRINTED = {"PSLR": {"knn@200": 85.2}, "ISIF": {"knn@200": 83.6}, "NCE": {"knn@200": 80.4}}
+
+FEW_LABELS = {"SSDML": ("ssdml", 240), "SSDML, mean loss": ("ssdml scale=mean", 240), "Deep-LRML": ("lrml", 70),
+              "Deep-SERAPH": ("seraph", 80), "Deep-ISDML": ("isdml", 70), "Deep-APLLR": ("apllr", 70),
+              "Deep-APIT": ("apit", 150), "Triplet": ("triplet", 40), "Angular": ("angular", 40)}
+"""SSDML's tables 1 and 5."""
+
+PAIRS = {"NML": ("nml", 130), "ML": ("ml", 45), "NCA": ("nca", 70), "LMNN(s)": ("lmnn variant=square", 35),
+         "LMNN(r)": ("lmnn", 35), "PCA": ("pca centered=true", 10)}
+"""NML's figures at 32 dimensions."""
+
+CPU: tuple[Planned, ...] = (
+    *table("birds100-heads", "birds100", HEADS, "@size=112"),
+    *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
+    *table("birds100-srpml", "birds100", {"sRPML": ("srpml epochs=3", 450)}, "@size=112", seeds=1),
+    *table("fashion-mini-heads", "fashion-mini", HEADS),
+    *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
+    *table("cifar10-curves", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,
+           printed=CURVES_PRINTED),
+    *table("fashion-mini-ssdml", "fashion-mini", FEW_LABELS, "epochs=5 @preset=paper"),
+    *table("digits-pairs", "digits", PAIRS, "dimension=32 @backbone=pixels @split=seen @select=validation"),
+    *table("birds100-pairs", "birds100", PAIRS, "dimension=32 @size=112 @split=seen @select=validation"),
+    *table("digits-ssdml", "digits", FEW_LABELS, "epochs=5 @preset=paper"),
+)
+"""Small tables for two cores."""
+
+GPU: tuple[Planned, ...] = (
+    *table("birds100-paper", "birds100",
+           {"PLM": ("plm", 1200), "ISIF": ("isif", 900), "PSLR": ("pslr", 900), "NCE": ("nce", 500),
+            "sRPML": ("srpml", 900), "RPML": ("rpml", 60), "SSDML": ("ssdml", 9000)}, "@preset=paper", seeds=1),
+    *table("cifar10-paper", "cifar10", {"PSLR": ("pslr", 3000), "ISIF": ("isif", 3000), "NCE": ("nce", 1500)},
+           "@preset=paper", seeds=1, printed=CURVES_PRINTED),
+    *table("fashion-mnist-paper", "fashion-mnist", FEW_LABELS, "@preset=paper", seeds=1, longer=10),
+    *table("mnist-t10k-paper", "mnist-t10k", FEW_LABELS, "@preset=paper", seeds=1, longer=10),
+)
+"""The papers' own settings. The seconds are rough: the pace of finished rows corrects them."""
