@@ -45,6 +45,9 @@ class RPML(AuthorityMethod):
 
     J = Σ softplus(w·softplus(z)) with z = δ²(a,p) − 4tan²α·δ²(n,m), m = (a+p)/2 and LᵀL = I (eq. 7–12).
 
+    At α = 45° hardly any triplet of unit features violates the bound. The loss then falls mainly through larger
+    distances, and L approaches the principal components; `experiments/rpml_regimes.py` measures this.
+
     Departure from the paper: the weight is RPMLv1's (eq. 25) by default, because eq. 10 has a degenerate optimum at
     w = 0.
     """
