@@ -91,3 +91,25 @@ def test_only_methods_that_declare_few_labels_receive_the_few_labels(mapped: Map
     assert training_data(features, labels, train, "all", few=few).labels.tolist() == labels[train].tolist()
     for supervision in ("none", "pairs"):
         assert training_data(features, labels, train, supervision, few=few).given_labels is None  # type: ignore[arg-type]
+
+
+def test_activations_are_selected_by_index_and_begin_with_the_whole_image(mapped: Mapped) -> None:
+    features, _, _, train = mapped
+    activations = np.stack([features[train], features[train] + 1], axis=1)[:, :, :, None, None].astype(np.float16)
+    data = training_data(features, None, train, "none", activations=activations)
+    order = torch.tensor([2, 0, 2])
+    np.testing.assert_array_equal(data.view_activations(order).numpy(), activations[order.numpy()])
+    np.testing.assert_array_equal(data.whole_activations(order).numpy(), activations[order.numpy(), 0])
+    with pytest.raises(AttributeError, match="does not declare activations_needed"):
+        TrainingData(data.features).view_activations(order)
+
+
+def test_views_are_cropped_from_the_sources_or_from_the_images_themselves(mapped: Mapped) -> None:
+    features, pixels, _, train = mapped
+    sources = np.repeat(np.repeat(pixels, 2, axis=2), 2, axis=3)
+    order = torch.tensor([3, 0, len(train) - 1])
+    data = training_data(features, None, train, "none", pixels, sources=sources)
+    np.testing.assert_array_equal(data.crop_sources(order).numpy(), sources[train[order.numpy()]])
+    np.testing.assert_array_equal(data.images(order).numpy(), pixels[train[order.numpy()]])
+    without = training_data(features, None, train, "none", pixels)
+    np.testing.assert_array_equal(without.crop_sources(order).numpy(), pixels[train[order.numpy()]])

@@ -156,6 +156,8 @@ def test_the_last_blocks_follow_sgd_on_activations_and_early_blocks_stay() -> No
     for name, value in network.snapshot().state_dict().items():
         torch.testing.assert_close(value, expected[name], rtol=1e-4, atol=1e-5, msg=f"{name}: {{}}".format)
     assert {name.split(".")[2] for name in network.state() if name.startswith("optimizer.")} == {"11", "12"}
+    assert [name for name, _ in trained_parameters(network._encoder)] == [
+        "network.11.weight", "network.12.weight", "network.12.bias"]
     assert not torch.equal(expected["network.11.weight"], setting.encoder.state_dict()["network.11.weight"])
 
 
