@@ -6,7 +6,8 @@ encoded by V_i, which is exp(−d(i, j)) on R*(i, k₁) and zero elsewhere, and 
 Images are ranked by (1 − λ)·(1 − Σ_j min(V_qj, V_gj) / Σ_j max(V_qj, V_gj)) + λ·d(q, g).
 
 The paper leaves the scale of d open. Here d = 1 − cosine. The authors' code divides the squared distance by the
-largest of the query, which needs all n² distances. As in the authors' code, V is divided by its sum.
+largest of the query, which needs all n² distances, and asks for more than two thirds. As in the authors' code, V is
+divided by its sum.
 """
 
 from __future__ import annotations
