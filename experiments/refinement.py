@@ -4,9 +4,9 @@
     python -m experiments.refinement birds100 --size 112 --out assets/results/birds100-refinement.json
 
 `--choose` fixes k, alpha, times, k1, k2 and lambda: it divides the training half's own classes into two parts, fits
-whitening on one part and refines the other, and keeps the recipe with the largest sum of Recall@1 and MAP@R. Only
-the training half's features and labels reach the choice. The views and the whitening keep their defaults. The record keeps the choice; without `--choose` the test half is measured with
-the choice of the record.
+whitening on one part and refines the other, and keeps the recipe with the largest sum of Recall@1 and MAP@R. Only the
+training half's features and labels reach the choice; views and whitening keep their defaults. The record keeps the
+choice; without `--choose` the test half is measured with the choice of the record.
 
 Protocols, never mixed in one table: inductive steps are fitted on the training half only; for the gallery protocol 600
 images of the test half are queries outside of the gallery; for the transductive protocol every image of the test half
