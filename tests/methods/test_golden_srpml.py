@@ -152,4 +152,4 @@ def test_two_epochs_equal_the_algorithm_written_out(
     assert_same_state(epoch.state, expected)
     assert epoch.losses["loss"] == pytest.approx(sum(losses) / len(losses), rel=1e-8)
     encoder = {name.removeprefix("encoder."): value for name, value in expected.items()}
-    assert_same_embedder(epoch, data, encoder, expected["projection"], not authors)
+    assert_same_embedder(epoch, data, encoder, expected["projection"], unit_length=not authors)

@@ -27,7 +27,8 @@ from udml_core.sampling import cluster_triplets, generator
 CPU = torch.device("cpu")
 IMAGES = 300
 TINY = {"dimension": 8, "epochs": 3, "epsilon": 0.5, "n_neighbors": 20}
-DEEP = SRPML(dimension=8, epochs=3, batch=60, steps=1, epsilon=0.3, n_neighbors=20, learning_rate=0.05)
+DEEP = SRPML(dimension=8, epochs=3, batch=60, steps=1, epsilon=0.3, n_neighbors=20, learning_rate=0.05,
+             batch_norm="statistics")
 
 
 @cache

@@ -111,7 +111,8 @@ def test_each_batch_trains_first_the_projection_and_then_the_network() -> None:
     """
     data, setting = training_setup("cnn")
     rate = 0.01
-    method = SSDML(**TINY | {"trains": "all", "epochs": 1, "batch": 2500, "learning_rate": rate})
+    method = SSDML(**TINY | {"trains": "all", "epochs": 1, "batch": 2500, "learning_rate": rate,
+                              "batch_norm": "statistics"})
     (epoch,) = method.fit(data, setting)
     used = find_explanation(epoch, Triplets)
     batches = torch.stack([used.anchor, used.positive, used.negative], dim=1).split(2500)

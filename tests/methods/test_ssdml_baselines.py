@@ -71,7 +71,8 @@ def test_a_step_of_the_network_follows_the_gradient_of_its_objective(
     The second epoch learns no metric.
     """
     data, setting = training_setup("cnn")
-    method = find_method(name).make(DEEP | fields | {"batch": 2000, "momentum": 0.0, "learning_rate": rate})
+    method = find_method(name).make(DEEP | fields | {
+        "batch": 2000, "momentum": 0.0, "learning_rate": rate, "batch_norm": "statistics"})
     first, second = method.fit(data, setting)
     random = generator(setting.seed, 2)
     others, counts = weighted_edges(first.state["neighbors"], first.state["weights"], random)

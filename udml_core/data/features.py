@@ -212,6 +212,22 @@ def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Arra
     return np.asarray(values)
 
 
+def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Callable[[int, int], Array],
+                report: Report, step: str) -> Array:
+    """Return rows computed from a data set's images, float32, memory-mapped and read-only.
+
+    Args:
+        dataset: The data set.
+        name: File name without its extension; two different computations must have different names.
+        shape: Shape of the result.
+        compute: Returns the rows from a start to a stop index.
+        report: Receives the progress.
+        step: Name of the computation in progress reports.
+    """
+    path = dataset_cache(dataset.fingerprint) / f"{name}.npy"
+    return _load_or_compute(path, shape, np.dtype(np.float32), compute, report, step)
+
+
 class _PreparedImages:
     """Blocks of images as the encoder reads them.
 
