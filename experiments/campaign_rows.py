@@ -54,9 +54,12 @@ def table(record: str, dataset: str, rows: Mapping[str, tuple[str, float]], comm
 
 
 HEADS = {
-    "RPML": ("rpml", 60), "RPML, start PCA": ("rpml beginning=pca", 50), "RPML, α = 15°": ("rpml alpha=15.0", 60),
+    "RPML": ("rpml", 60), "RPML, unit length": ("rpml unit_length=true", 60),
+    "RPML, start PCA": ("rpml beginning=pca", 50), "RPML, α = 15°": ("rpml alpha=15.0", 60),
     "PLM": ("plm", 160), "PLM, through the origin": ("plm through=origin", 160), "PSLR": ("pslr", 25),
-    "PSLR, no divergence": ("pslr divergence=false", 20), "ISIF": ("isif", 20),
+    "PSLR, no divergence": ("pslr divergence=false", 20),
+    "PSLR, scale of 0.2": ("pslr scale=mixed first_log_sigma=-3.0", 25),
+    "ISIF": ("isif", 20),
     "ISIF, one-sided": ("isif one_sided=true", 20), "NCE": ("nce", 20), "NPSoftmax": ("nce softmax=full", 20),
     "Whitening": ("whiten", 25)}
 """Linear heads without labels, on frozen features."""
