@@ -474,3 +474,21 @@ def test_without_a_command_the_commands_are_listed(capsys: Any, monkeypatch: pyt
     code, out, err = call(capsys, monkeypatch)
     assert code in (0, 2)
     assert "train" in out + err
+
+
+@pytest.mark.usefixtures("workers_in_this_process")
+def test_a_refinement_prints_its_protocol_and_measures(
+        capsys: Any, monkeypatch: pytest.MonkeyPatch, run: Run, tmp_path: Path) -> None:
+    copied = Run(Path(shutil.copytree(run.folder, tmp_path / run.id)))
+    words = ("refine", str(copied.folder), "--recipe", "whiten + average:k=10,times=2")
+    summary = answer(capsys, monkeypatch, *words)
+    assert summary["asked"] == {"scope": "test", "frames": ["final"], "recipe": "whiten+average:times=2"}
+    assert summary["protocol"] == "transductive"
+    assert summary["seen"] == {"whiten": "training half", "average": "gallery"}
+    assert summary["measures"]["neighbor stability"]["before"] == 100.0
+    code, out, _ = call(capsys, monkeypatch, *words)
+    assert code == 0
+    assert f"recall@1: {summary['measures']['recall@1']['before']:.1f} → " in out
+    code, _, err = call(capsys, monkeypatch, "refine", str(copied.folder), "--recipe", "whitten")
+    assert code == 2
+    assert "got 'whitten'" in err

@@ -1,4 +1,4 @@
-"""Analyses of a finished run: maps, graphs and image grids.
+"""Analyses of a finished run: maps, graphs, image grids and refined embeddings.
 
 Analyses are computed in the background and stored with the run. An analysis is a folder RUN/analyses/KIND-HASH. The
 hash covers the request, so the same analysis is computed only once. Only this module knows the names of the files in
@@ -16,23 +16,25 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
 
-from pydantic import ConfigDict, Field, ValidationError, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from udml_core.arrays import Array
 from udml_core.declaration import Options, Shown
 from udml_core.errors import UserError
 from udml_core.files import read_arrays, replace_arrays
+from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, State, Status, Task
 
 if TYPE_CHECKING:
     from udml_core.graph import AuthorityGraph
     from udml_core.runs import Run
 
-Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed"]
+Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed", "refine"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")
 Scope = Literal["test", "train", "all", "sample"]
 Frame = Annotated[str, Field(pattern=r"^(frozen|initial|final|0|[1-9][0-9]*)$")]
+DEFAULT_RECIPE = "views+whiten+average:k=10,times=2"
 RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "pca": ("scope", "frames"),
     "tsne": ("scope", "frames", "perplexity", "seed"),
@@ -40,6 +42,7 @@ RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "graph": ("scope", "frames", "n_neighbors"),
     "grid": ("source", "frame"),
     "placed": ("source", "frame", "names", "content"),
+    "refine": ("scope", "frames", "recipe"),
 }
 """The fields that change the result of each kind."""
 
@@ -54,7 +57,8 @@ class AnalysisSpec(Options):
     model_config = ConfigDict(strict=False)
 
     kind: Kind
-    """The kind of analysis; pca, tsne and umap are maps, and a grid arranges a map's images."""
+    """The kind of analysis; pca, tsne and umap are maps, a grid arranges a map's images, and refine improves the
+    embedding by what the unlabeled images know about each other."""
 
     scope: Scope = "all"
     """The images: all, a half of the run without the images held out for validation, or the sample of test images
@@ -89,12 +93,26 @@ class AnalysisSpec(Options):
     content: str = ""
     """Digest of the placed images."""
 
+    recipe: Annotated[str, Field(max_length=500)] = DEFAULT_RECIPE
+    """The steps of a refinement in their order, such as views+whiten+average:k=20,times=2."""
+
     @model_validator(mode="before")
     @classmethod
-    def _set_graph_defaults(cls, values: Any) -> Any:
-        if isinstance(values, Mapping) and values.get("kind") == "graph":
-            return {"n_neighbors": 50, "frames": ("frozen",)} | dict(values)
-        return values
+    def _set_defaults_of_kind(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        defaults: dict[Any, dict[str, Any]] = {"graph": {"n_neighbors": 50, "frames": ("frozen",)},
+                                               "refine": {"scope": "test", "frames": ("final",)}}
+        return defaults.get(values.get("kind"), {}) | dict(values)
+
+    @field_validator("recipe")
+    @classmethod
+    def _write_recipe_plainly(cls, text: str) -> str:
+        """Return the recipe without spaces and default values, so that equal recipes have one id."""
+        try:
+            return str(Recipe.parse(text))
+        except UserError as error:
+            raise ValueError(str(error)) from error
 
     @model_validator(mode="after")
     def _check_combination(self) -> AnalysisSpec:
@@ -104,8 +122,9 @@ class AnalysisSpec(Options):
                              f"initial and final, got the frames {frames} with the scope '{self.scope}'")
         if len(set(self.frames)) < len(self.frames):
             raise ValueError(f"name each frame once, got {frames}")
-        if self.kind == "graph" and len(self.frames) > 1:
-            raise ValueError(f"a graph has exactly one frame, got {frames}")
+        if self.kind in ("graph", "refine") and len(self.frames) > 1:
+            raise ValueError(f"a {'graph' if self.kind == 'graph' else 'refinement'} has exactly one frame, got "
+                             f"{frames}")
         if self.kind in ("grid", "placed") and not (self.source and self.frame):
             raise ValueError(f"the kind '{self.kind}' needs a map; set source to the id of a map, and frame to one of "
                              "its frames")
@@ -198,7 +217,33 @@ class Placed:
     nearest: Array
 
 
-Result: TypeAlias = "Projection | ImageGrid | AuthorityGraph | Placed"
+@dataclass(frozen=True)
+class Refined:
+    """A refined embedding, with the neighbors before and after.
+
+    Attributes:
+        indices: Image indices (m,) int64, ascending: the gallery, whose images are also the queries.
+        embedding: Refined unit rows (m, l) float32.
+        neighbors: Rows (m, k) int32, 0 … m−1, of the nearest images after refinement, nearest first.
+        scores: Scores (m, k) float32 of the neighbors, larger for nearer images.
+        before: Rows (m, k) int32 of the nearest images before refinement.
+        protocol: Which images the steps have seen: inductive or transductive.
+        seen: For each step, its name and the images that it has seen: nothing, training half or gallery.
+        measures: Values before and after by measure, in percent except for hubness. Reciprocity, hubness and neighbor
+            stability always; Recall@1 and MAP@R where the images have labels.
+    """
+
+    indices: Array
+    embedding: Array
+    neighbors: Array
+    scores: Array
+    before: Array
+    protocol: str
+    seen: tuple[tuple[str, str], ...]
+    measures: Mapping[str, tuple[float, float]]
+
+
+Result: TypeAlias = "Projection | ImageGrid | AuthorityGraph | Placed | Refined"
 
 
 @dataclass(frozen=True)
@@ -262,6 +307,11 @@ class Analysis(Task):
                 return ImageGrid(**arrays)
             case "placed":
                 return Placed(names=spec.names, **arrays)
+            case "refine":
+                names, values = arrays.pop("names").tolist(), arrays.pop("values").tolist()
+                measures = {name: (before, after) for name, before, after in zip(names, *values, strict=True)}
+                seen = tuple((name, images) for name, images in arrays.pop("seen").tolist())
+                return Refined(measures=measures, seen=seen, protocol=str(arrays.pop("protocol")), **arrays)
             case "graph":
                 from udml_core.graph import AuthorityGraph
 
@@ -276,6 +326,18 @@ class Analysis(Task):
         result = self.result()
         if not isinstance(result, Projection):
             raise UserError(f"The analysis {self.id} is not a map ({', '.join(MAPS)}). Choose a map; "
+                            f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
+        return result
+
+    def refined(self) -> Refined:
+        """Read the result of a refinement.
+
+        Raises:
+            UserError: The analysis is not a refinement, or is not done.
+        """
+        result = self.result()
+        if not isinstance(result, Refined):
+            raise UserError(f"The analysis {self.id} is not a refinement. Choose one; "
                             f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
         return result
 

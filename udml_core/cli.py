@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from udml_core.analyses import Analysis, AnalysisSpec, find_analysis, list_analyses, plan_analysis
+from udml_core.analyses import (
+    DEFAULT_RECIPE,
+    Analysis,
+    AnalysisSpec,
+    Scope,
+    find_analysis,
+    list_analyses,
+    plan_analysis,
+)
 from udml_core.cli_options import call_with_options, takes_options
 from udml_core.cli_output import (
     analysis_line,
@@ -26,6 +34,7 @@ from udml_core.cli_output import (
     print_progress,
     print_run,
     summarize_analysis,
+    summarize_refinement,
     summarize_run,
 )
 from udml_core.declaration import Options, describe
@@ -288,7 +297,7 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 
 
 @app.command()
-@takes_options(AnalysisSpec, without=("frames", "names", "content"), only_given=True)
+@takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe"), only_given=True)
 def analyse(options: dict[str, Any], name: RunName,
             frames: Annotated[str | None, typer.Option(help="frozen, initial, final or epoch numbers, separated by "
                                                             "commas.")] = None,
@@ -298,20 +307,41 @@ def analyse(options: dict[str, Any], name: RunName,
 
     An interrupt stops the computation. The frame of a grid is the map's last by default.
     """
-    from udml_core import jobs
-
     run = _find_run(name, root)
     if "source" in options:
         source = find_analysis(run, options["source"])
         options = {"frame": source.spec().frames[-1]} | options | {"source": source.id}
     if frames:
         options["frames"] = tuple(frames.split(","))
-    spec = plan_analysis(**options)
+    _compute_analysis(run, plan_analysis(**options), wait, as_json)
+
+
+@app.command()
+def refine(name: RunName,
+           recipe: Annotated[str, typer.Option(help="The steps in their order: views, whiten, average, reduce, expand, "
+                                                    "rerank, diffuse.")] = DEFAULT_RECIPE,
+           scope: Annotated[Scope, typer.Option(help="The images to refine; whitening is fitted on the training half "
+                                                     "for the scope test.")] = "test",
+           frame: Annotated[str, typer.Option(help="The embedding: frozen, initial or final.")] = "final",
+           wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
+           root: Root = None, as_json: Json = False) -> None:
+    """Refine a finished run's embedding without labels and store it with the run.
+
+    A recipe names steps and their options: views+whiten+average:k=20,times=2.
+    """
+    spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
+    _compute_analysis(_find_run(name, root), spec, wait, as_json)
+
+
+def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, as_json: bool) -> None:
+    """Start an analysis, follow it if `wait` is set, and print its summary."""
+    from udml_core import jobs
+
     analysis = jobs.analyse(run, spec)
     typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
     if wait:
         follow_analysis(analysis)
-    summary = summarize_analysis(analysis)
+    summary = (summarize_refinement if spec.kind == "refine" else summarize_analysis)(analysis)
     print_answer(summary, as_json, lambda: [analysis_line(summary)])
     if wait and summary["state"] != "done":
         exit_with(summary["message"] or f"The analysis ended as {summary['state']}.", 1)

@@ -81,11 +81,26 @@ def summarize_analysis(analysis: Analysis) -> dict[str, Any]:
             "asked": spec.model_dump(include=set(RELEVANT_FIELDS[spec.kind]))}
 
 
+def summarize_refinement(analysis: Analysis) -> dict[str, Any]:
+    """Summarize a refinement for `--json`, with its measures if it is done."""
+    summary = summarize_analysis(analysis)
+    if summary["state"] != "done":
+        return summary
+    result = analysis.refined()
+    return summary | {
+        "protocol": result.protocol, "seen": dict(result.seen),
+        "measures": {name: {"before": before, "after": after} for name, (before, after) in result.measures.items()}}
+
+
 def analysis_line(summary: dict[str, Any]) -> str:
     """Return an analysis's summary as a line of text."""
     request = ", ".join(f"{name} {', '.join(map(str, value)) if isinstance(value, tuple) else value}"
                         for name, value in summary["asked"].items() if name != "content")
-    return f"{summary['analysis']}  {summary['state']:11} {request}  {summary['message']}".rstrip()
+    line = f"{summary['analysis']}  {summary['state']:11} {request}  {summary['message']}".rstrip()
+    measures = "".join(f"\n  {name}: {values['before']:.1f} → {values['after']:.1f}"
+                       for name, values in summary.get("measures", {}).items())
+    protocol = f"\n  {summary['protocol']}" if "protocol" in summary else ""
+    return line + protocol + measures
 
 
 def follow_run(run: Run) -> None:

@@ -16,7 +16,8 @@ from PIL import Image
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.features import cached_rows, embed_pixels, features_of
+from udml_core.data.features import BLOCK, cached_rows, embed_pixels, features_of
+from udml_core.refinement.recipe import Views
 
 
 @dataclass(frozen=True)
@@ -67,23 +68,41 @@ def view_features(dataset: Dataset, encoder: Encoder, view: View,
     if view == View():
         return features_of(dataset, encoder, report)
 
-    def compute(start: int, stop: int) -> Array:
-        pixels = [view(dataset.images[index], encoder) for index in range(start, stop)]
-        return embed_pixels(encoder, np.stack(pixels))
+    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension),
+                       lambda start, stop: _encode(dataset, encoder, view, start, stop), report, "features of views")
 
-    return cached_rows(dataset, f"{encoder.spec.key}-{view.key}", (len(dataset), encoder.dimension), compute, report,
-                       f"features of the view {view.key}")
+
+def _encode(dataset: Dataset, encoder: Encoder, view: View, start: int, stop: int) -> Array:
+    pixels = [view(dataset.images[index], encoder) for index in range(start, stop)]
+    return embed_pixels(encoder, np.stack(pixels))
+
+
+def _computed(dataset: Dataset, encoder: Encoder, view: View, report: Report) -> Array:
+    rows = np.empty((len(dataset), encoder.dimension), np.float32)
+    for start in range(0, len(dataset), BLOCK):
+        stop = min(start + BLOCK, len(dataset))
+        rows[start:stop] = _encode(dataset, encoder, view, start, stop)
+        report(stop / len(dataset), "features of views")
+    return rows
+
+
+def views_of_step(step: Views) -> list[View]:
+    """List the views that a recipe's step averages: the image, its crop, and the mirror images of both."""
+    zooms = [1.0] if step.zoom == 1 else [1.0, step.zoom]
+    return [View(zoom, flip) for zoom in zooms for flip in ((False, True) if step.flip else (False,))]
 
 
 def average_features(dataset: Dataset, encoder: Encoder, views: Sequence[View],
-                     report: Report = lambda _share, _step: None) -> Array:
+                     report: Report = lambda _share, _step: None, cached: bool = True) -> Array:
     """Average the features of several views of every image, before unit length.
 
     Args:
         dataset: The data set.
-        encoder: The frozen encoder.
+        encoder: The encoder.
         views: At least one view.
         report: Receives the progress.
+        cached: Whether the features are stored. They must not be if the encoder was trained: stored features belong to
+            the frozen encoder of the same settings.
 
     Returns:
         Features (n, d) float32.
@@ -93,5 +112,6 @@ def average_features(dataset: Dataset, encoder: Encoder, views: Sequence[View],
         def report_view(share: float, step: str, done: int = number) -> None:
             report((done + share) / len(views), step)
 
-        total += view_features(dataset, encoder, view, report_view)
+        total += view_features(dataset, encoder, view, report_view) if cached else _computed(
+            dataset, encoder, view, report_view)
     return total / len(views)

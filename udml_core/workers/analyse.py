@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
+import torch
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.arrays import Array
@@ -22,6 +23,10 @@ from udml_core.methods import Embedder
 from udml_core.neighbors import nearest
 from udml_core.projection import pca
 from udml_core.projection.grid import seams, snap_to_grid
+from udml_core.refinement import Recipe, Refiner
+from udml_core.refinement.measures import label_free_measures, retrieval_measures
+from udml_core.refinement.recipe import Views
+from udml_core.refinement.views import View, average_features, views_of_step
 from udml_core.runs import Run
 from udml_core.tasks import Status
 from udml_core.workers.execute import Reporter, execute
@@ -30,6 +35,8 @@ Arrays = Mapping[str, Array]
 LEAST = 10
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 NEIGHBORS = 10
+STORED_NEIGHBORS, LARGEST_R = 100, 1000
+"""Neighbors of a refinement that are stored, and the largest class for which its rankings are compared by MAP@R."""
 log = logging.getLogger("udml")
 
 
@@ -72,6 +79,8 @@ def compute(run: Run, spec: AnalysisSpec, report: Report) -> Arrays:
             return _grid(material, spec)
         case "placed":
             return _placed(material, spec)
+        case "refine":
+            return _refine(material, spec)
 
 
 class Material:
@@ -101,6 +110,11 @@ class Material:
                             f"{len(indices)}. Choose a larger scope, or add images.")
         return indices
 
+    def training_indices(self) -> Array:
+        """Return the indices (m,) of the training half; none if the test half has the same images."""
+        split = make_split(self.dataset, self.spec.split, self.spec.holds_out, self.spec.seed)
+        return split.train if split.name != "all" else np.zeros(0, np.int64)
+
     def vectors(self, frame: str, indices: Array) -> Array:
         """Return the embeddings (m, d) float32 of images in a frame.
 
@@ -118,6 +132,14 @@ class Material:
                     raise UserError(f"The run {self.run.id} has the epochs 0 to {self.run.epoch_numbers()[-1]}, got "
                                     f"epoch {frame}. Choose one of its epochs.")
                 return self.run.epoch_sample(int(frame))
+
+    def averaged_vectors(self, frame: str, views: Sequence[View]) -> Array:
+        """Return the embeddings (n, d) float32 of all images in a frame, from features averaged over views."""
+        embedder = self.embedder(frame)
+        features = average_features(self.dataset, embedder.encoder, views, self.report, cached=not embedder.trained)
+        with torch.inference_mode():
+            return np.concatenate([embedder.head(torch.from_numpy(rows)).numpy()
+                                   for rows in np.array_split(features, 1 + len(features) // 16_384)])
 
     def embedder(self, frame: str) -> Embedder:
         """Return the embedder that embeds new images in a frame."""
@@ -226,6 +248,37 @@ def _placed(material: Material, spec: AnalysisSpec) -> Arrays:
     material.report(0.5, "placing")
     neighbors = nearest(vectors, min(NEIGHBORS, len(vectors)), new)[1]
     return {"indices": indices, "positions": _positions(source, vectors, layout, new), "nearest": indices[neighbors]}
+
+
+def _refine(material: Material, spec: AnalysisSpec) -> Arrays:
+    """Refine the embedding of a scope; whitening and reduction are fitted on the training half."""
+    recipe = Recipe.parse(spec.recipe)
+    indices, (frame,) = material.indices(spec), spec.frames
+    training = material.training_indices() if spec.scope == "test" else np.zeros(0, np.int64)
+    plain = material.vectors(frame, indices)
+    views = recipe.find("views")
+    if isinstance(views, Views):
+        rows = material.averaged_vectors(frame, views_of_step(views))
+        gallery, fitted_on = rows[indices], rows[training]
+    else:
+        gallery, fitted_on = plain, material.vectors(frame, training) if len(training) else training
+    refiner = Refiner(recipe.without("views"))
+    refiner.fit(gallery, fitted_on if len(training) else None, lambda share, step: material.report(share, step))
+    dataset = material.dataset
+    labels = None if dataset.labels is None else np.asarray(dataset.labels)[indices]
+    deepest = 0 if labels is None else int(np.unique(labels, return_counts=True)[1].max()) - 1
+    depth = min(max(STORED_NEIGHBORS, min(deepest, LARGEST_R)), len(indices) - 1)
+    after, before = refiner.neighbors(depth), nearest(plain, depth)[1]
+    measures = [label_free_measures(ranking, before) for ranking in (before, after.indices)]
+    if labels is not None and 0 < deepest <= LARGEST_R:
+        measures = [values | retrieval_measures(ranking, labels, labels, inside=True)
+                    for values, ranking in zip(measures, (before, after.indices), strict=True)]
+    kept = min(STORED_NEIGHBORS, depth)
+    seen = ([("views", "nothing")] if views else []) + refiner.seen_
+    return {"indices": indices, "embedding": refiner.embedding_, "neighbors": after.indices[:, :kept].astype(np.int32),
+            "scores": after.scores[:, :kept], "before": before[:, :kept].astype(np.int32),
+            "protocol": np.array(after.protocol), "seen": np.array(seen, dtype=str).reshape(-1, 2),
+            "names": np.array(list(measures[0])), "values": np.array([list(values.values()) for values in measures])}
 
 
 def _positions(source: AnalysisSpec, vectors: Array, layout: Array, new: Array) -> Array:

@@ -17,7 +17,7 @@ from udml_core.runs import Run
 from udml_core.tasks import ADVICE, LIVE_STATES
 
 KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor graph", "grid": "Image grid",
-              "placed": "New images"}
+              "placed": "New images", "refine": "Refinement"}
 SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half", "sample": "fixed sample"}
 
 
@@ -35,7 +35,7 @@ def title_of_analysis(spec: AnalysisSpec) -> str:
         return f"{KIND_WORDS[spec.kind]} of {spec.source}, {frame_words(spec.frame)}"
     settings = {"tsne": f"perplexity {spec.perplexity:g}",
                 "umap": f"{spec.n_neighbors} neighbors, minimum distance {spec.min_dist:g}",
-                "graph": f"{spec.n_neighbors} neighbors"}.get(spec.kind, "")
+                "graph": f"{spec.n_neighbors} neighbors", "refine": spec.recipe}.get(spec.kind, "")
     return " · ".join(part for part in (KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope], frames, settings) if part)
 
 

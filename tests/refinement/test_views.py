@@ -1,0 +1,53 @@
+"""Test-time views, with an encoder of raw pixels."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image
+
+from udml_core.backbones import Encoder, EncoderSpec
+from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.refinement.recipe import Views
+from udml_core.refinement.views import View, average_features, center_crop, view_features, views_of_step
+
+
+def dataset_of(count: int = 5) -> Dataset:
+    pixels = np.random.default_rng(0).integers(0, 256, (count, 8, 8), dtype=np.uint8)
+    return Dataset("noise", "Noise", ArrayImages(pixels), None, (), "b" * 64, 8, True,
+                   tuple(f"{number}" for number in range(count)))
+
+
+ENCODER = Encoder(EncoderSpec(backbone="pixels", size=8, gray=True))
+
+
+def test_a_crop_keeps_the_center() -> None:
+    image = Image.fromarray(np.arange(100, dtype=np.uint8).reshape(10, 10))
+    assert np.asarray(center_crop(image, 0.4))[:, 0].tolist() == [33, 43, 53, 63]
+    assert center_crop(image, 1.0) is image
+
+
+def test_features_of_a_mirrored_view_are_the_mirrored_pixels() -> None:
+    dataset = dataset_of()
+    plain = view_features(dataset, ENCODER, View()).reshape(5, 8, 8)
+    mirrored = view_features(dataset, ENCODER, View(flip=True)).reshape(5, 8, 8)
+    np.testing.assert_array_equal(mirrored, plain[:, :, ::-1])
+
+
+def test_a_zoomed_view_shows_the_resized_center() -> None:
+    dataset = dataset_of()
+    zoomed = view_features(dataset, ENCODER, View(0.5))
+    expected = dataset.images[3].crop((2, 2, 6, 6)).resize((8, 8), Image.Resampling.BICUBIC)
+    np.testing.assert_allclose(zoomed[3], np.asarray(expected)[:, :, 0].ravel() / 255, atol=1e-6)
+
+
+def test_the_average_is_the_mean_over_views_with_and_without_the_cache() -> None:
+    dataset, views = dataset_of(), [View(), View(0.5), View(0.5, True)]
+    expected = np.mean([view_features(dataset, ENCODER, view) for view in views], axis=0)
+    for cached in (True, False):
+        np.testing.assert_allclose(average_features(dataset, ENCODER, views, cached=cached), expected, atol=1e-6)
+
+
+def test_a_step_lists_its_views() -> None:
+    assert views_of_step(Views()) == [View(), View(flip=True), View(0.7), View(0.7, True)]
+    assert views_of_step(Views(zoom=1.0)) == [View(), View(flip=True)]
+    assert views_of_step(Views(flip=False, zoom=0.5)) == [View(), View(0.5)]
