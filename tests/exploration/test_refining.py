@@ -19,8 +19,8 @@ from udml_core.refinement.measures import label_free_measures, retrieval_measure
 
 RECIPES = ["", "whiten", "whiten:covariance=images,shrinkage=0.3", "average:k=7", "average:k=6,times=3,alpha=2",
            "whiten:k=4+average:k=5,times=2+reduce:dimension=6", "reduce:dimension=5+expand:k=4,alpha=1",
-           "whiten+rerank:k1=12,k2=4", "average:k=4,alpha=3+rerank:weight=0,k2=1", "diffuse:k=9,alpha=0.9", "expand:k=0",
-           "average:k=0", "whiten+average:k=3,alpha=2+diffuse:shortlist=40"]
+           "whiten+rerank:k1=12,k2=4", "average:k=4,alpha=3+rerank:weight=0,k2=1", "diffuse:k=9,alpha=0.9",
+           "expand:k=0", "average:k=0", "whiten+average:k=3,alpha=2+diffuse:shortlist=89"]
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +66,24 @@ def test_measures_are_those_of_the_refiner_s_ranking(recipe: str, points: tuple[
     close = {"abs": 0.5} if "rerank" in recipe else {"rel": 1e-5}
     assert measures["reciprocity"][0] == pytest.approx(label_free_measures(before)["reciprocity"])
     assert measures["reciprocity"][1] == pytest.approx(free["reciprocity"], **close)
-    assert measures["hubness"][1] == pytest.approx(free["hubness"], abs=0.02)
+    assert measures["hubness"][1] == pytest.approx(free["hubness"], abs=0.05)
     assert measures["neighbor stability"] == (100, pytest.approx(free["neighbor stability"], **close))
 
 
 def test_without_labels_only_label_free_measures_are_given(gallery: LiveGallery) -> None:
     assert list(refined(gallery, "average").measures(None)) == ["reciprocity", "hubness", "neighbor stability"]
     assert list(refined(gallery, "diffuse").measures(None)) == ["neighbor stability"]
+
+
+@pytest.mark.parametrize("recipe", ["whiten:k=4", "average:k=4,alpha=2+whiten:k=3+reduce:dimension=5",
+                                    "reduce:dimension=4+average:k=3"])
+def test_linear_steps_are_fitted_on_the_training_half(recipe: str, points: tuple[Array, Array]) -> None:
+    rows, labels = points
+    gallery, training = rows[labels % 2 == 0], rows[labels % 2 == 1]
+    live = LiveGallery(gallery, training, candidates=89)
+    exact = Refiner(recipe).fit(gallery, training)
+    np.testing.assert_allclose(refined(live, recipe).stage.rows, exact.embedding_, atol=2e-5)
+    assert not np.allclose(exact.embedding_, Refiner(recipe).fit(gallery).embedding_, atol=1e-3)
 
 
 def test_the_candidates_limit_the_neighbors(points: tuple[Array, Array]) -> None:
@@ -85,11 +96,12 @@ def test_the_candidates_limit_the_neighbors(points: tuple[Array, Array]) -> None
 
 def test_the_main_components_keep_the_largest_squared_length() -> None:
     rows = np.array([[0.8, 0, 0.6], [0.8, 0.6, 0], [1, 0, 0]], np.float32)
-    kept, share = main_components(rows, 2)
-    values = np.linalg.svd(rows, compute_uv=False) ** 2
-    assert share == pytest.approx(values[:2].sum() / 3, abs=1e-6)
-    np.testing.assert_allclose(np.linalg.norm(kept, axis=1), 1, atol=1e-6)
-    assert main_components(rows, 3)[0] is rows
+    directions, share = main_components(rows, 2)
+    _, values, right = np.linalg.svd(rows)
+    assert share == pytest.approx((values[:2] ** 2).sum() / 3, abs=1e-6)
+    assert directions is not None
+    np.testing.assert_allclose(directions @ directions.T, right[:2].T @ right[:2], atol=1e-6)
+    assert main_components(rows, 3) == (None, 1.0)
 
 
 def test_votes_of_averaging_are_parts_of_the_cosine(points: tuple[Array, Array], gallery: LiveGallery) -> None:
@@ -173,10 +185,14 @@ def test_a_stage_does_not_serve_another_order_of_the_steps(points: tuple[Array, 
                                    atol=2e-5)
 
 
-def test_every_step_says_what_it_has_seen() -> None:
-    seen = seen_images(Recipe.parse("views+whiten+average"), 2933)
-    assert seen["Test-time views"] == "no image but the one it is applied to"
-    assert seen["Neighbor averaging"] == "all 2,933 unlabeled images of the test half, the queries among them"
+@pytest.mark.parametrize("recipe", ["views+whiten+average:k=3+rerank", "whiten+reduce:dimension=3", "expand"])
+@pytest.mark.parametrize("has_training", [True, False])
+def test_steps_have_seen_what_the_refiner_says(recipe: str, has_training: bool, points: tuple[Array, Array]) -> None:
+    rows = points[0]
+    exact = Refiner(Recipe.parse(recipe).without("views")).fit(rows[:45], rows[45:] if has_training else None)
+    seen = seen_images(Recipe.parse(recipe), has_training)
+    assert [images for name, images in seen if name != "views"] == [images for _, images in exact.seen_]
+    assert dict(seen).get("views", "nothing") == "nothing"
 
 
 def test_evenly_spaced_indices_reach_both_ends() -> None:

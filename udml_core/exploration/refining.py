@@ -9,7 +9,7 @@ the whole gallery. `udml_core.refinement.Refiner` computes the same steps withou
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, TypeVar
@@ -23,7 +23,7 @@ from udml_core.refinement.diffusion import ITERATIONS, TOLERANCE, solve_on_lists
 from udml_core.refinement.kernels import in_threads
 from udml_core.refinement.linear import Linear, reduction, unit_rows
 from udml_core.refinement.measures import label_free_measures, retrieval_measures, share_of_common
-from udml_core.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Step, Views, Whiten
+from udml_core.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Step, Whiten
 from udml_core.refinement.reciprocal import (
     average_encodings,
     encode,
@@ -44,7 +44,8 @@ NEIGHBORS = 10
 """Number of neighbors in the label-free measures."""
 SHOWN = 12
 """First ranks in which a query's hits are counted."""
-KEPT_STAGES = 6
+KEPT_STAGES = 8
+Seen = Literal["nothing", "training half", "gallery"]
 Value = TypeVar("Value")
 
 
@@ -106,23 +107,25 @@ class LiveGallery:
         kept: Share of the embedding's squared length in the kept components.
     """
 
-    def __init__(self, embedding: Array, components: int = COMPONENTS, candidates: int = CANDIDATES,
-                 sample: int = SAMPLE) -> None:
+    def __init__(self, embedding: Array, training: Array | None = None, components: int = COMPONENTS,
+                 candidates: int = CANDIDATES, sample: int = SAMPLE) -> None:
         """Search the candidates and reduce the embedding.
 
         Args:
             embedding: Embeddings (n, d), n ≥ 3.
+            training: Embeddings (t, d) of the training half, on which whitening and reduction are fitted; without them
+                they are fitted on the gallery.
             components: Components to keep; all d if there are fewer.
             candidates: Candidates of each image; all other images if there are fewer.
             sample: Number of queries on which retrieval is measured.
         """
         self.stored = unit_rows(embedding)
-        found = np.ascontiguousarray(nearest(self.stored, min(candidates, len(self.stored) - 1))[1])
-        rows, self.kept = main_components(self.stored, components)
-        self.start = Stage(rows, found, candidate_cosines(rows, found))
+        projection, self.kept = main_components(self.stored, components)
+        self.start = start_stage(self.stored, projection, candidates)
+        self._training = None if training is None else start_stage(unit_rows(training), projection, candidates)
         self.queries = evenly_spaced(len(self.stored), sample)
         self._stages: OrderedDict[str, Stage] = OrderedDict()
-        self._covariances: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
+        self._spectra: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self.stored)
@@ -132,35 +135,40 @@ class LiveGallery:
 
         Stages of equal beginnings of a recipe are kept, so a slider computes only from its own step on.
         """
-        stage, done = self.start, ""
-        for step in recipe.steps:
-            if step.role != "rows":
-                continue
-            done += f"+{step}"
-            stage = _remember(self._stages, done, lambda step=step, stage=stage, done=done:  # type: ignore[misc]
-                              self._apply(step, stage, done.rpartition("+")[0]))
-        return Refined(self, recipe, stage)
+        return Refined(self, recipe, self._stage(tuple(step for step in recipe.steps if step.role == "rows")))
 
-    def _apply(self, step: Step, stage: Stage, before: str) -> Stage:
+    def _stage(self, steps: tuple[Step, ...], of_training: bool = False) -> Stage:
+        """Return the gallery, or the training half, after some steps."""
+        if not steps:
+            return self._training if of_training and self._training is not None else self.start
+        key = f"{of_training} {Recipe(steps)}"
+        return _remember(self._stages, key, lambda: self._apply(steps, of_training))
+
+    def _apply(self, steps: tuple[Step, ...], of_training: bool) -> Stage:
+        """Apply the last of some steps to the gallery, or to the training half."""
+        *earlier, step = steps
+        stage = self._stage(tuple(earlier), of_training)
         match step:
-            case Whiten():
-                key = f"{before} {step.covariance} {step.k}"
-                values, vectors = _remember(self._covariances, key, lambda: spectrum(stage, step))
-                return stage.moved(whitening_of(values, vectors, stage.rows, step.shrinkage)(stage.rows))
-            case Reduce():
-                return stage.moved(reduction(stage.rows, min(step.dimension, *stage.rows.shape))(stage.rows))
+            case Whiten() | Reduce():
+                return stage.moved(self._fit(step, tuple(earlier))(stage.rows))
             case Average(k=k) if k > 0:
                 for _ in range(step.times):
                     weights = averaging_weights(stage, k, step.alpha)
                     stage = stage.moved(unit_rows(weights @ stage.rows), stage.rows, weights)
-                return stage
-            case _:
-                return stage
+        return stage
+
+    def _fit(self, step: Whiten | Reduce, earlier: tuple[Step, ...]) -> Linear:
+        stage = self._stage(earlier, self._training is not None)
+        if isinstance(step, Reduce):
+            return reduction(stage.rows, min(step.dimension, *stage.rows.shape))
+        key = f"{Recipe(earlier)} {step.covariance} {step.k}"
+        values, vectors = _remember(self._spectra, key, lambda: spectrum(stage, step))
+        return whitening_of(values, vectors, stage.rows, step.shrinkage)
 
     @cached_property
     def before(self) -> Integers:
         """Ranking (s, n − 1) of the gallery for the sample of queries, in the stored embedding."""
-        return rank_rows(self.stored[self.queries], self.stored, self.queries, len(self) - 1)
+        return self.before_for(self.queries)
 
     @cached_property
     def neighbors_before(self) -> Integers:
@@ -169,7 +177,11 @@ class LiveGallery:
 
     def ranking_before(self, query: int) -> Integers:
         """Return the gallery (n − 1,) by cosine to a query in the stored embedding, nearest first."""
-        return rank_rows(self.stored[[query]], self.stored, np.array([query]), len(self) - 1)[0]
+        return self.before_for(np.array([query]))[0]
+
+    def before_for(self, queries: Integers) -> Integers:
+        """Return the gallery (q, n − 1) by cosine to queries (q,) in the stored embedding, nearest first."""
+        return rank_rows(self.stored[queries], self.stored, queries, len(self) - 1)
 
 
 def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], Value]) -> Value:
@@ -181,19 +193,25 @@ def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], V
     return value
 
 
-def main_components(rows: Floats, components: int) -> tuple[Floats, float]:
-    """Project unit rows (n, d) on the directions of largest squared length.
+def main_components(rows: Floats, components: int) -> tuple[Floats | None, float]:
+    """Find the directions of largest squared length of unit rows (n, d).
 
     Without a mean, so that cosines change as little as possible.
 
     Returns:
-        Unit rows (n, m), and the kept share of the squared length.
+        Directions (d, m), or None to keep the rows as they are, and the kept share of the squared length.
     """
     if rows.shape[1] <= components:
-        return rows, 1.0
+        return None, 1.0
     values, vectors = np.linalg.eigh(rows.T @ rows)
-    kept = np.ascontiguousarray(vectors[:, -components:])
-    return unit_rows(rows @ kept), float(values[-components:].sum() / values.sum())
+    return np.ascontiguousarray(vectors[:, -components:]), float(values[-components:].sum() / values.sum())
+
+
+def start_stage(stored: Floats, projection: Floats | None, candidates: int) -> Stage:
+    """Return the stage before any step: candidates by unit rows (n, d), and their projection as rows."""
+    found = np.ascontiguousarray(nearest(stored, min(candidates, len(stored) - 1))[1])
+    rows = stored if projection is None else unit_rows(stored @ projection)
+    return Stage(rows, found, candidate_cosines(rows, found))
 
 
 def spectrum(stage: Stage, step: Whiten) -> tuple[Array, Array]:
@@ -513,13 +531,13 @@ def choose_queries(refined: Refined, labels: Integers | None, count: int) -> Int
     return queries[np.concatenate([order[:best], order[best:][::-1][: count - best]])]
 
 
-def seen_images(recipe: Recipe, images: int) -> Mapping[str, str]:
-    """Return in words, by step, which images a step has seen when a recipe is fitted on a gallery.
+def seen_images(recipe: Recipe, has_training: bool) -> list[tuple[str, Seen]]:
+    """Return each step's name and the images that it has seen when a recipe is fitted on a gallery.
 
     Args:
         recipe: The recipe.
-        images: Number of gallery images.
+        has_training: Whether whitening and reduction are fitted on the training half.
     """
-    gallery = f"all {images:,} unlabeled images of the test half, the queries among them"
-    return {step.title: "no image but the one it is applied to" if isinstance(step, Views) else gallery
-            for step in recipe.steps}
+    seen: dict[str, Seen] = {"nothing": "nothing", "fitted": "training half" if has_training else "gallery",
+                             "gallery": "gallery"}
+    return [(step.name, seen[step.sees]) for step in recipe.steps]
