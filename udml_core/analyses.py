@@ -34,7 +34,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")
 Scope = Literal["test", "train", "all", "sample"]
 Frame = Annotated[str, Field(pattern=r"^(frozen|initial|final|0|[1-9][0-9]*)$")]
-DEFAULT_RECIPE = "views+whiten+average:k=10,times=2"
+DEFAULT_RECIPE = "views+whiten+average:k=20,times=2,alpha=3"
 RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "pca": ("scope", "frames"),
     "tsne": ("scope", "frames", "perplexity", "seed"),
