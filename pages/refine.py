@@ -17,7 +17,7 @@ from udml_core.runs import Run
 def explore(run: Run) -> None:
     """Show the recipe beside everything that depends on it."""
     live = load_live(run)
-    left, right = st.columns([1, 2.6], gap="large")
+    left, right = st.columns([1, 2.4], gap="large")
     with left:
         st.subheader("Recipe")
         recipe = choose_recipe()

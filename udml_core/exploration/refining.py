@@ -38,7 +38,7 @@ MOST_IMAGES = 6000
 """Larger galleries are explored on evenly spaced images."""
 COMPONENTS, CANDIDATES = 256, 100
 """Components of the embedding that are kept, and neighbor candidates of each image."""
-SAMPLE = 300
+SAMPLE = 1000
 """Queries on which retrieval is measured."""
 NEIGHBORS = 10
 """Number of neighbors in the label-free measures."""
@@ -434,6 +434,15 @@ class Refined:
                 return Stage(rows, candidates, candidate_cosines(rows, candidates, queries)).nearest(k)[0]
             case _:
                 return self.stage.nearest(k)[0]
+
+    def recall_change(self, labels: Integers) -> tuple[float, float]:
+        """Return by how many points Recall@1 changes on the sample, and the standard error of the change.
+
+        The queries are paired, and the error is zero if the sample is the whole gallery.
+        """
+        before, after = self.hits(labels, 1)
+        change, share = 100.0 * (after - before), len(before) / len(self.gallery)
+        return float(change.mean()), float(change.std() * ((1 - share) / len(before)) ** 0.5)
 
     def hits(self, labels: Integers, k: int = SHOWN) -> tuple[Integers, Integers]:
         """Count each sampled query's hits (s,) among the first k ranks, before and after."""

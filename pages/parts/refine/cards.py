@@ -67,12 +67,11 @@ def _show_head(recipe: Recipe, name: str, number: int | None) -> None:
     """Show a step's switch and, if it can move, the button that moves it before the step above."""
     key, title = f"refine-on-{name}", STEPS[name].title
     st.session_state[key] = number is not None
-    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
-        st.toggle(title if number is None else f"**{number + 1}. {title}**", key=key, on_change=switch_step,
-                  args=(name,), help=f"{STEPS[name].idea} {STEPS[name].source}.")
-        if number and STEPS[name].role == recipe.steps[number - 1].role == "rows":
-            st.button("", icon=":material/arrow_upward:", key=f"refine-up-{name}", type="tertiary",
-                      on_click=move_step_up, args=(name,), help=f"Apply {title.lower()} one step earlier.")
+    st.toggle(title if number is None else f"**{number + 1}. {title}**", key=key, on_change=switch_step,
+              args=(name,), help=f"{STEPS[name].idea} {STEPS[name].source}.")
+    if number and STEPS[name].role == recipe.steps[number - 1].role == "rows":
+        st.button("Move up", icon=":material/arrow_upward:", key=f"refine-up-{name}", type="tertiary",
+                  on_click=move_step_up, args=(name,), help=f"Apply {title.lower()} one step earlier.")
 
 
 def switch_step(name: str) -> None:

@@ -34,12 +34,14 @@ VOTE_WORDS = {
     "none": "No step lets images vote. The query and this image share **{count}** near neighbors; the number is the "
             "smaller cosine. Their own cosine is {score:.3f}.",
 }
+COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
+"""What the sign of a common voter means, by the step that decides the ranking."""
 
 
 def show_measures(live: Live, refined: Refined) -> None:
     """Show the measures before and after, and a warning if Recall@1 falls."""
     measures = refined.measures(live.labels)
-    with st.container(horizontal=True, gap="medium"):
+    with st.container(horizontal=True, gap="small"):
         for name, (title, unit, meaning) in MEASURES.items():
             if name not in measures:
                 continue
@@ -48,14 +50,16 @@ def show_measures(live: Live, refined: Refined) -> None:
             if name == "neighbor stability":
                 st.metric(title, value, help=meaning, width="content")
                 continue
-            change = f"{after - before:+.1f} from {before:.1f}" if unit else f"{after - before:+.2f} from {before:.2f}"
-            st.metric(title, value, change, "inverse" if name == "hubness" else "normal", help=meaning,
+            gain = f"{after - before:+.1f} from {before:.1f}" if unit else f"{after - before:+.2f} from {before:.2f}"
+            st.metric(title, value, gain, "inverse" if name == "hubness" else "normal", help=meaning,
                       width="content")
-    if "recall@1" in measures and measures["recall@1"][1] < measures["recall@1"][0]:
-        fall = measures["recall@1"][0] - measures["recall@1"][1]
-        st.warning(f"Recall@1 falls by {fall:.1f} points on this sample: the nearest image is wrong more often, even "
-                   "where the whole list improves. Fewer neighbors, one repetition or re-ranking usually help.",
-                   icon=":material/trending_down:")
+    if live.labels is not None:
+        change, error = refined.recall_change(live.labels)
+        if change < 0:
+            sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
+            st.warning(f"Recall@1 falls by {-change:.1f} points{sample}: the nearest image is wrong more often, even "
+                       "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
+                       "averaging often help.", icon=":material/trending_down:")
     st.caption(" ".join(f"**{title}**: {meaning}" for name, (title, _, meaning) in MEASURES.items()
                         if name in measures))
 
@@ -96,8 +100,8 @@ def choose_query(live: Live, refined: Refined) -> int:
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
              for row, badge in zip(live.samples, badges, strict=True)]
     clicked = gallery(live.dataset, tiles, "Queries", "refine-queries", 56, int(live.images[query]), 190)
-    note = (f"Badge: hits among the first {SHOWN} images, before → after. The first two thirds gained the most with the "
-            f"page's first recipe, the last third lost the most." if labels is not None else
+    note = (f"Badge: hits among the first {SHOWN} images, before → after. The first two thirds gained the most with "
+            "the page's first recipe, the last third lost the most." if labels is not None else
             "The first images of these queries changed the most with the page's first recipe.")
     st.caption(f"Click an image to make it the query. {note}")
     if clicked is not None:
@@ -179,13 +183,13 @@ def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tupl
     st.markdown(VOTE_WORDS[refined.voting].format(count=len(votes.rows), score=votes.score))
     if not len(votes.rows):
         return None
+    sign = COMMON.get(refined.voting, "")
     tiles = [tile_of(live.dataset, int(live.images[row]), mark_of(live.dataset, int(live.images[row]),
                                                                    int(live.images[query])),
-                     f"{value:.3f}{' ∩' if common else ''}")
+                     f"{value:.3f}{' ∩' if common and sign else ''}")
              for row, value, common in zip(votes.rows[:VOTERS].tolist(), votes.values, votes.common, strict=False)]
     left = len(votes.rows) - len(tiles)
     clicked = gallery(live.dataset, tiles, "Images that voted", "refine-votes", 76)
-    both = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
-    st.caption("The largest votes first." + (f" {left:,} smaller votes are not shown." if left else "")
-               + both.get(refined.voting, "") + " Click any image above to explain its rank.")
+    st.caption("The largest votes first." + (f" {left:,} smaller votes are not shown." if left else "") + sign
+               + " Click any image above to explain its rank.")
     return clicked
