@@ -129,12 +129,13 @@ def show_query(live: Live, refined: Refined, query: int) -> None:
         picture(live.dataset.images[index], 96, f"The query: {live.dataset.caption(index)}")
         st.markdown(f"**Query: {live.dataset.caption(index)}**")
     clicks = []
-    for column, (word, order, ranks) in zip(st.columns(2, gap="medium"), (
-            ("Before", before, None), ("After", after, (rank_before, rank_after))), strict=True):
+    arrows = [moved(int(one), int(two)) for one, two in zip(rank_before, rank_after, strict=True)]
+    for column, word, order in zip(st.columns(2, gap="medium"), ("Before", "After"), (before, after), strict=True):
         with column:
-            clicks.append(_show_ranking(live, query, image, word, order[:TILES], ranks))
-    st.caption("✓ with a solid frame: same class as the query. ✕ with a dashed frame: another class. "
-               if live.labels is not None else "Arrows: ranks gained or lost by the refinement.")
+            clicks.append(_show_ranking(live, query, image, word, order[:TILES], arrows))
+    st.caption("Arrows: how many ranks the refinement moves an image up or down."
+               + (" ✓ with a solid frame: same class as the query. ✕ with a dashed frame: another class."
+                  if live.labels is not None else ""))
     clicks.append(show_votes(live, refined, query, image, (int(rank_before[image]), int(rank_after[image]))))
     clicked = clicked_tile(clicks)
     if clicked is not None and clicked != index:
@@ -154,18 +155,17 @@ def moved(before: int, after: int) -> str:
     return f" ↑{before - after:,}" if before > after else f" ↓{after - before:,}" if before < after else ""
 
 
-def _show_ranking(live: Live, query: int, image: int, word: str, order: Array,
-                  ranks: tuple[Array, Array] | None) -> int | None:
+def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, arrows: list[str]) -> int | None:
     labels, score = live.labels, ""
     if labels is not None:
         score = f" · {(labels[order] == labels[query]).sum()} of {len(order)} hits"
     st.markdown(f"**{word}**{score}")
     index = int(live.images[query])
     tiles = [tile_of(live.dataset, int(live.images[row]), mark_of(live.dataset, int(live.images[row]), index),
-                     f"{rank}.{'' if ranks is None else moved(ranks[0][row], ranks[1][row])}")
+                     f"{rank}.{arrows[row]}")
              for rank, row in enumerate(order.tolist(), 1)]
     return gallery(live.dataset, tiles, f"The {len(order)} nearest images, {word.lower()}", f"refine-{word.lower()}",
-                   76, int(live.images[image]))
+                   64, int(live.images[image]))
 
 
 def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tuple[int, int]) -> int | None:
@@ -176,9 +176,10 @@ def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tupl
     """
     index = int(live.images[image])
     before, after = ranks
-    verb = "rose" if after < before else "fell" if after > before else "stayed"
-    way = f"from rank {before:,} to rank {after:,}" if after != before else f"at rank {after:,}"
-    st.subheader(f"Why {live.dataset.caption(index)} {verb} {way}")
+    verb = "rise" if after < before else "fall" if after > before else "stay"
+    way = f"from rank {before:,} to {after:,}" if after != before else f"at rank {after:,}"
+    st.subheader(f"Why did this image {verb} {way}?")
+    st.markdown(f"**{live.dataset.caption(index)}**, framed above.")
     votes = refined.votes(query, image)
     st.markdown(VOTE_WORDS[refined.voting].format(count=len(votes.rows), score=votes.score))
     if not len(votes.rows):
@@ -189,7 +190,7 @@ def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tupl
                      f"{value:.3f}{' ∩' if common and sign else ''}")
              for row, value, common in zip(votes.rows[:VOTERS].tolist(), votes.values, votes.common, strict=False)]
     left = len(votes.rows) - len(tiles)
-    clicked = gallery(live.dataset, tiles, "Images that voted", "refine-votes", 76)
+    clicked = gallery(live.dataset, tiles, "Images that voted", "refine-votes", 64)
     st.caption("The largest votes first." + (f" {left:,} smaller votes are not shown." if left else "") + sign
                + " Click any image above to explain its rank.")
     return clicked
