@@ -89,7 +89,7 @@ def test_the_recipe_for_outside_expands_by_the_last_averaging() -> None:
     def outside(text: str) -> str:
         return str(outside_recipe(Recipe.parse(text)))
 
-    assert outside("views+whiten+average:k=7,times=2,alpha=1") == "whiten+average:k=7,times=2,alpha=1+expand:k=7,alpha=1"
+    assert outside("views+average:k=7,times=2,alpha=1") == "average:k=7,times=2,alpha=1+expand:k=7,alpha=1"
     for unchanged in ("whiten", "average+expand:k=3", "average+rerank", "average:k=0"):
         assert outside(unchanged) == unchanged
 

@@ -34,11 +34,11 @@ from udml_core.refinement.reciprocal import (
     reciprocal_sets,
 )
 
-MOST_IMAGES = 6000
-"""Larger galleries are explored on evenly spaced images."""
+MOST_IMAGES, MOST_TRAINING = 6000, 3000
+"""Larger galleries are explored on evenly spaced images; linear steps are fitted on evenly spaced training images."""
 COMPONENTS, CANDIDATES = 256, 100
 """Components of the embedding that are kept, and neighbor candidates of each image."""
-SAMPLE = 1000
+SAMPLE = 600
 """Queries on which retrieval is measured."""
 NEIGHBORS = 10
 """Number of neighbors in the label-free measures."""
@@ -175,6 +175,11 @@ class LiveGallery:
         """The nearest images (n, 10) in the stored embedding."""
         return self.start.candidates[:, :NEIGHBORS]
 
+    @cached_property
+    def label_free_before(self) -> dict[str, float]:
+        """Label-free measures of the stored embedding."""
+        return label_free_measures(self.neighbors_before)
+
     def ranking_before(self, query: int) -> Integers:
         """Return the gallery (n − 1,) by cosine to a query in the stored embedding, nearest first."""
         return self.before_for(np.array([query]))[0]
@@ -281,7 +286,6 @@ class Votes:
     score: float
 
 
-@dataclass(frozen=True, eq=False)
 class Refined:
     """A gallery refined by a recipe.
 
@@ -291,9 +295,9 @@ class Refined:
         stage: The gallery after the steps that change embeddings.
     """
 
-    gallery: LiveGallery
-    recipe: Recipe
-    stage: Stage
+    def __init__(self, gallery: LiveGallery, recipe: Recipe, stage: Stage) -> None:
+        self.gallery, self.recipe, self.stage = gallery, recipe, stage
+        self._sampled: Integers | None = None
 
     @property
     def voting(self) -> Literal["rerank", "diffuse", "expand", "average", "none"]:
@@ -395,6 +399,12 @@ class Refined:
         own[~own.any(axis=1), -1] = True
         return indices[~own].reshape(len(queries), k), scores[~own].reshape(len(queries), k)
 
+    def _rank_sample(self, k: int) -> Integers:
+        """Rank the gallery for the sample of queries; a shorter ranking is cut out of a longer one."""
+        if self._sampled is None or self._sampled.shape[1] < min(k, len(self.gallery) - 1):
+            self._sampled = self.rank(self.gallery.queries, k)
+        return self._sampled[:, :k]
+
     def measures(self, labels: Integers | None) -> dict[str, tuple[float, float]]:
         """Measure retrieval before and after.
 
@@ -407,19 +417,19 @@ class Refined:
         """
         queries, measures = self.gallery.queries, {}
         if labels is not None:
-            depth = min(max(NEIGHBORS, int(np.bincount(labels).max()) - 1), len(self.gallery) - 1)
-            after = self.rank(queries, depth)
+            depth = min(max(SHOWN, int(np.bincount(labels).max()) - 1), len(self.gallery) - 1)
+            after = self._rank_sample(depth)
             before, refined = (retrieval_measures(ranking, labels[queries], labels, True)
                                for ranking in (self.gallery.before[:, :depth], after))
             measures = {name: (before[name], refined[name]) for name in before}
         else:
-            after = self.rank(queries, min(NEIGHBORS, len(self.gallery) - 1))
+            after = self._rank_sample(NEIGHBORS)
         near_before, near = self.gallery.neighbors_before, self.neighbors()
         if near is None:
             shared = share_of_common(after[:, : near_before.shape[1]], near_before[queries])
             return measures | {"neighbor stability": (100.0, 100 * float(shared.mean()))}
-        plain, refined = label_free_measures(near_before), label_free_measures(near, near_before)
-        return measures | {name: (plain.get(name, 100.0), refined[name]) for name in refined}
+        free = label_free_measures(near, near_before)
+        return measures | {name: (self.gallery.label_free_before.get(name, 100.0), free[name]) for name in free}
 
     def neighbors(self, k: int = NEIGHBORS) -> Integers | None:
         """Find each image's nearest candidates (n, k) by this refinement; None for a diffusion, which takes longer."""
@@ -448,7 +458,7 @@ class Refined:
         """Count each sampled query's hits (s,) among the first k ranks, before and after."""
         queries = self.gallery.queries
         wanted = labels[queries][:, None]
-        after = self.rank(queries, k)
+        after = self._rank_sample(k)
         return ((labels[self.gallery.before[:, :k]] == wanted).sum(axis=1),
                 ((labels[after] == wanted) & (after >= 0)).sum(axis=1))
 
@@ -531,7 +541,7 @@ def choose_queries(refined: Refined, labels: Integers | None, count: int) -> Int
     """
     queries = refined.gallery.queries
     if labels is None:
-        after = refined.rank(queries, NEIGHBORS)
+        after = refined.rank(queries, min(NEIGHBORS, len(refined.gallery) - 1))
         kept = share_of_common(after, refined.gallery.before[:, : after.shape[1]])
         return queries[np.argsort(kept, kind="stable")[:count]]
     before, after = refined.hits(labels)

@@ -85,7 +85,7 @@ def _live(run: Run) -> Live:
                         "set.")
     embeddings, has_training = run.embeddings("final"), split.name != "all"
     images = split.test[refining.evenly_spaced(len(split.test), refining.MOST_IMAGES)]
-    training = split.train[refining.evenly_spaced(len(split.train), refining.MOST_IMAGES)] if has_training else None
+    training = split.train[refining.evenly_spaced(len(split.train), refining.MOST_TRAINING)] if has_training else None
     gallery = LiveGallery(embeddings[images], None if training is None else embeddings[training])
     refined = gallery.refine(Recipe.parse(FIRST_RECIPE))
     samples = refining.choose_queries(refined, labels_of(dataset, images), SAMPLES)
