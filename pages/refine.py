@@ -16,13 +16,13 @@ from udml_core.runs import Run
 @show_user_errors()
 def explore(run: Run) -> None:
     """Show the recipe beside everything that depends on it."""
-    live = load_live(run)
     left, right = st.columns([1, 2.4], gap="large")
     with left:
         st.subheader("Recipe")
         recipe = choose_recipe()
         show_actions(run, recipe)
     with right, show_user_errors():
+        live = load_live(run, recipe)
         refined = live.gallery.refine(recipe)
         show_measures(live, refined)
         query = choose_query(live, refined)

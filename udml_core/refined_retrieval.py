@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -44,10 +45,14 @@ def outside_recipe(recipe: Recipe) -> Recipe:
 
 def are_views_stored(run: Run, step: Views) -> bool:
     """Return whether the features of all views are stored, so that their average takes no pass of the encoder."""
-    embedder = Embedder.load(run.embedder_path)
-    folder, key = dataset_cache(run.spec().fingerprint), embedder.encoder.spec.key
-    return not embedder.trained and all((folder / f"{key}-{view.key}.npy").exists() for view in views_of_step(step)
-                                        if view != View())
+    folder, key = dataset_cache(run.spec().fingerprint), run.spec().encoder.key
+    stored = all((folder / f"{key}-{view.key}.npy").exists() for view in views_of_step(step) if view != View())
+    return stored and not _is_encoder_trained(run.embedder_path)
+
+
+@lru_cache(maxsize=64)
+def _is_encoder_trained(path: Path) -> bool:
+    return Embedder.load(path).trained
 
 
 def view_embeddings(run: Run, step: Views) -> Floats:

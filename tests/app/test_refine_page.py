@@ -123,6 +123,17 @@ def test_switching_a_step_keeps_its_values_and_the_order(run: Run) -> None:
     assert not test.exception
 
 
+def test_views_count_once_their_features_are_stored(run: Run) -> None:
+    recipe = "views:zoom=0.55+average:k=5"
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert "The figures below leave out the views" in texts(test)
+    assert metric(test, "MAP@R") == metric(opened("refine", run=run.id, recipe="average:k=5"), "MAP@R")
+    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).refined()
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert "leave out the views" not in texts(test)
+    assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(result.measures["map@r"][1], abs=2)
+
+
 def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
     test = opened("refine", run=run.id, recipe="average:k=5", query="1500", image="1600")
     assert "Its mean has **6** members" in texts(test)
@@ -135,7 +146,7 @@ def test_a_wrong_recipe_in_a_link_is_replaced_and_explained(query: dict[str, str
     test = opened("refine", run=run.id, **query)
     assert not test.exception
     assert "The link's recipe cannot be shown" in texts(test)
-    assert test.toggle(key="refine-on-rerank").value
+    assert test.toggle(key="refine-on-whiten").value
 
 
 def test_nonsense_images_in_a_link_are_ignored(run: Run) -> None:

@@ -86,6 +86,17 @@ def test_linear_steps_are_fitted_on_the_training_half(recipe: str, points: tuple
     assert not np.allclose(exact.embedding_, Refiner(recipe).fit(gallery).embedding_, atol=1e-3)
 
 
+def test_a_recipe_begins_with_embeddings_of_views_and_is_compared_with_the_stored_ones(
+        points: tuple[Array, Array]) -> None:
+    rows, labels = points
+    viewed = rows + np.random.default_rng(5).normal(size=rows.shape).astype(np.float32)
+    live = refined(LiveGallery(rows, viewed=viewed, candidates=89, sample=90), "average:k=4")
+    np.testing.assert_allclose(live.stage.rows, Refiner("average:k=4").fit(viewed).embedding_, atol=2e-5)
+    before = Refiner("").fit(rows).neighbors(89).indices
+    assert live.measures(labels)["map@r"][0] == pytest.approx(retrieval_measures(before, labels, labels, True)["map@r"])
+    np.testing.assert_array_equal(live.gallery.neighbors_before, before[:, :10])
+
+
 def test_the_candidates_limit_the_neighbors(points: tuple[Array, Array]) -> None:
     few = LiveGallery(points[0], candidates=5)
     nearest = few.start.candidates

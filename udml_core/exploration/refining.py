@@ -107,21 +107,24 @@ class LiveGallery:
         kept: Share of the embedding's squared length in the kept components.
     """
 
-    def __init__(self, embedding: Array, training: Array | None = None, components: int = COMPONENTS,
-                 candidates: int = CANDIDATES, sample: int = SAMPLE) -> None:
+    def __init__(self, embedding: Array, training: Array | None = None, viewed: Array | None = None,
+                 components: int = COMPONENTS, candidates: int = CANDIDATES, sample: int = SAMPLE) -> None:
         """Search the candidates and reduce the embedding.
 
         Args:
             embedding: Embeddings (n, d), n ≥ 3.
             training: Embeddings (t, d) of the training half, on which whitening and reduction are fitted; without them
                 they are fitted on the gallery.
+            viewed: Embeddings (n, d) of the gallery averaged over views, with which a recipe then begins; `training`
+                must be averaged over the same views.
             components: Components to keep; all d if there are fewer.
             candidates: Candidates of each image; all other images if there are fewer.
             sample: Number of queries on which retrieval is measured.
         """
         self.stored = unit_rows(embedding)
-        projection, self.kept = main_components(self.stored, components)
-        self.start = start_stage(self.stored, projection, candidates)
+        begin = self.stored if viewed is None else unit_rows(viewed)
+        projection, self.kept = main_components(begin, components)
+        self.start = start_stage(begin, projection, candidates)
         self._training = None if training is None else start_stage(unit_rows(training), projection, candidates)
         self.queries = evenly_spaced(len(self.stored), sample)
         self._stages: OrderedDict[str, Stage] = OrderedDict()
@@ -131,7 +134,7 @@ class LiveGallery:
         return len(self.stored)
 
     def refine(self, recipe: Recipe) -> Refined:
-        """Apply a recipe; `views` is left out, because it needs the images.
+        """Apply a recipe without its `views`, which need the images: pass `viewed` embeddings in their place.
 
         Stages of equal beginnings of a recipe are kept, so a slider computes only from its own step on.
         """
@@ -173,7 +176,7 @@ class LiveGallery:
     @cached_property
     def neighbors_before(self) -> Integers:
         """The nearest images (n, 10) in the stored embedding."""
-        return self.start.candidates[:, :NEIGHBORS]
+        return nearest(self.stored, min(NEIGHBORS, len(self) - 1))[1]
 
     @cached_property
     def label_free_before(self) -> dict[str, float]:

@@ -40,6 +40,9 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: al
 
 def show_measures(live: Live, refined: Refined) -> None:
     """Show the measures before and after, and a warning if Recall@1 falls."""
+    if refined.recipe.find("views") and not live.has_views:
+        st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
+                "images computes them.", icon=":material/visibility_off:")
     measures = refined.measures(live.labels)
     with st.container(horizontal=True, gap="small"):
         for name, (title, unit, meaning) in MEASURES.items():
