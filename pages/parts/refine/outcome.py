@@ -165,7 +165,7 @@ def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, a
     st.markdown(f"**{word}**{score}")
     index = int(live.images[query])
     tiles = [tile_of(live.dataset, int(live.images[row]), mark_of(live.dataset, int(live.images[row]), index),
-                     f"{rank}.{arrows[row]}")
+                     f"{rank}{arrows[row]}")
              for rank, row in enumerate(order.tolist(), 1)]
     return gallery(live.dataset, tiles, f"The {len(order)} nearest images, {word.lower()}", f"refine-{word.lower()}",
                    64, int(live.images[image]))
