@@ -65,6 +65,8 @@ def search(retrieval: Retrieval) -> None:
         st.caption("The link to this page does not include your own images; it shows the query without them.")
     search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
     refined = choose_refinement(retrieval)
+    if refined is not None and search_filter.gallery == "all":
+        st.caption("The refined embedding has the images of the test half only.")
     rankings: Rankings = {}
     if query.images("add"):
         with show_user_errors():

@@ -29,7 +29,8 @@ NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "n
             "map": "nonsense", "moment": "-1", "epoch": "x", "color": "nonsense", "selected": "a:b:c", "picked": "nan",
             "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
             "n_alpha": "inf", "proxy": "900", "admission": "perhaps", "epsilon": "-1", "gamma": "x", "alpha": "1e9",
-            "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9", "recipe": "nonsense", "query": "-1", "image": "x", "refined": "nonsense",
+            "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9",
+            "recipe": "nonsense", "query": "-1", "image": "x", "refined": "nonsense",
             "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9"}
 """A link in which nothing can be read."""
 pytestmark = pytest.mark.usefixtures("own_places")

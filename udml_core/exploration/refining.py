@@ -134,7 +134,7 @@ class LiveGallery:
         return len(self.stored)
 
     def refine(self, recipe: Recipe) -> Refined:
-        """Apply a recipe without its `views`, which need the images: pass `viewed` embeddings in their place.
+        """Apply a recipe without its `views`, which need the images: pass `viewed` embeddings instead.
 
         Stages of equal beginnings of a recipe are kept, so a slider computes only from its own step on.
         """
