@@ -115,6 +115,22 @@ def test_only_finished_refinements_of_the_test_half_are_listed(run: Run) -> None
     assert all(analysis.spec().scope == "test" for analysis in finished_refinements(run))
 
 
+def test_a_map_and_its_grid_can_show_a_refined_embedding(run: Run) -> None:
+    analysis = keep(run, plan_analysis(kind="refine", recipe="average:k=4"), lambda _share, _step: None)
+    spec = plan_analysis(kind="pca", scope="test", frames=("final", analysis.id))
+    projection = keep(run, spec, lambda _share, _step: None).projection()
+    result = analysis.refined()
+    np.testing.assert_array_equal(projection.indices, result.indices)
+    cosines = result.embedding @ result.embedding.T
+    np.fill_diagonal(cosines, -2)
+    nearest = np.take_along_axis(cosines, projection.neighbors[1].astype(np.int64), axis=1)
+    np.testing.assert_allclose(nearest, np.sort(cosines, axis=1)[:, ::-1][:, :10], atol=1e-5)
+    grid = keep(run, plan_analysis(kind="grid", source=spec.id, frame=analysis.id), lambda _share, _step: None)
+    np.testing.assert_array_equal(np.sort(grid.indices()), result.indices)
+    with pytest.raises(UserError, match=f"use the scope 'test', got {analysis.id} with the scope 'all'"):
+        plan_analysis(kind="pca", frames=(analysis.id,))
+
+
 def test_without_stored_views_only_test_images_can_be_queries(run: Run, tmp_path: Path,
                                                              monkeypatch: pytest.MonkeyPatch) -> None:
     opened = refined(run, "views:zoom=0.6+average:k=4")

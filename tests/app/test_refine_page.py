@@ -197,6 +197,17 @@ def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
     assert index in [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")]
 
 
+def test_a_refinement_can_be_chosen_for_a_new_map(run: Run) -> None:
+    test = opened("map", run=run.id)
+    test.selectbox(key="new-frames").set_value(f"after training and refined by {APPLIED}").run()
+    assert test.selectbox(key="new-scope").options == ["test half"]
+    analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
+    keep(run, plan_analysis(kind="pca", scope="test", frames=("final", analysis.id)), lambda _share, _step: None)
+    test = opened("map", run=run.id)
+    assert not test.exception
+    assert "PCA · test half · after training and refined" in test.selectbox(key="choose-map").options
+
+
 def test_without_a_refinement_retrieval_links_to_the_page(plain_run: Run) -> None:
     test = opened("retrieval", run=plain_run.id)
     assert any(link.label == "Refine this embedding without labels" for link in test.get("page_link"))
