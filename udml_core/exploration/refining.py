@@ -194,7 +194,9 @@ class LiveGallery:
 
 def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], Value]) -> Value:
     """Return the value of a key; the least recently used values are forgotten."""
-    value = memory.pop(key) if key in memory else compute()
+    value = memory.pop(key, None)  # in one step, because several sessions of the app share a gallery
+    if value is None:
+        value = compute()
     memory[key] = value
     while len(memory) > KEPT_STAGES:
         memory.popitem(last=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import streamlit as st
 
@@ -53,14 +55,16 @@ def show_measures(live: Live, refined: Refined) -> None:
             if name == "neighbor stability":
                 st.metric(title, value, help=meaning, width="content")
                 continue
-            gain = f"{after - before:+.1f} from {before:.1f}" if unit else f"{after - before:+.2f} from {before:.2f}"
-            st.metric(title, value, gain, "inverse" if name == "hubness" else "normal", help=meaning,
-                      width="content")
+            change = round(after - before, 1 if unit else 2) + 0.0
+            color: Literal["off", "inverse", "normal"] = "inverse" if name == "hubness" else "normal"
+            gain = f"{change:+.1f} from {before:.1f}" if unit else f"{change:+.2f} from {before:.2f}"
+            st.metric(title, value, gain, color if change else "off", help=meaning, width="content",
+                      delta_arrow="auto" if change else "off")
     if live.labels is not None:
-        change, error = refined.recall_change(live.labels)
-        if change < 0:
+        fall, error = refined.recall_change(live.labels)
+        if fall < 0:
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
-            st.warning(f"Recall@1 falls by {-change:.1f} points{sample}: the nearest image is wrong more often, even "
+            st.warning(f"Recall@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
                        "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
                        "averaging often help.", icon=":material/trending_down:")
     st.caption(" ".join(f"**{title}**: {meaning}" for name, (title, _, meaning) in MEASURES.items()
