@@ -15,7 +15,7 @@ from pages.parts.refine.cards import with_step
 from pages.parts.refine.outcome import moved, positions
 from pages.parts.retrieval.own_images import OwnImage
 from tests.app.opening import opened, texts
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core.analyses import analysis_at, plan_analysis
 from udml_core.data.splits import make_split
 from udml_core.refinement import Recipe, Refiner, make_step
@@ -164,6 +164,20 @@ def test_a_finished_refinement_shows_exact_figures_and_the_commands(run: Run) ->
     code = "\n".join(block.value for block in test.code)
     assert f"udml refine {run.id} --recipe '{APPLIED}'" in code
     assert f'Refiner("{APPLIED}").fit(gallery, training)' in code
+
+
+def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_path_factory: pytest.TempPathFactory,
+                                                              ) -> None:
+    folder = write_digits(tmp_path_factory.mktemp("unlabeled") / "digits", 60, by_class=False)
+    unlabeled = worked(places / "runs", dataset=str(folder), split="all", method="frozen")
+    for recipe in ("", "whiten+average:k=4", "views+diffuse:k=5", "rerank:k1=6", "expand:k=3"):
+        test = opened("refine", run=unlabeled.id, recipe=recipe)
+        assert not test.exception
+        assert not test.error
+        assert not {"Recall@1", "MAP@R"} & {metric.label for metric in test.metric}
+        assert "Neighbors kept" in {metric.label for metric in test.metric}
+        assert {tile["mark"] for tile in tiles(test, "The 24 nearest images, after")} == {""}
+    assert "whitening: all unlabeled test images" in texts(opened("refine", run=unlabeled.id, recipe="whiten"))
 
 
 def test_without_a_run_the_page_says_what_to_do(places: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
