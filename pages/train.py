@@ -125,13 +125,14 @@ def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[st
 
 
 def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
-    """Show the expected time and memory, and the button."""
+    """Show the expected time, memory and disk space, and the button."""
     expected = jobs.estimate(spec, dataset)
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
-    columns = st.columns(3)
+    columns = st.columns(4)
     columns[0].metric("Features", duration(expected.feature_seconds) if expected.feature_seconds else "cached")
     columns[1].metric("Training, about", duration(expected.training_seconds))
     columns[2].metric("Memory, about", f"{expected.memory / 1e9:.1f} GB")
+    columns[3].metric("New files, about", f"{expected.disk / 1e9:.1f} GB" if expected.disk else "none")
     st.caption("A rough estimate for two CPU cores; a GPU is faster."
                + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
     if pairs.given is not None:

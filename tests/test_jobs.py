@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import psutil
 import pytest
 
@@ -18,8 +19,10 @@ from tests.running import spec, wait_for, worked, write_digits
 from udml_core import jobs
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
-from udml_core.data.features import features_of
+from udml_core.data.augmentation import CROPS
+from udml_core.data.features import activations_of, features_of
 from udml_core.data.given import labels as annotations
+from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.runs import Run, create_run
 from udml_core.workers import train as worker
@@ -138,6 +141,31 @@ def test_the_estimate_counts_features_only_if_they_are_not_cached() -> None:
     assert estimate.feature_seconds == 0
     assert estimate.training_seconds > 0
     assert estimate.memory > 1e8
+
+
+def test_the_estimate_counts_early_blocks_once_if_the_last_blocks_are_trained() -> None:
+    """A pass costs 0.0005 + 0.1·8²/10⁶ s, 32 % of it in the late blocks; an activation is 128 maps of 2×2 float16."""
+    dataset = catalog.load("digits")
+    fields = {"batch": 100, "proxies": 0, "epochs": 2, "dimension": 8}
+    last, full = (spec("plm", fields=fields | {"trains": part, "batch_norm": "batch"}, backbone="cnn", seed=92,
+                       split="zero-shot")
+                  for part in ("last", "all"))
+    encoder = Encoder(last.encoder)
+    features_of(dataset, encoder)
+    train, image, pass_ = make_split(dataset, "zero-shot").train, 128 * 2 * 2 * 2, 0.0005 + 0.1 * 64 / 1e6
+    before, other = jobs.estimate(last, dataset), jobs.estimate(full, dataset)
+    views = 4 * len(train) + len(dataset)
+    assert before.feature_seconds == pytest.approx(0.68 * pass_ * views)
+    assert before.disk == pytest.approx(image * views)
+    assert other.training_seconds - before.training_seconds == pytest.approx(2 * 7 * 0.68 * pass_ * len(train))
+    assert other.memory - before.memory == pytest.approx(120 * 600 * 0.68 * 64)
+    assert (other.feature_seconds, other.disk) == (0, 0)
+    activations_of(dataset, encoder, train, 4, CROPS, 92)
+    assert jobs.estimate(last, dataset).disk == pytest.approx(image * len(dataset))
+    activations_of(dataset, encoder, np.arange(len(dataset)), 1, CROPS, 0)
+    after = jobs.estimate(last, dataset)
+    assert (after.feature_seconds, after.disk) == (0, 0)
+    assert after.training_seconds == before.training_seconds
 
 
 def test_a_worker_is_started_through_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -166,7 +166,7 @@ def test_the_papers_settings_fill_the_form_and_the_run(submitted: list[Spec]) ->
     start(test)
     (spec,) = submitted
     assert (spec.preset, spec.backbone, spec.split, spec.select) == ("paper", "lenet", "seen", "validation")
-    assert (spec.labels_per_class, spec.fields["epochs"], spec.fields["trains"]) == (10, 50, "encoder")
+    assert (spec.labels_per_class, spec.fields["epochs"], spec.fields["trains"]) == (10, 50, "all")
 
 
 def test_values_that_differ_from_the_paper_are_listed(submitted: list[Spec]) -> None:

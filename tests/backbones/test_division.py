@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from udml_core.backbones import Encoder, EncoderSpec, check_divisible
+from udml_core.backbones import Encoder, EncoderSpec, activation_bytes, check_divisible
 from udml_core.backbones.division import divide
 from udml_core.errors import UserError
 
@@ -25,6 +25,7 @@ def test_late_blocks_continue_from_the_early_activations(backbone: str, early_bl
         early = encoder.early(images)
         torch.testing.assert_close(encoder.late(early), encoder(images), rtol=1e-6, atol=1e-6)
     assert early.shape == (3, *activations)
+    assert activation_bytes(encoder.spec) == pytest.approx(2 * early[0].numel(), rel=0.01 if size == 28 else 1e-9)
     assert len(divide(encoder.network)[0]) == early_blocks
 
 

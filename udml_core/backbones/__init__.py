@@ -6,16 +6,18 @@ from udml_core.backbones.encoder import (
     Encoder,
     EncoderSpec,
     Precision,
+    activation_bytes,
     check_backbone,
     check_compiler,
     check_divisible,
     choose_spec,
     feature_width,
     image_seconds,
+    late_share,
     needs_batches,
 )
 from udml_core.backbones.pooling import Pooling
 
-__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision", "check_backbone",
-           "check_compiler", "check_divisible",
-           "choose_spec", "feature_width", "image_seconds", "needs_batches"]
+__all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision",
+           "activation_bytes", "check_backbone", "check_compiler", "check_divisible", "choose_spec", "feature_width",
+           "image_seconds", "late_share", "needs_batches"]

@@ -59,6 +59,8 @@ class Backbone:
         smallest: Smallest image size in pixels that leaves feature maps.
         made_for: Image size in pixels that the network is designed for; 0 for any size.
         seconds_per_megapixel: Time of a forward pass, measured on two CPU cores.
+        late_share: Share of the late blocks in the time of a forward pass, measured on one CPU core.
+        early_bytes: Bytes of the early blocks' activations in float16, for each pixel of the image.
     """
 
     title: str
@@ -68,6 +70,8 @@ class Backbone:
     smallest: int = SMALLEST
     made_for: int = 0
     seconds_per_megapixel: float = 0.3
+    late_share: float = 0.3
+    early_bytes: float = 2.0
 
 
 _NONE, _HALF, _WHITE = (0.0, 0.0, 0.0), (128.0, 128.0, 128.0), (255.0, 255.0, 255.0)
@@ -75,24 +79,26 @@ _NONE, _HALF, _WHITE = (0.0, 0.0, 0.0), (128.0, 128.0, 128.0), (255.0, 255.0, 25
 BACKBONES: dict[str, Backbone] = {
     "efficientnet-lite0": Backbone(
         "EfficientNet-Lite0, ImageNet, 1280-d", 1280,
-        lambda: Body(pretrained.efficientnet_lite0(), (127.0, 127.0, 127.0), _HALF, False, 1280), smallest=32),
+        lambda: Body(pretrained.efficientnet_lite0(), (127.0, 127.0, 127.0), _HALF, False, 1280), smallest=32,
+        late_share=0.16, early_bytes=0.875),
     "squeezenet": Backbone(
         "SqueezeNet 1.1, ImageNet, 512-d", 512,
-        lambda: Body(pretrained.squeezenet(), (104.0, 116.7, 122.7), (1.0, 1.0, 1.0), True, 512), smallest=15),
+        lambda: Body(pretrained.squeezenet(), (104.0, 116.7, 122.7), (1.0, 1.0, 1.0), True, 512), smallest=15,
+        late_share=0.16, early_bytes=3.0),
     "pixels": Backbone("Raw pixels", 0, lambda: Body(nn.Identity(), _NONE, _WHITE, False, 0),
                        seconds_per_megapixel=0.0),
     "cnn": Backbone("Small CNN from scratch, 128-d", 128,
                     lambda: Body(small.small_cnn(), _HALF, _HALF, False, 128), seeded=True,
-                    seconds_per_megapixel=0.1),
+                    seconds_per_megapixel=0.1, late_share=0.32, early_bytes=16.0),
     "lenet": Backbone("LeNet from scratch, 28×28 gray, 128-d", 128,
                       lambda: Body(small.lenet(), _NONE, _WHITE, False, 128), seeded=True, smallest=28, made_for=28,
-                      seconds_per_megapixel=0.2),
+                      seconds_per_megapixel=0.2, late_share=0.48, early_bytes=2.04),
     "cifar-quick": Backbone("CIFAR-10's quick network from scratch, 32×32, 64-d", 64,
                             lambda: Body(small.cifar_quick(), _HALF, _HALF, False, 64), seeded=True, smallest=32,
-                            made_for=32, seconds_per_megapixel=0.2),
+                            made_for=32, seconds_per_megapixel=0.2, late_share=0.26, early_bytes=4.0),
     "resnet18-small": Backbone("ResNet-18 for small images from scratch, 512-d", 512,
                                lambda: Body(small.small_resnet18(), _HALF, _HALF, False, 512), seeded=True,
-                               seconds_per_megapixel=12.0),
+                               seconds_per_megapixel=12.0, late_share=0.35, early_bytes=32.0),
 }
 
 
@@ -291,6 +297,17 @@ def image_seconds(spec: EncoderSpec) -> float:
     rate = BACKBONES[spec.backbone].seconds_per_megapixel if spec.backbone in BACKBONES else 1.0
     scales = rmac_scales(spec.size) if spec.pooling == "rmac" else (spec.size,)
     return 0.0005 + rate * sum(side**2 for side in scales) / 1e6
+
+
+def late_share(spec: EncoderSpec) -> float:
+    """Estimate the share of the late blocks in the time of a forward pass; other models count as the default."""
+    return BACKBONES[spec.backbone].late_share if spec.backbone in BACKBONES else Backbone.late_share
+
+
+def activation_bytes(spec: EncoderSpec) -> float:
+    """Estimate the bytes of an image's stored activations after the early blocks."""
+    per_pixel = BACKBONES[spec.backbone].early_bytes if spec.backbone in BACKBONES else Backbone.early_bytes
+    return per_pixel * spec.size**2
 
 
 def feature_width(spec: EncoderSpec) -> int | None:

@@ -111,7 +111,7 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
     def compute(start: int, stop: int) -> Array:
         return np.stack([embed_pixels(encoder, view) for view in draw(start, stop, count)], axis=1)
 
-    path = _views_path(dataset, encoder, indices, f"views{count}", augmentation, seed)
+    path = views_path(dataset, encoder.spec, indices, f"views{count}", augmentation, seed)
     return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32), compute, report,
                             f"features of {count} views")
 
@@ -146,7 +146,7 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
 
     blank = torch.zeros(1, 3, encoder.spec.size, encoder.spec.size, dtype=torch.uint8)
     shape = (len(indices), count, *_early_activations(encoder, blank).shape[1:])
-    path = _views_path(dataset, encoder, indices, f"early{count}", augmentation, seed)
+    path = views_path(dataset, encoder.spec, indices, f"early{count}", augmentation, seed)
     return _load_or_compute(path, shape, np.dtype(np.float16), compute, report, f"activations of {count} views")
 
 
@@ -181,12 +181,21 @@ def _random_views(dataset: Dataset, encoder: Encoder, indices: Integers, augment
     return draw
 
 
-def _views_path(dataset: Dataset, encoder: Encoder, indices: Integers, kind: str, augmentation: Augmentation,
-                seed: int) -> Path:
-    """Return the path of what is computed from random views."""
+def views_path(dataset: Dataset, spec: EncoderSpec, indices: Integers, kind: str, augmentation: Augmentation,
+               seed: int) -> Path:
+    """Return the path of what is computed from views.
+
+    Args:
+        dataset: The data set.
+        spec: The frozen encoder.
+        indices: Indices (n,) of the images.
+        kind: `views` for features or `early` for activations, followed by the number of views.
+        augmentation: The random augmentation.
+        seed: Seed of the views.
+    """
     key = hashlib.sha1(repr((VERSION, augmentation, seed)).encode() + np.ascontiguousarray(indices).tobytes(),
                        usedforsecurity=False).hexdigest()[:12]
-    return dataset_cache(dataset.fingerprint) / f"{encoder.spec.key}-{kind}-{key}.npy"
+    return dataset_cache(dataset.fingerprint) / f"{spec.key}-{kind}-{key}.npy"
 
 
 def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Array:

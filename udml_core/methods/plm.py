@@ -23,11 +23,18 @@ from udml_core.losses.piecewise import Kind, piecewise_loss
 from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, CenteredBeginning, Dimension, Epochs, KeptViews, Trains
-from udml_core.methods.shared.distributed import read_ahead
+from udml_core.methods.shared.distributed import (
+    agree,
+    average_gradients,
+    gather_rows,
+    own_part,
+    read_ahead,
+    replicate,
+)
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, first_network
 from udml_core.methods.shared.training import (
     Network,
-    embed_training_half,
+    embed_jointly,
     follow_batches,
     load_module,
     load_optimizer,
@@ -171,6 +178,10 @@ class PLM(Method):
     def crops_images(self) -> bool:
         return self.trains == "all"
 
+    @property
+    def shares_batches(self) -> bool:
+        return True
+
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         batches = images / self.batch
         step = 0.02 + 1e-8 * self.batch * width * self.dimension / 100 + 1e-4 * self.proxies
@@ -229,8 +240,9 @@ class _Training:
     def __init__(self, method: PLM, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.method, self.data, self.setting = method, data, setting
         self.student = method._network(data, setting)
+        self._replica = replicate(self.student)
         self.teacher = self.student.momentum_copy()
-        points = embed_training_half(self.student, data, setting.device)
+        points = embed_jointly(self.student, data, setting.device)
         self.proxies = _Proxies(*method._first_proxies(points, setting.seed)).to(setting.device)
         groups: list[dict[str, Any]] = [
             {"params": [parameter for _, parameter in trained_parameters(self.student)]},
@@ -245,18 +257,21 @@ class _Training:
             for name, module in self._modules:
                 load_module(name, module, start)
             load_optimizer(self._adam, self._named, start)
+        agree(self.proxies.parameters())
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
         """Train for one epoch and return its curves."""
         method, setting = self.method, self.setting
         random = generator(setting.seed, epoch)
-        points = embed_training_half(self.student, self.data, setting.device)
+        points = embed_jointly(self.student, self.data, setting.device)
         neighbors = torch.from_numpy(nearest(points.cpu().numpy(), method.group - 1)[1])
+        agree([neighbors])
         follow_batches(self.student, method.batch_norm == "batch")
         batches = list(neighbor_batches(neighbors, min(method.batch, len(self.data)), random))
         curves = []
-        for position, (_, inputs) in enumerate(read_ahead(self._read, batches), 1):
-            curves.append(self._step(self._views(inputs.to(setting.device, non_blocking=True), random)))
+        for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
+            views = self._views(inputs.to(setting.device, non_blocking=True), batch, random)
+            curves.append(self._step(views, len(batch)))
             setting.report(position / len(batches))
         self.student.eval()
         return mean_curves(curves)
@@ -268,45 +283,51 @@ class _Training:
             state |= module_state(name, module)
         return state
 
-    def _step(self, views: Tensor) -> dict[str, float]:
+    def _step(self, views: Tensor, images: int) -> dict[str, float]:
         """Take one step on a batch (section 3.6.4).
 
         Args:
-            views: Two views of every image, (2m, …), the second views below the first.
+            views: Two views of every image in this process's part, (2s, …), the second views below the first.
+            images: Number m of images in the whole batch.
         """
         method = self.method
         # No gradient flows into the teacher: it provides fixed neighborhoods and similarities, and moves only as the
         # average of the student. Otherwise the student could lower its loss by changing its own targets.
         with torch.no_grad():
-            targets = self.teacher(views)
+            targets = gather_rows(self.teacher(views), 2, images)
         neighborhoods = linear_neighborhoods(targets, method.candidates, method.flat, method.threshold,
                                              method.admission, method.through)
         # Routes of the gradients: the student learns from the point and the proxy loss only, through distances. The
         # proxies learn from the proxy loss, and their directions from the neighborhood loss. The similarities are
         # constants, unless `similarity_gradient` opens the route through them to proxies and directions.
-        loss = piecewise_loss(self.student(views), targets, neighborhoods, self.proxies.places,
-                              self.proxies.directions, n_alpha=method.n_alpha, n_beta=method.n_beta,
-                              scale=method.scale, kind=method.similarity,
+        embeddings = gather_rows(self._replica(views), 2, images)
+        loss = piecewise_loss(embeddings, targets, neighborhoods, self.proxies.places, self.proxies.directions,
+                              n_alpha=method.n_alpha, n_beta=method.n_beta, scale=method.scale, kind=method.similarity,
                               similarity_gradient=method.similarity_gradient)
         self._adam.zero_grad(set_to_none=True)
         loss.total.backward()
+        average_gradients(self.proxies.parameters())
         self._adam.step()
         # Adam's step leaves the set of orthonormal directions; distances along a neighborhood need them orthonormal.
         self.proxies.straighten()
+        if method.batch_norm == "batch":
+            # Each process normalized its own part of the batch. The teacher must be the same in all processes.
+            agree(self.student.buffers())
         self.teacher.follow(self.student, method.momentum)
         return {"loss": loss.total.item(), "point loss": loss.point.item(), "proxy loss": loss.proxy.item(),
                 "neighborhood loss": loss.neighborhood.item(), "admitted": neighborhoods.members.float().mean().item()}
 
     def _read(self, batch: Tensor) -> Tensor:
-        """Read images of a batch, or cached features or activations of their views."""
+        """Read this process's part of a batch: images, or cached features or activations of their views."""
+        rows, _ = own_part(batch)
         part = self.method.trained_part
-        inputs = self._cached_views(batch) if part == "head" else view_inputs(part, self.data, batch)
+        inputs = self._cached_views(rows) if part == "head" else view_inputs(part, self.data, rows)
         return pinned(inputs, self.setting.device)
 
-    def _views(self, inputs: Tensor, random: torch.Generator) -> Tensor:
-        """Return two random views of every image of a batch."""
+    def _views(self, inputs: Tensor, batch: Tensor, random: torch.Generator) -> Tensor:
+        """Return two random views of every image in this process's part of a batch."""
         crops, side = CROPS if self.method.crops_images else None, self.setting.encoder.spec.size
-        return random_views(inputs, 2, random, crops, size=side)
+        return random_views(inputs, 2, random, crops, len(batch), own_part(batch)[1], side)
 
     def _cached_views(self, batch: Tensor) -> Tensor:
         """Return the features (b, v, d) of a batch's cached views, the whole image first if it is one of them."""

@@ -30,6 +30,7 @@ from udml_core.methods.base import Card, Epoch, Setting, State, mean_curves
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, Dampening, KeptViews, LearningRate, Momentum, Trains, WeightDecay
 from udml_core.methods.shared.authority_method import AuthorityMethod
+from udml_core.methods.shared.distributed import agree, agree_on_search
 from udml_core.methods.shared.projection import check_batch_norm
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates, rows_at
 from udml_core.sampling import cluster_triplets, generator, pair_batches, semi_hard_triplets
@@ -193,6 +194,10 @@ class SRPML(AuthorityMethod):
     def crops_images(self) -> bool:
         return self.trains == "all" and self.crops
 
+    @property
+    def shares_batches(self) -> bool:
+        return True
+
     def check_encoder(self, encoder: EncoderSpec) -> None:
         if self.trains == "last" and encoder.trainable:
             check_divisible(encoder)
@@ -208,6 +213,7 @@ class SRPML(AuthorityMethod):
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
+        agree([*point, labels])
         rates = SGDRates(self.learning_rate, self.momentum, self.weight_decay, self.dampening)
         network = EncoderInTraining(data, setting, rates if self.trains_encoder else None, self.batch_norm, start,
                                     self.trained_part)
@@ -219,6 +225,7 @@ class SRPML(AuthorityMethod):
             for position, batch in enumerate(pair_batches(labels, self.batch, random), 1):
                 features = network.features(batch, random if self.crops else None)
                 distances = self._mining_distances(features.detach(), point[1]).cpu()
+                agree([distances])
                 triplets = semi_hard_triplets(distances, labels[batch], self.margin, random)
                 if not len(triplets):
                     continue
@@ -258,12 +265,13 @@ class SRPML(AuthorityMethod):
         for _ in range(self.steps):
             progress = optimizer.step(objective, progress)
         point = progress.point
+        step = agree_on_search(point, progress.step)
         last = objective(point)
         # Then the parameter and L are constants, and the same loss trains the network by one step of SGD.
         anchor, positive, negative = (rows_at(features, part) for part in triplets.unbind(1))
         loss = weighted_angular_loss(anchor, positive, negative, point[0], point[1], self.alpha, self.weight)
         network.step(loss / len(triplets))
-        return point, progress.step, last
+        return point, step, last
 
 
 def _curves(last: WeightedAngularEvaluation) -> dict[str, float]:

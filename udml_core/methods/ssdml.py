@@ -41,6 +41,7 @@ from udml_core.methods.fields import (
     WalkProbability,
     WeightDecay,
 )
+from udml_core.methods.shared.distributed import agree, agree_on_search
 from udml_core.methods.shared.few_labels import (
     PAPER,
     Partitions,
@@ -153,6 +154,10 @@ class SSDML(Method):
         return self.epochs if self.trains_encoder or self.alternation == "batch" else 1
 
     @property
+    def shares_batches(self) -> bool:
+        return True
+
+    @property
     def partitions(self) -> Partitions:
         """The partitions' size and length."""
         return Partitions(self.partition, self.partition_epochs)
@@ -191,6 +196,7 @@ class SSDML(Method):
         else:
             done, projection, step = int(start["epoch"]), start["projection"].to(setting.device), float(start["step"])
             triplets = start["triplets"]
+        agree([projection])
         optimizer = ConjugateGradient(self._manifold(data.features.shape[1]))
         for epoch in range(done + 1, self.epochs_planned + 1):
             explained: tuple[Explanation, ...] = ()
@@ -199,6 +205,7 @@ class SSDML(Method):
             if self.partitions.begin_with(epoch):
                 affinities = self._affinities(network, data, setting, epoch)
                 triplets = affinity_triplets(affinities.neighbors, affinities.after, affinities.points)
+                agree([triplets])
                 explained = (affinities,)
                 if self.alternation == "partition":
                     rows, local = _rows_of(triplets, network.embed)
@@ -254,7 +261,8 @@ class SSDML(Method):
         for _ in range(self.steps):
             progress = optimizer.step(objective, progress)
         (projection,) = progress.point
-        return projection, progress.step, objective((projection,))
+        step = agree_on_search(progress.point, progress.step)
+        return projection, step, objective((projection,))
 
     def _first_projection(self, data: TrainingData, setting: Setting) -> Tensor:
         rows = unit(data.features)

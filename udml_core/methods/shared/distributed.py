@@ -20,8 +20,6 @@ import torch.distributed as distributed
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from udml_core.errors import UserError
-
 PATIENCE = timedelta(hours=2)
 """Timeout of the processes that wait while the first one evaluates and writes between epochs."""
 
@@ -57,34 +55,27 @@ def process_count() -> int:
 
 def is_first() -> bool:
     """Return whether this process is the one that writes."""
-    return process_count() == 1 or distributed.get_rank() == 0
-
-
-def cut_to_multiple(batch: Tensor) -> Tensor:
-    """Return the longest start of a batch (b,) that the processes share evenly.
-
-    Raises:
-        UserError: The batch has fewer images than there are processes.
-    """
-    if len(batch) < process_count():
-        raise UserError(f"A batch needs at least one image for each of the {process_count()} processes; got "
-                        f"{len(batch)}. Raise the field 'batch', or start fewer processes.")
-    return batch[: len(batch) - len(batch) % process_count()]
+    return _rank() == 0
 
 
 def own_part(batch: Tensor) -> tuple[Tensor, int]:
     """Return this process's rows of a batch (b,) and the position of the first.
 
-    Raises:
-        ValueError: The batch is not a multiple of the processes; call `cut_to_multiple` first.
+    All parts have the same length. If the processes cannot share the batch evenly, the last parts overlap with the
+    parts before them, and `gather_rows` takes each row once.
     """
-    size, rest = divmod(len(batch), process_count())
-    if rest:
-        raise ValueError(f"a batch that {process_count()} processes share must be a multiple of them, got {len(batch)}")
-    if process_count() == 1:
-        return batch, 0
-    first = distributed.get_rank() * size
+    size = _part_length(len(batch))
+    first = min(_rank() * size, len(batch) - size)
     return batch[first : first + size], first
+
+
+def _rank() -> int:
+    return distributed.get_rank() if distributed.is_initialized() else 0
+
+
+def _part_length(count: int) -> int:
+    """Return the number of images in each process's part of `count` images."""
+    return -(-count // process_count())
 
 
 def replicate(network: nn.Module) -> nn.Module:
@@ -100,7 +91,7 @@ def without_averaging(network: nn.Module) -> AbstractContextManager[Any]:
     return network.no_sync() if isinstance(network, DistributedDataParallel) else nullcontext()
 
 
-def gather_rows(rows: Tensor, views: int) -> Tensor:
+def gather_rows(rows: Tensor, views: int, count: int) -> Tensor:
     """Gather the whole batch's rows from all processes.
 
     Every process computes the same loss of them. Backward, a process takes the gradient of its own rows times the
@@ -108,16 +99,22 @@ def gather_rows(rows: Tensor, views: int) -> Tensor:
     whole batch.
 
     Args:
-        rows: This process's rows (v·m/p, l), the second views below the first.
+        rows: Rows (v·s, l) of this process's part of s images, the second views below the first.
         views: Number v of views.
+        count: Number m of images in the whole batch.
 
     Returns:
         Rows (v·m, l), all first views, then all second ones.
     """
     if process_count() == 1:
         return rows
+    size = _part_length(count)
+    positions = torch.arange(count)
+    owner = positions // size
+    inside = positions - (owner * size).clamp_max(count - size)  # the last parts start earlier and overlap
     parts: Tensor = _Gather.apply(rows)  # type: ignore[no-untyped-call]
-    return parts.unflatten(1, (views, -1)).transpose(0, 1).flatten(0, 2)
+    images = parts.unflatten(1, (views, -1)).transpose(1, 2).flatten(0, 1)
+    return images.index_select(0, (owner * size + inside).to(rows.device)).transpose(0, 1).flatten(0, 1)
 
 
 class _Gather(torch.autograd.Function):
@@ -131,28 +128,55 @@ class _Gather(torch.autograd.Function):
 
     @staticmethod
     def backward(_ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0][distributed.get_rank()] * process_count()
+        return gradients[0][_rank()] * process_count()
 
 
 def agree(tensors: Iterable[Tensor]) -> None:
     """Copy the values of the first process to all processes."""
     if process_count() > 1:
-        for tensor in tensors:
-            whole = tensor.contiguous()  # the tensor may be a view of a larger array
-            distributed.broadcast(whole, 0)
-            tensor.copy_(whole)
+        _apply_jointly(lambda values: distributed.broadcast(values, 0), tensors)
 
 
-def average_gradients(module: nn.Module) -> None:
-    """Average gradients that every process computed from the same rows.
+def agree_on_search(point: tuple[Tensor, ...], step: float) -> float:
+    """Copy the point and the step length of a line search from the first process to all processes.
 
-    Rounding then does not let the processes drift apart.
+    A line search turns a difference in rounding into another step.
+
+    Returns:
+        The step length of the first process.
+    """
+    length = torch.tensor(step, dtype=torch.float64)
+    agree([*point, length])
+    return float(length)
+
+
+def average_gradients(parameters: Iterable[Tensor]) -> None:
+    """Average gradients over the processes.
+
+    For the network's gradients of its own rows, this gives the gradient of the whole batch (see `gather_rows`). Where
+    every process computed gradients from the same rows, rounding then does not let the processes drift apart.
     """
     if process_count() > 1:
-        for parameter in module.parameters():
-            if parameter.grad is not None:
-                distributed.all_reduce(parameter.grad)
-                parameter.grad /= process_count()
+        gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+        _apply_jointly(distributed.all_reduce, gradients)
+        for gradient in gradients:
+            gradient /= process_count()
+
+
+def _apply_jointly(operation: Callable[[Tensor], Any], tensors: Iterable[Tensor]) -> None:
+    """Apply an operation on all processes to the values of tensors, in place.
+
+    Tensors of one type are joined, because each operation costs a message to every process.
+    """
+    device = torch.device("cuda" if distributed.get_backend() == "nccl" else "cpu")
+    groups: dict[torch.dtype, list[Tensor]] = {}
+    for tensor in tensors:
+        groups.setdefault(tensor.dtype, []).append(tensor.detach())
+    for group in groups.values():
+        joined = torch.cat([tensor.flatten() for tensor in group]).to(device)
+        operation(joined)
+        for tensor, values in zip(group, joined.split([tensor.numel() for tensor in group]), strict=True):
+            tensor.copy_(values.view_as(tensor))
 
 
 def read_ahead(read: Callable[[Tensor], Tensor], batches: Iterable[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:

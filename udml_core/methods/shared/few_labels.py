@@ -15,6 +15,7 @@ from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.methods.base import Method, Setting, State
 from udml_core.methods.fields import BatchNorm, Part
+from udml_core.methods.shared.distributed import average_gradients
 from udml_core.methods.shared.projection import check_trainable
 from udml_core.methods.shared.training import EncoderInTraining, SGDRates
 from udml_core.sampling import generator
@@ -115,6 +116,7 @@ def pretrain_encoder(data: TrainingData, setting: Setting, epochs: int, rates: S
             scores = network.features(labeled[rows]) @ weight
             sgd.zero_grad(set_to_none=True)
             network.step(cross_entropy(scores, targets[rows].to(setting.device)))
+            average_gradients([weight])
             sgd.step()
     return replace(setting, encoder=network.snapshot())
 

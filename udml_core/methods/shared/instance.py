@@ -5,7 +5,6 @@ This module has views, batches, SGD, several processes and the state.
 
 from __future__ import annotations
 
-import logging
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -36,11 +35,9 @@ from udml_core.methods.fields import (
 from udml_core.methods.shared.distributed import (
     agree,
     average_gradients,
-    cut_to_multiple,
     gather_rows,
     is_first,
     own_part,
-    process_count,
     read_ahead,
     replicate,
     without_averaging,
@@ -61,7 +58,6 @@ from udml_core.methods.shared.training import (
 from udml_core.sampling import generator
 
 Curves = dict[str, Tensor]
-log = logging.getLogger("udml")
 
 
 class Objective(nn.Module, ABC):
@@ -243,11 +239,7 @@ class _Training:
             group["lr"] = method.rate(epoch)
         self.objective.begin(self.network, self.data)
         size = min(method.batch, len(self.data))
-        drawn = list(self.objective.batches(len(self.data), size, random))
-        batches = [cut_to_multiple(batch) for batch in drawn]
-        if epoch == self.done + 1 and len(batches[0]) < len(drawn[0]):
-            log.info("batches of %d images in place of %d, which %d processes cannot share evenly", len(batches[0]),
-                     len(drawn[0]), process_count())
+        batches = list(self.objective.batches(len(self.data), size, random))
         follow_batches(self.network, method.batch_norm == "batch")
         curves = []
         for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
@@ -277,7 +269,7 @@ class _Training:
         self._sgd.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()
-        rows = gather_rows(instance, self.method.views)
+        rows = gather_rows(instance, self.method.views, len(batch))
         loss, curves = self.objective.loss(rows, batch, random)
         loss.backward()
         if len(parts) > 1:
@@ -285,7 +277,7 @@ class _Training:
             # the loss gives the gradient of each instance feature, and a second pass takes it through the encoder.
             assert instance.grad is not None
             self._backward_parts(parts, instance.grad.chunk(len(parts)))
-        average_gradients(self.objective)
+        average_gradients(self.objective.parameters())
         self._sgd.step()
         self.objective.remember(rows.detach(), batch)
         return {"loss": loss.detach()} | curves

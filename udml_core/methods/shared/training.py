@@ -19,6 +19,7 @@ from udml_core.data.training import TrainingData
 from udml_core.methods.base import Setting, State
 from udml_core.methods.embedder import AnyHead, Embedder, Head, unit
 from udml_core.methods.fields import BatchNorm, Part
+from udml_core.methods.shared.distributed import agree, average_gradients, gather_rows, own_part
 
 EMBEDDED = 256
 """Number of images that pass the encoder at a time without a gradient."""
@@ -154,6 +155,13 @@ def embed_training_half(network: Network, data: TrainingData, device: torch.devi
     return _in_parts(lambda rows: network(whole_inputs(network.part, data, rows).to(device)), torch.arange(len(data)))
 
 
+def embed_jointly(network: Network, data: TrainingData, device: torch.device) -> Tensor:
+    """Return the result of `embed_training_half`, of which each process computes a part."""
+    part, _ = own_part(torch.arange(len(data)))
+    rows = _in_parts(lambda indices: network(whole_inputs(network.part, data, indices).to(device)), part)
+    return gather_rows(rows, 1, len(data))
+
+
 def follow_batches(module: nn.Module, follows: bool) -> None:
     """Choose whether batch normalization uses the statistics of the batches.
 
@@ -234,6 +242,10 @@ class EncoderInTraining:
 
     Features are cached if the encoder stays frozen or has no parameters.
 
+    If several processes train the encoder, each encodes its part of a batch and returns the features of the whole
+    batch. Batch normalization with the statistics of batches sees the part of its process, and the running statistics
+    come from the first process.
+
     Attributes:
         trains: Whether the encoder is trained.
     """
@@ -269,6 +281,7 @@ class EncoderInTraining:
             self._encoder.freeze_early()
         if batch_norm == "frozen":
             freeze_batch_norm(self._encoder)
+        agree([*self._encoder.parameters(), *self._encoder.buffers()])
         self._named = trained_parameters(self._encoder)
         self._sgd = torch.optim.SGD([parameter for _, parameter in self._named], lr=rates.learning_rate,
                                     momentum=rates.momentum, weight_decay=rates.weight_decay,
@@ -286,15 +299,21 @@ class EncoderInTraining:
         """
         if not self.trains:
             return unit(self._take(indices).to(self._device, non_blocking=True))
-        inputs = self._take(indices, random is not None).to(self._device, non_blocking=True)
+        part, first = own_part(indices)
+        inputs = self._take(part, random is not None).to(self._device, non_blocking=True)
         if random is not None:
-            inputs = random_views(inputs, 1, random, CROPS if self._part == "all" else None,
-                                  size=self._encoder.spec.size)
+            inputs = random_views(inputs, 1, random, CROPS if self._part == "all" else None, len(indices), first,
+                                  self._encoder.spec.size)
+        return gather_rows(self._encode(inputs), 1, len(indices))
+
+    def _encode(self, inputs: Tensor) -> Tensor:
+        """Return unit features (b, d) of what the trained part reads."""
         return unit(encode(self._encoder, inputs, self._part, self._precision))
 
     def prefetch(self, indices: Tensor) -> None:
         """Read the input of a coming call of `features` for whole images in the background."""
-        self._coming.append((indices, self._reader.submit(self._read, indices)))
+        part = own_part(indices)[0] if self.trains else indices
+        self._coming.append((part, self._reader.submit(self._read, part)))
 
     def _read(self, indices: Tensor, views: bool = False) -> Tensor:
         read = view_inputs if views else whole_inputs
@@ -314,16 +333,20 @@ class EncoderInTraining:
         if not self.trains:
             return self.features(indices)
         self._encoder.eval()
-        features = _in_parts(self.features, indices)
+        part, _ = own_part(indices)
+        rows = _in_parts(lambda images: self._encode(self._take(images).to(self._device, non_blocking=True)), part)
         follow_batches(self._encoder, self._follows_batches)
-        return features
+        return gather_rows(rows, 1, len(indices))
 
     def step(self, loss: Tensor) -> None:
         """Take one step of SGD; do nothing if the encoder is not trained."""
         if self.trains:
             self._sgd.zero_grad(set_to_none=True)
             loss.backward()
+            average_gradients(self._encoder.parameters())
             self._sgd.step()
+            if self._follows_batches:
+                agree(self._encoder.buffers())
 
     def snapshot(self) -> Encoder:
         """Return the current encoder for embedding; further training does not change it."""
