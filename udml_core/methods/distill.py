@@ -190,8 +190,8 @@ class Distill(Method):
         whitened = unit(whitened @ reduction)
         refined = average_neighbors(whitened.numpy(), self.averaged, self.times, self.alpha)
         tensors = (weight, -(mean @ weight), whitened, torch.from_numpy(refined).float())
-        return Targets(*(part.to(setting.device) for part in tensors),
-                       torch.from_numpy(nearest(refined, self.group - 1)[1]))
+        head, bias, whitened, final = (part.to(setting.device) for part in tensors)
+        return Targets(head, bias, whitened, final, torch.from_numpy(nearest(refined, self.group - 1)[1]))
 
     def _view_means(self, data: TrainingData, setting: Setting) -> Tensor:
         """Return the frozen encoder's features (n, d), averaged over the views of each image, on the CPU."""
