@@ -8,6 +8,7 @@ from collections.abc import Callable
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
+from udml_core.methods.distill import Distill
 from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
 from udml_core.methods.isif import ISIF
 from udml_core.methods.ml_kml import KML, ML
@@ -24,7 +25,7 @@ from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.triplet_angular import Angular, Triplet
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
-                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Whiten, PCA, Frozen)
+                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Distill, Whiten, PCA, Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -67,6 +68,7 @@ __all__ = [
     "SSDML",
     "Angular",
     "Card",
+    "Distill",
     "Embedder",
     "Epoch",
     "Frozen",
