@@ -34,6 +34,7 @@ st.navigation({
         st.Page("pages/affinity.py", title="Labels & affinity", icon=":material/share:"),
         st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
+        st.Page("pages/refine.py", title="Refine", icon=":material/auto_fix_high:"),
     ],
     "Compare with papers": [
         st.Page("pages/results.py", title="Results", icon=":material/table_chart:"),

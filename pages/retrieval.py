@@ -10,9 +10,10 @@ from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.retrieval.failures import show_failures
-from pages.parts.retrieval.filters import choose_filter
+from pages.parts.retrieval.filters import Filter, choose_filter
 from pages.parts.retrieval.query import (
     Mode,
+    PageQuery,
     build_query,
     choose_mode,
     current_query,
@@ -20,8 +21,10 @@ from pages.parts.retrieval.query import (
     set_query,
     show_query,
 )
-from pages.parts.retrieval.rankings import WHEN, Rankings, share_results, show_epochs, show_rankings
-from udml_core.retrieval import Gallery, Retrieval
+from pages.parts.retrieval.rankings import Rankings, share_results, show_epochs, show_rankings
+from pages.parts.retrieval.refined import choose_refinement, refined_query
+from udml_core.refined_retrieval import RefinedRetrieval
+from udml_core.retrieval import Gallery, Hit, Retrieval, Which
 from udml_core.runs import Run
 
 SAMPLE = 36
@@ -61,11 +64,13 @@ def search(retrieval: Retrieval) -> None:
     if query.own:
         st.caption("The link to this page does not include your own images; it shows the query without them.")
     search_filter = choose_filter(retrieval, [*query.add, *query.subtract])
+    refined = choose_refinement(retrieval)
+    if refined is not None and search_filter.gallery == "all":
+        st.caption("The refined embedding has the images of the test half only.")
     rankings: Rankings = {}
     if query.images("add"):
         with show_user_errors():
-            rankings = {which: retrieval.search(build_query(retrieval, query, which), search_filter.k, which,
-                                             search_filter.gallery, search_filter.allowed) for which in WHEN}
+            rankings = rank_images(retrieval, query, search_filter, refined)
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     else:
@@ -80,6 +85,19 @@ def search(retrieval: Retrieval) -> None:
                 icon=":material/filter_alt_off:")
     share_results(retrieval, rankings)
     search_with_clicked(retrieval, clicks, mode)
+
+
+def rank_images(retrieval: Retrieval, query: PageQuery, search_filter: Filter,
+                refined: RefinedRetrieval | None) -> Rankings:
+    """Search before and after training, or after training and in a refined embedding."""
+    def search_run(which: Which) -> list[Hit]:
+        return retrieval.search(build_query(retrieval, query, which), search_filter.k, which, search_filter.gallery,
+                                search_filter.allowed)
+
+    if refined is None:
+        return {"initial": search_run("initial"), "final": search_run("final")}
+    return {"final": search_run("final"),
+            "refined": refined.search(refined_query(refined, query), search_filter.k, search_filter.allowed)}
 
 
 def show_single_query(retrieval: Retrieval, index: int, rankings: Rankings, gallery: Gallery) -> int | None:

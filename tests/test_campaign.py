@@ -129,7 +129,7 @@ def test_a_record_holds_every_row_with_date_versions_and_seeds(measured: tuple[P
         assert [run["seed"] for run in result["runs"]] == [0, 1]
         assert {"date", "version", "versions", "device"} <= set(result)
         assert result["comparable"] is False
-        assert {"initial", "frozen", "pca", "final"} <= set(result["summary"])
+        assert {"initial", "frozen", "centered pca", "final"} <= set(result["summary"])
         assert {"recall@1", "map@r", "knn@200", "mprec@10"} <= set(result["summary"]["final"])
     shown = records.read(Finding("small", "Small", "", ""), folder / "records")
     assert list(shown.tables[0].rows) == ["PCA", "RPML"]

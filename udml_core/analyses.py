@@ -33,7 +33,9 @@ Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed", "refine"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")
 Scope = Literal["test", "train", "all", "sample"]
-Frame = Annotated[str, Field(pattern=r"^(frozen|initial|final|0|[1-9][0-9]*)$")]
+REFINED = "refine-"
+"""Beginning of the id of a refinement, which is also the name of its embedding as a frame."""
+Frame = Annotated[str, Field(pattern=rf"^(frozen|initial|final|0|[1-9][0-9]*|{REFINED}[0-9a-f]{{12}})$")]
 DEFAULT_RECIPE = "views+whiten+average:k=20,times=2,alpha=3"
 RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "pca": ("scope", "frames"),
@@ -65,8 +67,8 @@ class AnalysisSpec(Options):
     whose embedding is stored for every epoch."""
 
     frames: Annotated[tuple[Frame, ...], Field(min_length=1, max_length=200)] = ("initial", "final")
-    """The embeddings, in the order of their layouts; epoch numbers need the scope sample, and a graph has exactly one
-    frame."""
+    """The embeddings, in the order of their layouts; epoch numbers need the scope sample, the id of a refinement
+    needs the scope test, and a graph has exactly one frame."""
 
     perplexity: Annotated[float, Field(ge=2, le=500), Shown(low=5, high=100, step=1)] = 30.0
     """Perplexity of t-SNE: the effective number of neighbors that each image is kept close to."""
@@ -120,6 +122,9 @@ class AnalysisSpec(Options):
         if self.scope != "sample" and any(frame.isdecimal() for frame in self.frames):
             raise ValueError("epochs are stored for the sample only; use the scope 'sample' or the frames frozen, "
                              f"initial and final, got the frames {frames} with the scope '{self.scope}'")
+        if self.scope != "test" and any(frame.startswith(REFINED) for frame in self.frames):
+            raise ValueError("a refinement has the embedding of the test half only; use the scope 'test', got "
+                             f"{frames} with the scope '{self.scope}'")
         if len(set(self.frames)) < len(self.frames):
             raise ValueError(f"name each frame once, got {frames}")
         if self.kind in ("graph", "refine") and len(self.frames) > 1:

@@ -310,8 +310,8 @@ def query(name: RunName, image: Annotated[str, typer.Argument(help="An image fil
 @app.command()
 @takes_options(AnalysisSpec, without=("frames", "names", "content", "recipe"), only_given=True)
 def analyse(options: dict[str, Any], name: RunName,
-            frames: Annotated[str | None, typer.Option(help="frozen, initial, final or epoch numbers, separated by "
-                                                            "commas.")] = None,
+            frames: Annotated[str | None, typer.Option(help="frozen, initial, final, epoch numbers or ids of "
+                                                            "refinements, separated by commas.")] = None,
             wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
             root: Root = None, as_json: Json = False) -> None:
     """Compute a map, a graph or a grid of a finished run and store it.

@@ -187,24 +187,12 @@ class Retrieval:
         The vector has unit length if the embeddings have unit length. Otherwise a difference of means is a direction,
         and the vector is the mean of all images moved along it.
         """
-        unknown = [index for index in query.indices if not 0 <= index < len(self.dataset)]
-        if unknown:
-            raise UserError(f"The index of an image must be between 0 and {len(self.dataset) - 1}, got {unknown[0]}.")
-        if not query.add:
-            raise UserError("A query needs at least one image to add, got none. Add an image.")
-        embeddings = self.run.embeddings(which)
+        return query_vector(query, self.run.embeddings(which), self._normalized[which])
 
-        def mean(images: tuple[int | Array, ...]) -> Array:
-            return np.mean([embeddings[image] if isinstance(image, int) else image for image in images], axis=0)
-
-        normalized = self._normalized[which]
-        vector = mean(query.add) - mean(query.subtract) if query.subtract else mean(query.add)
-        length = float(np.linalg.norm(vector))
-        if length < SHORTEST and (normalized or query.subtract):
-            raise UserError("The images of this query cancel each other out. Remove one of them.")
-        if normalized:
-            return vector / length
-        return vector + np.mean(embeddings, axis=0) if query.subtract else vector
+    def is_correct(self, query: Query, index: int) -> bool | None:
+        """Return whether an image has the class of a query; None if the added images have no known common class."""
+        label, labels = self._common_class(query), self.dataset.labels
+        return None if label is None or labels is None else bool(labels[index] == label)
 
     def _common_class(self, query: Query) -> int | None:
         """Return the class of all added images; None if it differs or is unknown."""
@@ -245,3 +233,32 @@ class Retrieval:
                                     None if labels is None else labels[sample],
                                     lambda share: report(share, "searching in every epoch"))
         return self._history
+
+
+def query_vector(query: Query, embeddings: Array, normalized: bool) -> Array:
+    """Return a query as one vector (l,).
+
+    Args:
+        query: The query.
+        embeddings: Embeddings (n, l) of the data set.
+        normalized: Whether they have unit length; the vector then has, too.
+
+    Raises:
+        UserError: The query has an unknown index or no image to add, or its images cancel each other out.
+    """
+    unknown = [index for index in query.indices if not 0 <= index < len(embeddings)]
+    if unknown:
+        raise UserError(f"The index of an image must be between 0 and {len(embeddings) - 1}, got {unknown[0]}.")
+    if not query.add:
+        raise UserError("A query needs at least one image to add, got none. Add an image.")
+
+    def mean(images: tuple[int | Array, ...]) -> Array:
+        return np.mean([embeddings[image] if isinstance(image, int) else image for image in images], axis=0)
+
+    vector = mean(query.add) - mean(query.subtract) if query.subtract else mean(query.add)
+    length = float(np.linalg.norm(vector))
+    if length < SHORTEST and (normalized or query.subtract):
+        raise UserError("The images of this query cancel each other out. Remove one of them.")
+    if normalized:
+        return vector / length
+    return vector + np.mean(embeddings, axis=0) if query.subtract else vector

@@ -18,8 +18,8 @@ from udml_core.runs import Run
 
 TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": "Train", "runs": "Runs", "map": "Map",
           "grid": "Grid", "clusters": "Clusters", "neighborhoods": "Neighborhoods", "instances": "Instances",
-          "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval", "results": "Results",
-          "lesson_epsilon": "ε merges and shatters"}
+          "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval", "refine": "Refine",
+          "results": "Results", "lesson_epsilon": "ε merges and shatters"}
 """The title of every page, as far as it is one word."""
 ADVICE = {"home": "Train RPML now", "data": "computed once", "train": "Start training", "runs": "Start a run",
           "lesson_epsilon": "ε", "results": "the same protocol"}
@@ -31,6 +31,7 @@ NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "n
             "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
             "n_alpha": "inf", "proxy": "900", "admission": "perhaps", "epsilon": "-1", "gamma": "x", "alpha": "1e9",
             "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9",
+            "recipe": "nonsense", "query": "-1", "image": "x", "refined": "nonsense",
             "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9"}
 """A link in which nothing can be read."""
 pytestmark = pytest.mark.usefixtures("own_places")

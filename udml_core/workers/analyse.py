@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.analyses import REFINED, Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data.dataset import Dataset, Report, read_image
@@ -127,6 +127,9 @@ class Material:
                 return Embedder(encoder).embed_features(features[indices])
             case "initial" | "final":
                 return np.asarray(self.run.embeddings(frame)[indices])
+            case _ if frame.startswith(REFINED):
+                refined = find_analysis(self.run, frame).refined()
+                return refined.embedding[np.searchsorted(refined.indices, indices)]
             case _:
                 if int(frame) not in self.run.epoch_numbers():
                     raise UserError(f"The run {self.run.id} has the epochs 0 to {self.run.epoch_numbers()[-1]}, got "
@@ -151,8 +154,10 @@ class Material:
             case "final":
                 return Embedder.load(self.run.embedder_path)
             case _:
-                raise UserError("New images can be placed on the frames frozen, initial and final; the model of epoch "
-                                f"{frame} is not stored. Choose a map with one of these frames.")
+                missing = "a refinement has no model" if frame.startswith(REFINED) else (
+                    f"the model of epoch {frame} is not stored")
+                raise UserError(f"New images can be placed on the frames frozen, initial and final; {missing}. Choose "
+                                "a map with one of these frames.")
 
     def source(self, spec: AnalysisSpec) -> tuple[AnalysisSpec, Array, Array, Array]:
         """Return the map that an analysis starts from.

@@ -12,7 +12,7 @@ from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import UNSEEN, duration
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
-from udml_core.analyses import Analysis, AnalysisSpec, Projection, Result, find_analysis, list_analyses
+from udml_core.analyses import REFINED, Analysis, AnalysisSpec, Projection, Result, find_analysis, list_analyses
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE, LIVE_STATES
 
@@ -25,7 +25,7 @@ def frame_words(frame: str) -> str:
     """Return the name of an embedding, such as `after training`."""
     names = {"initial": "before training", "0": "before training", "final": "after training",
              "frozen": "frozen features"}
-    return names.get(frame, f"epoch {frame}")
+    return "refined" if frame.startswith(REFINED) else names.get(frame, f"epoch {frame}")
 
 
 def title_of_analysis(spec: AnalysisSpec) -> str:

@@ -13,7 +13,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 
 ADVICE = "Train a run, then come back."
 IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
-                    "second", "label", "asked")
+                    "second", "label", "asked", "query", "image")
 """Address parameters that name images or classes and so have no meaning on another data set."""
 
 

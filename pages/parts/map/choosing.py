@@ -14,8 +14,9 @@ from pages.parts.base.analyses import (
 )
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import field_widget
-from udml_core.analyses import MAPS, RELEVANT_FIELDS, AnalysisSpec, Kind, Scope, list_analyses, plan_analysis
+from udml_core.analyses import MAPS, REFINED, RELEVANT_FIELDS, AnalysisSpec, Kind, Scope, list_analyses, plan_analysis
 from udml_core.declaration import describe_field
+from udml_core.refined_retrieval import finished_refinements
 from udml_core.runs import Run
 
 
@@ -50,15 +51,22 @@ def new_map_menu(run: Run) -> None:
         kind: Kind = st.segmented_control("Projection", MAPS, default="tsne", format_func=KIND_WORDS.__getitem__,
                                           key="new-kind") or "tsne"
         frames = _pick_embeddings(run)
-        scopes: list[Scope] = ["sample"] if frames[0].isdecimal() else ["all", "test", "train", "sample"]
-        scope: Scope = st.selectbox("Images", scopes, key="new-scope", format_func=SCOPE_WORDS.__getitem__,
-                                    help="The embedding of every epoch is kept for a fixed sample of the test half.")
+        scope: Scope = st.selectbox("Images", _scopes(frames), key="new-scope", format_func=SCOPE_WORDS.__getitem__,
+                                    help="The embedding of every epoch is kept for a fixed sample of the test half, "
+                                         "and a refinement covers the test half.")
         values = pick_options(kind)
         with show_user_errors():
             spec = plan_analysis(kind=kind, scope=scope, frames=frames, **values)
             request_analysis(run, spec, "Compute map", "new-compute", primary=True,
                              help_text="The map is computed in the background and kept with the run.")
     show_analysis_progress(run)
+
+
+def _scopes(frames: tuple[str, ...]) -> list[Scope]:
+    """Return the images whose embeddings are stored in all frames."""
+    if frames[-1].startswith(REFINED):
+        return ["test"]
+    return ["sample"] if frames[0].isdecimal() else ["all", "test", "train", "sample"]
 
 
 def _pick_embeddings(run: Run) -> tuple[str, ...]:
@@ -68,6 +76,8 @@ def _pick_embeddings(run: Run) -> tuple[str, ...]:
                                            "after training": ("final",), "frozen features": ("frozen",)}
     if len(epochs) > 1:
         choices["every epoch"] = tuple(epochs)
+    choices |= {f"after training and refined by {analysis.spec().recipe}": ("final", analysis.id)
+                for analysis in finished_refinements(run)}
     return choices[st.selectbox("Embeddings", list(choices), key="new-frames",
                                 help="Several embeddings are laid out one after the other in the same orientation.")]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -14,30 +15,33 @@ from udml_core.exporting import embeddings_file
 from udml_core.retrieval import Hit, Retrieval, Which
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
-WHEN: dict[Which, str] = {"initial": "before", "final": "after"}
-Rankings = Mapping[Which, list[Hit]]
+Searched = Which | Literal["refined"]
+SEARCHED: dict[Searched, str] = {"initial": "before training", "final": "after training", "refined": "refined"}
+"""The embeddings that can be searched, in words."""
+Rankings = Mapping[Searched, list[Hit]]
 
 
 def show_rankings(retrieval: Retrieval, rankings: Rankings) -> int | None:
-    """Show the rankings before and after training.
+    """Show two rankings side by side.
 
     Returns:
         The index of the image that was clicked just now.
     """
     clicked = None
     for column, (which, hits) in zip(st.columns(2, gap="large"), rankings.items(), strict=True):
-        when = WHEN[which]
+        when = SEARCHED[which]
         with column:
             known = [hit.correct for hit in hits if hit.correct is not None]
             score = f" · {sum(known)} of {len(known)} hits" if known else ""
-            st.markdown(f"**{when.capitalize()} training**{score}")
+            st.markdown(f"**{when.capitalize()}**{score}")
             tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
                           f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
-            clicked_here = gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {when} training",
-                                   f"retrieval-{when}", side=96)
+            clicked_here = gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {when}",
+                                   f"retrieval-{which}", side=96)
             clicked = clicked_here if clicked_here is not None else clicked
     normalized = all(hit.similarity is not None for hits in rankings.values() for hit in hits)
     number = "cosine similarity" + ("" if normalized else ", or the distance if embeddings do not have unit length")
+    number += ", or the score of a re-ranking" if "refined" in rankings else ""
     st.caption(f"The number is the {number}. ✓ with a solid frame: same class as the added images. ✕ with a dashed "
                "frame: another class.")
     return clicked
@@ -70,7 +74,7 @@ def show_epochs(retrieval: Retrieval, index: int) -> int | None:
 
 def share_results(retrieval: Retrieval, rankings: Rankings) -> None:
     """Show a menu with the run's files and the results of the search."""
-    hits = [(WHEN[which], hit) for which, ranking in rankings.items() for hit in ranking]
+    hits = [(SEARCHED[which].removesuffix(" training"), hit) for which, ranking in rankings.items() for hit in ranking]
     columns = {"training": np.array([when for when, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
                "similarity": np.array([hit.similarity for _, hit in hits], dtype=float),
                "distance": np.array([hit.distance for _, hit in hits])}

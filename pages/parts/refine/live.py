@@ -1,0 +1,105 @@
+"""The gallery of the page Refine: a run's test images, on which recipes are tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.run_hash import RUN_HASH
+from udml_core.analyses import DEFAULT_RECIPE
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
+from udml_core.exploration import refining
+from udml_core.exploration.refining import LiveGallery
+from udml_core.refined_retrieval import are_views_stored, view_embeddings
+from udml_core.refinement import Recipe
+from udml_core.refinement.recipe import Views
+from udml_core.runs import Run
+
+FIRST_RECIPE = str(Recipe.parse(DEFAULT_RECIPE).without("views"))
+"""The recipe at first: the default without views, which need a pass of the encoder over all images."""
+LEAST, SAMPLES = 12, 18
+
+
+@dataclass(frozen=True)
+class Live:
+    """A run's test images, prepared for recipes.
+
+    Attributes:
+        run: The run.
+        dataset: Its data set.
+        images: Data set indices (n,) of the gallery's images, ascending.
+        total: Number of images in the test half; more than n if the gallery is evenly spaced images of it.
+        has_training: Whether whitening and reduction are fitted on the training half.
+        has_views: Whether the recipe's views are averaged.
+        gallery: Their embeddings.
+        samples: Rows of queries that show what the first recipe does.
+    """
+
+    run: Run
+    dataset: Dataset
+    images: Array
+    total: int
+    has_training: bool
+    has_views: bool
+    gallery: LiveGallery
+    samples: Array
+
+    @property
+    def labels(self) -> Array | None:
+        """Class (n,) of each image, if the data set has classes."""
+        return labels_of(self.dataset, self.images)
+
+    def row_in_address(self, parameter: str, default: int) -> int:
+        """Return the row of the image that the address names, or the default."""
+        index = int(number_from_address(parameter, -1))
+        row = int(rows_of(self.images, np.array([index]))[0])
+        return default if row < 0 else row
+
+    def write_row(self, parameter: str, row: int) -> None:
+        """Make the address name the image of a row."""
+        write_address(parameter, str(self.images[row]))
+
+
+def labels_of(dataset: Dataset, images: Array) -> Array | None:
+    """Return the class of each image as numbers from 0, if the data set has classes."""
+    return None if dataset.labels is None else np.unique(np.asarray(dataset.labels)[images], return_inverse=True)[1]
+
+
+def load_live(run: Run, recipe: Recipe) -> Live:
+    """Return a run's gallery, prepared once, with the views of a recipe if their features are stored.
+
+    Raises:
+        UserError: There are too few test images, or the data set is not available.
+    """
+    dataset_of(run)
+    views = recipe.find("views")
+    return _live(run, str(views) if isinstance(views, Views) and are_views_stored(run, views) else "")
+
+
+@st.cache_resource(max_entries=4, show_spinner="Searching neighbors …", hash_funcs=RUN_HASH)
+def _live(run: Run, views: str) -> Live:
+    """Prepare the gallery, with the views of a recipe's step or without."""
+    dataset, split = dataset_of(run), load_split(run)
+    if len(split.test) < LEAST:
+        raise UserError(f"Refinement needs at least {LEAST} test images, got {len(split.test)}. Add images to the data "
+                        "set.")
+    stored, has_training = run.embeddings("final"), split.name != "all"
+    step = Recipe.parse(views).find("views")
+    embeddings = view_embeddings(run, step) if isinstance(step, Views) else stored
+    images = split.test[refining.evenly_spaced(len(split.test), refining.MOST_IMAGES)]
+    training = split.train[refining.evenly_spaced(len(split.train), refining.MOST_TRAINING)]
+    gallery = LiveGallery(stored[images], embeddings[training] if has_training else None,
+                          embeddings[images] if views else None)
+    if views:
+        samples = _live(run, "").samples
+    else:
+        refined = gallery.refine(Recipe.parse(FIRST_RECIPE))
+        samples = refining.choose_queries(refined, labels_of(dataset, images), SAMPLES)
+    return Live(run, dataset, images, len(split.test), has_training, bool(views), gallery, samples)

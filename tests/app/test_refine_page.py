@@ -1,0 +1,241 @@
+"""The page Refine, and the search in refined embeddings, through Streamlit's AppTest."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.refine.cards import with_step
+from pages.parts.refine.outcome import moved, positions
+from pages.parts.retrieval.own_images import OwnImage
+from tests.app.opening import opened, texts
+from tests.running import worked, write_digits
+from udml_core.analyses import analysis_at, plan_analysis
+from udml_core.data.splits import make_split
+from udml_core.refinement import Recipe, Refiner, make_step
+from udml_core.refinement.measures import retrieval_measures
+from udml_core.runs import Run
+from udml_core.workers.analyse import keep
+
+pytestmark = pytest.mark.usefixtures("own_places")
+APPLIED = "average:k=6"
+
+
+@pytest.fixture(scope="module")
+def run(places: Path) -> Run:
+    """A finished run on the digits with a refinement of its test half."""
+    finished = worked(places / "runs")
+    keep(finished, plan_analysis(kind="refine", recipe=APPLIED), lambda _share, _step: None)
+    return finished
+
+
+@pytest.fixture(scope="module")
+def plain_run(places: Path) -> Run:
+    """A finished run without a refinement."""
+    return worked(places / "runs", fields={"dimension": 8, "epochs": 1})
+
+
+def components(test: AppTest, kind: str) -> list[dict[str, Any]]:
+    """Return the headers of all components of a kind."""
+    headers = []
+    for element in test.get("bidi_component"):
+        if element.proto.component_name == f"udml_{kind}":
+            if element.proto.json:
+                headers.append(json.loads(element.proto.json))
+            else:
+                data = element.proto.bytes
+                headers.append(json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")]))
+    return headers
+
+
+def tiles(test: AppTest, label: str) -> list[dict[str, Any]]:
+    """Return the tiles of a gallery."""
+    return next(header["tiles"]["list"] for header in components(test, "gallery") if header["label"].startswith(label))
+
+
+def metric(test: AppTest, label: str) -> str:
+    return next(metric.value for metric in test.metric if metric.label == label)
+
+
+def test_the_first_sight_refines_the_newest_run_and_a_query_improves(plain_run: Run, run: Run) -> None:
+    test = opened("refine", run=plain_run.id)
+    assert not test.exception
+    hits = [sum(tile["mark"] == "hit" for tile in tiles(test, f"The 24 nearest images, {word}"))
+            for word in ("before", "after")]
+    assert hits[1] > hits[0]
+    assert "Protocol: transductive" in texts(test)
+    assert "whitening: the training half" in texts(test)
+    assert "Why did this image rise from rank" in texts(test)
+
+
+@pytest.mark.parametrize("recipe", ["average:k=7,times=2", "whiten:k=4+average:k=3,alpha=2+rerank:k1=9,weight=0.1",
+                                    "reduce:dimension=8+expand:k=4", "diffuse:k=9", ""])
+def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
+    test = opened("refine", run=run.id, recipe=recipe, query="1500")
+    assert not test.exception
+    if not recipe:
+        assert "The recipe has no steps" in texts(test)
+    dataset = run.dataset()
+    split = make_split(dataset, run.spec().split)
+    labels = np.asarray(dataset.labels)[split.test]
+    exact = Refiner(recipe).fit(run.embeddings("final")[split.test], run.embeddings("final")[split.train])
+    ranking = exact.neighbors(int(np.bincount(labels).max())).indices
+    expected = retrieval_measures(ranking, labels, labels, True)
+    # Neighbors are searched among candidates only, so live figures are close but not equal.
+    assert float(metric(test, "Recall@1").split()[0]) == pytest.approx(expected["recall@1"], abs=1)
+    assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(expected["map@r"], abs=2)
+
+
+def test_a_fall_of_recall_is_said_in_words(run: Run) -> None:
+    test = opened("refine", run=run.id, recipe="average:k=60,times=4")
+    assert any("Recall@1 falls by" in warning.value for warning in test.warning)
+    assert not opened("refine", run=run.id, recipe="average:k=0").warning
+
+
+def test_sliders_have_the_declared_ranges_and_the_link_s_values(run: Run) -> None:
+    test = opened("refine", run=run.id, recipe="average:k=33,times=2,alpha=1.5+rerank:k1=15,k2=3,weight=0.45")
+    sliders = {slider["label"]: slider for slider in components(test, "slider")}
+    for label, low, high, value in (("Neighbors · k", 0, 60, 33), ("Repetitions", 1, 4, 2),
+                                    ("Weight exponent · α", 0, 8, 1.5), ("Reciprocal neighbors · k₁", 1, 80, 15),
+                                    ("Local expansion · k₂", 1, 30, 3), ("Original distance · λ", 0, 1, 0.45)):
+        assert (sliders[label]["low"], sliders[label]["high"], sliders[label]["value"]) == (low, high, value)
+
+
+def test_switching_a_step_keeps_its_values_and_the_order(run: Run) -> None:
+    test = opened("refine", run=run.id, recipe="whiten:k=9+rerank")
+    test.toggle(key="refine-on-whiten").set_value(False).run()
+    assert test.query_params["recipe"] == "rerank"
+    test.toggle(key="refine-on-average").set_value(True).run()
+    assert test.query_params["recipe"] == "average+rerank"
+    test.toggle(key="refine-on-whiten").set_value(True).run()
+    assert test.query_params["recipe"] == "whiten:k=9+average+rerank"
+    test.button(key="refine-up-average").click().run()
+    assert test.query_params["recipe"] == "average+whiten:k=9+rerank"
+    test.toggle(key="refine-on-diffuse").set_value(True).run()
+    assert test.query_params["recipe"] == "average+whiten:k=9+diffuse"
+    assert not test.toggle(key="refine-on-rerank").value
+    assert not test.exception
+
+
+def test_views_count_once_their_features_are_stored(run: Run) -> None:
+    recipe = "views:zoom=0.55+average:k=5"
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert "The figures below leave out the views" in texts(test)
+    assert metric(test, "MAP@R") == metric(opened("refine", run=run.id, recipe="average:k=5"), "MAP@R")
+    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).refined()
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert "leave out the views" not in texts(test)
+    assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(result.measures["map@r"][1], abs=2)
+
+
+def test_votes_of_the_image_in_the_link_are_shown(run: Run) -> None:
+    test = opened("refine", run=run.id, recipe="average:k=5", query="1500", image="1600")
+    assert "Its mean has **6** members" in texts(test)
+    assert len(tiles(test, "Images that voted")) == 6
+    assert "No step lets images vote" in texts(opened("refine", run=run.id, recipe="whiten", query="1500"))
+
+
+@pytest.mark.parametrize("query", [{"recipe": "whitten"}, {"recipe": "average+average"}, {"recipe": "average:k=900"}])
+def test_a_wrong_recipe_in_a_link_is_replaced_and_explained(query: dict[str, str], run: Run) -> None:
+    test = opened("refine", run=run.id, **query)
+    assert not test.exception
+    assert "The link's recipe cannot be shown" in texts(test)
+    assert test.toggle(key="refine-on-whiten").value
+
+
+def test_nonsense_images_in_a_link_are_ignored(run: Run) -> None:
+    test = opened("refine", run=run.id, query="nan", image="99999999")
+    assert not test.exception
+    assert "Why did this image" in texts(test)
+
+
+def test_a_finished_refinement_shows_exact_figures_and_the_commands(run: Run) -> None:
+    test = opened("refine", run=run.id, recipe=APPLIED)
+    result = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).refined()
+    before, after = result.measures["map@r"]
+    assert f"MAP@R {before:.1f} → **{after:.1f}**" in texts(test)
+    assert not [button for button in test.button if button.label == "Apply to all images"]
+    code = "\n".join(block.value for block in test.code)
+    assert f"udml refine {run.id} --recipe '{APPLIED}'" in code
+    assert f'Refiner("{APPLIED}").fit(gallery, training)' in code
+
+
+def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_path_factory: pytest.TempPathFactory,
+                                                              ) -> None:
+    folder = write_digits(tmp_path_factory.mktemp("unlabeled") / "digits", 60, by_class=False)
+    unlabeled = worked(places / "runs", dataset=str(folder), split="all", method="frozen")
+    for recipe in ("", "whiten+average:k=4", "views+diffuse:k=5", "rerank:k1=6", "expand:k=3"):
+        test = opened("refine", run=unlabeled.id, recipe=recipe)
+        assert not test.exception
+        assert not test.error
+        assert not {"Recall@1", "MAP@R"} & {metric.label for metric in test.metric}
+        assert "Neighbors kept" in {metric.label for metric in test.metric}
+        assert {tile["mark"] for tile in tiles(test, "The 24 nearest images, after")} == {""}
+    assert "whitening: all unlabeled test images" in texts(opened("refine", run=unlabeled.id, recipe="whiten"))
+
+
+def test_without_a_run_the_page_says_what_to_do(places: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "none"))
+    assert "There is no finished run yet" in texts(opened("refine"))
+
+
+def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
+    analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
+    result = analysis.refined()
+    query = int(result.indices[40])
+    test = opened("retrieval", run=run.id, add=str(query), refined=analysis.id)
+    assert not test.exception
+    assert test.toggle(key=f"refined-{run.id}").value
+    assert [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")] == \
+        result.indices[result.neighbors[40, :10]].tolist()
+    test.toggle(key=f"refined-{run.id}").set_value(False).run()
+    assert "refined" not in test.query_params
+    assert "**Before training**" in texts(test)
+
+
+def test_an_own_image_is_expanded_and_finds_its_copy(run: Run) -> None:
+    analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
+    index = int(analysis.refined().indices[7])
+    test = opened("retrieval", run=run.id, refined=analysis.id)
+    image = Image.fromarray(np.asarray(run.dataset().images[index]))
+    test.session_state["brought"] = (OwnImage("1" * 40, "mine.png", image, "add"),)
+    test.run()
+    assert not test.exception
+    assert "expanded by their nearest test images" in texts(test)
+    assert index in [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")]
+
+
+def test_a_refinement_can_be_chosen_for_a_new_map(run: Run) -> None:
+    test = opened("map", run=run.id)
+    test.selectbox(key="new-frames").set_value(f"after training and refined by {APPLIED}").run()
+    assert test.selectbox(key="new-scope").options == ["test half"]
+    analysis = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED))
+    keep(run, plan_analysis(kind="pca", scope="test", frames=("final", analysis.id)), lambda _share, _step: None)
+    test = opened("map", run=run.id)
+    assert not test.exception
+    assert "PCA · test half · after training and refined" in test.selectbox(key="choose-map").options
+
+
+def test_without_a_refinement_retrieval_links_to_the_page(plain_run: Run) -> None:
+    test = opened("retrieval", run=plain_run.id)
+    assert any(link.label == "Refine this embedding without labels" for link in test.get("page_link"))
+    assert not [toggle for toggle in test.toggle if toggle.label == "Refined"]
+
+
+def test_a_step_comes_to_its_usual_place_and_replaces_its_kind() -> None:
+    recipe = Recipe.parse("reduce+whiten+rerank")
+    assert str(with_step(recipe, make_step("views", {}))) == "views+reduce+whiten+rerank"
+    assert str(with_step(recipe, make_step("expand", {}))) == "reduce+whiten+expand+rerank"
+    assert str(with_step(recipe, make_step("diffuse", {}))) == "reduce+whiten+diffuse"
+    assert str(with_step(recipe, make_step("average", {}))) == "average+reduce+whiten+rerank"
+
+
+def test_ranks_and_arrows() -> None:
+    assert positions(np.array([3, 0]), 5).tolist() == [2, 5, 5, 1, 5]
+    assert (moved(1200, 100), moved(2, 5), moved(3, 3)) == (" ↑1,100", " ↓3", "")

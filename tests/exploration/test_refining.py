@@ -1,0 +1,211 @@
+"""Live refinement: equal to the Refiner where nothing is left out, and votes that add up."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from udml_core.arrays import Array
+from udml_core.exploration.refining import (
+    LiveGallery,
+    Refined,
+    choose_queries,
+    evenly_spaced,
+    main_components,
+    seen_images,
+)
+from udml_core.refinement import Recipe, Refiner
+from udml_core.refinement.measures import label_free_measures, retrieval_measures
+
+RECIPES = ["", "whiten", "whiten:covariance=images,shrinkage=0.3", "average:k=7", "average:k=6,times=3,alpha=2",
+           "whiten:k=4+average:k=5,times=2+reduce:dimension=6", "reduce:dimension=5+expand:k=4,alpha=1",
+           "whiten+rerank:k1=12,k2=4", "average:k=4,alpha=3+rerank:weight=0,k2=1", "diffuse:k=9,alpha=0.9",
+           "expand:k=0", "average:k=0", "whiten+average:k=3,alpha=2+diffuse:shortlist=89"]
+
+
+@pytest.fixture(scope="module")
+def points() -> tuple[Array, Array]:
+    """90 points of nine overlapping Gaussians, and the number of each point's Gaussian."""
+    generator = np.random.default_rng(3)
+    labels = np.repeat(np.arange(9), 10)
+    return (generator.normal(size=(9, 12))[labels] + 0.9 * generator.normal(size=(90, 12))).astype(np.float32), labels
+
+
+@pytest.fixture(scope="module")
+def gallery(points: tuple[Array, Array]) -> LiveGallery:
+    return LiveGallery(points[0], candidates=89, sample=90)
+
+
+def refined(gallery: LiveGallery, recipe: str) -> Refined:
+    return gallery.refine(Recipe.parse(recipe))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_with_all_candidates_and_components_the_ranking_is_the_refiner_s(
+        recipe: str, points: tuple[Array, Array], gallery: LiveGallery) -> None:
+    live, exact = refined(gallery, recipe), Refiner(recipe).fit(points[0])
+    np.testing.assert_allclose(live.stage.rows, exact.embedding_, atol=2e-5)
+    ranking = exact.neighbors(89)
+    scores = np.full((90, 90), np.nan)
+    np.put_along_axis(scores, ranking.indices, ranking.scores, axis=1)
+    # Images with equal neighbors have equal scores, and their order is open.
+    shown = np.take_along_axis(scores, live.rank(np.arange(90), 20), axis=1)
+    np.testing.assert_allclose(shown, ranking.scores[:, :20], atol=1e-5)
+
+
+@pytest.mark.parametrize("recipe", ["whiten+average:k=6", "expand:k=5", "rerank:k1=10,shortlist=89"])
+def test_measures_are_those_of_the_refiner_s_ranking(recipe: str, points: tuple[Array, Array],
+                                                    gallery: LiveGallery) -> None:
+    rows, labels = points
+    before, after = Refiner("").fit(rows).neighbors(89).indices, Refiner(recipe).fit(rows).neighbors(89).indices
+    measures = refined(gallery, recipe).measures(labels)
+    for name, value in retrieval_measures(after, labels, labels, True).items():
+        assert measures[name] == pytest.approx((retrieval_measures(before, labels, labels, True)[name], value))
+    free = label_free_measures(after, before)
+    # Re-ranking lists twice as many images as the measures need, which can miss a few of the last ranks.
+    close = {"abs": 0.5} if "rerank" in recipe else {"rel": 1e-5}
+    assert measures["reciprocity"][0] == pytest.approx(label_free_measures(before)["reciprocity"])
+    assert measures["reciprocity"][1] == pytest.approx(free["reciprocity"], **close)
+    assert measures["hubness"][1] == pytest.approx(free["hubness"], abs=0.05)
+    assert measures["neighbor stability"] == (100, pytest.approx(free["neighbor stability"], **close))
+
+
+def test_without_labels_only_label_free_measures_are_given(gallery: LiveGallery) -> None:
+    assert list(refined(gallery, "average").measures(None)) == ["reciprocity", "hubness", "neighbor stability"]
+    assert list(refined(gallery, "diffuse").measures(None)) == ["neighbor stability"]
+
+
+@pytest.mark.parametrize("recipe", ["whiten:k=4", "average:k=4,alpha=2+whiten:k=3+reduce:dimension=5",
+                                    "reduce:dimension=4+average:k=3"])
+def test_linear_steps_are_fitted_on_the_training_half(recipe: str, points: tuple[Array, Array]) -> None:
+    rows, labels = points
+    gallery, training = rows[labels % 2 == 0], rows[labels % 2 == 1]
+    live = LiveGallery(gallery, training, candidates=89)
+    exact = Refiner(recipe).fit(gallery, training)
+    np.testing.assert_allclose(refined(live, recipe).stage.rows, exact.embedding_, atol=2e-5)
+    assert not np.allclose(exact.embedding_, Refiner(recipe).fit(gallery).embedding_, atol=1e-3)
+
+
+def test_a_recipe_begins_with_embeddings_of_views_and_is_compared_with_the_stored_ones(
+        points: tuple[Array, Array]) -> None:
+    rows, labels = points
+    viewed = rows + np.random.default_rng(5).normal(size=rows.shape).astype(np.float32)
+    live = refined(LiveGallery(rows, viewed=viewed, candidates=89, sample=90), "average:k=4")
+    np.testing.assert_allclose(live.stage.rows, Refiner("average:k=4").fit(viewed).embedding_, atol=2e-5)
+    before = Refiner("").fit(rows).neighbors(89).indices
+    assert live.measures(labels)["map@r"][0] == pytest.approx(retrieval_measures(before, labels, labels, True)["map@r"])
+    np.testing.assert_array_equal(live.gallery.neighbors_before, before[:, :10])
+
+
+def test_the_candidates_limit_the_neighbors(points: tuple[Array, Array]) -> None:
+    few = LiveGallery(points[0], candidates=5)
+    nearest = few.start.candidates
+    unit = points[0] / np.linalg.norm(points[0], axis=1, keepdims=True)
+    mean = unit[:1] + unit[nearest[0]].sum(axis=0)
+    np.testing.assert_allclose(refined(few, "average:k=20").stage.rows[0], mean[0] / np.linalg.norm(mean), atol=1e-6)
+
+
+def test_the_main_components_keep_the_largest_squared_length() -> None:
+    rows = np.array([[0.8, 0, 0.6], [0.8, 0.6, 0], [1, 0, 0]], np.float32)
+    directions, share = main_components(rows, 2)
+    _, values, right = np.linalg.svd(rows)
+    assert share == pytest.approx((values[:2] ** 2).sum() / 3, abs=1e-6)
+    assert directions is not None
+    np.testing.assert_allclose(directions @ directions.T, right[:2].T @ right[:2], atol=1e-6)
+    assert main_components(rows, 3) == (None, 1.0)
+
+
+def test_votes_of_averaging_are_parts_of_the_cosine(points: tuple[Array, Array], gallery: LiveGallery) -> None:
+    rows = points[0] / np.linalg.norm(points[0], axis=1, keepdims=True)
+    nearest = np.argsort(-(rows @ rows.T), axis=1)[:, :5]  # the image itself and 4 neighbors
+    sums = rows[nearest].sum(axis=1)
+    means = sums / np.linalg.norm(sums, axis=1, keepdims=True)
+    query, image = 17, 12
+    votes = refined(gallery, "average:k=4").votes(query, image)
+    expected = {int(voter): means[query] @ rows[voter] / np.linalg.norm(sums[image]) for voter in nearest[image]}
+    assert dict(zip(votes.rows.tolist(), votes.values.tolist(), strict=True)) == pytest.approx(expected, abs=1e-5)
+    assert votes.score == pytest.approx(means[query] @ means[image], abs=1e-5)
+    assert (np.diff(votes.values) <= 0).all()
+    assert set(votes.rows[votes.common].tolist()) == set(nearest[image]) & set(nearest[query])
+
+
+def test_votes_of_query_expansion_come_from_the_query_and_its_neighbors(points: tuple[Array, Array],
+                                                                       gallery: LiveGallery) -> None:
+    rows = points[0] / np.linalg.norm(points[0], axis=1, keepdims=True)
+    nearest = np.argsort(-(rows @ rows.T), axis=1)[:, :4]
+    query, image = 3, 44
+    total = rows[nearest[query]].sum(axis=0)
+    votes = refined(gallery, "expand:k=3").votes(query, image)
+    expected = {int(voter): rows[voter] @ rows[image] / np.linalg.norm(total) for voter in nearest[query]}
+    assert dict(zip(votes.rows.tolist(), votes.values.tolist(), strict=True)) == pytest.approx(expected, abs=1e-5)
+    assert votes.score == pytest.approx(rows[image] @ total / np.linalg.norm(total), abs=1e-5)
+
+
+def test_votes_of_re_ranking_are_the_overlap_of_the_encodings(gallery: LiveGallery) -> None:
+    live = refined(gallery, "rerank:k1=8,k2=3,weight=0")
+    query = 21
+    nearest = int(live.rank(np.array([query]), 1)[0, 0])
+    votes = live.votes(query, nearest)
+    overlaps = np.minimum(live._encoding[0].toarray(), live._encoding[0].toarray()[query]).sum(axis=1)
+    assert votes.score == pytest.approx(overlaps[nearest])
+    assert overlaps[nearest] == pytest.approx(np.sort(overlaps)[-2])  # the largest overlap is the query's own
+    assert votes.common.all()
+
+
+def test_votes_of_a_diffusion_are_the_walk_s_arrivals(gallery: LiveGallery) -> None:
+    live = refined(gallery, "diffuse:k=9,alpha=0.8,shortlist=89")
+    query, image = 5, 8
+    activation = np.zeros(90)
+    activation[query] = 1
+    graph = live._graph.toarray()
+    walk = np.linalg.solve(np.eye(90) - 0.8 * graph, activation)
+    votes = live.votes(query, image)
+    np.testing.assert_allclose(votes.values, 0.8 * graph[image, votes.rows] * walk[votes.rows], atol=1e-5)
+    assert votes.score == pytest.approx(walk[image], abs=1e-5)
+    assert set(votes.rows) == set(np.flatnonzero(graph[image] * walk > 0))
+
+
+def test_without_averaging_common_neighbors_explain_the_rank(gallery: LiveGallery) -> None:
+    live = refined(gallery, "whiten")
+    votes = live.votes(30, 31)
+    cosines = live.stage.rows @ live.stage.rows[[30, 31]].T
+    np.testing.assert_allclose(votes.values, cosines[votes.rows].min(axis=1), atol=1e-6)
+    assert votes.score == pytest.approx(float(cosines[31, 0]))
+    assert not {30, 31} & set(votes.rows.tolist())
+
+
+def test_queries_that_gain_and_that_lose_the_most_are_chosen(points: tuple[Array, Array],
+                                                            gallery: LiveGallery) -> None:
+    live, labels = refined(gallery, "average:k=6,times=2"), points[1]
+    before, after = live.hits(labels, 12)
+    gains = dict(zip(gallery.queries.tolist(), (after - before).tolist(), strict=True))
+    chosen = [gains[row] for row in choose_queries(live, labels, 9).tolist()]
+    assert chosen[:6] == sorted(gains.values(), reverse=True)[:6]
+    assert chosen[6:] == sorted(gains.values())[:3]
+    assert len(choose_queries(live, None, 9)) == 9
+
+
+def test_equal_beginnings_of_recipes_are_computed_once(gallery: LiveGallery) -> None:
+    assert refined(gallery, "whiten+average:k=5").stage is refined(gallery, "whiten+average:k=5+rerank").stage
+    assert refined(gallery, "whiten+average:k=6").stage is not refined(gallery, "whiten+average:k=5").stage
+
+
+def test_a_stage_does_not_serve_another_order_of_the_steps(points: tuple[Array, Array], gallery: LiveGallery) -> None:
+    for recipe in ("whiten:k=3+reduce:dimension=4+whiten:k=3", "reduce:dimension=4+whiten:k=3", "whiten:k=3"):
+        np.testing.assert_allclose(refined(gallery, recipe).stage.rows, Refiner(recipe).fit(points[0]).embedding_,
+                                   atol=2e-5)
+
+
+@pytest.mark.parametrize("recipe", ["views+whiten+average:k=3+rerank", "whiten+reduce:dimension=3", "expand"])
+@pytest.mark.parametrize("has_training", [True, False])
+def test_steps_have_seen_what_the_refiner_says(recipe: str, has_training: bool, points: tuple[Array, Array]) -> None:
+    rows = points[0]
+    exact = Refiner(Recipe.parse(recipe).without("views")).fit(rows[:45], rows[45:] if has_training else None)
+    seen = seen_images(Recipe.parse(recipe), has_training)
+    assert [images for name, images in seen if name != "views"] == [images for _, images in exact.seen_]
+    assert dict(seen).get("views", "nothing") == "nothing"
+
+
+def test_evenly_spaced_indices_reach_both_ends() -> None:
+    assert evenly_spaced(10, 4).tolist() == [0, 3, 6, 9]
+    assert evenly_spaced(3, 10).tolist() == [0, 1, 2]

@@ -1,0 +1,140 @@
+"""Search in refined embeddings: stored rankings, queries from outside, filters and views."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.running import worked
+from udml_core.analyses import plan_analysis
+from udml_core.errors import UserError
+from udml_core.refined_retrieval import (
+    RefinedRetrieval,
+    are_views_stored,
+    finished_refinements,
+    outside_recipe,
+    view_embeddings,
+)
+from udml_core.refinement import Recipe, Refiner, make_step
+from udml_core.refinement.recipe import Views
+from udml_core.retrieval import Query, Retrieval
+from udml_core.runs import Run
+from udml_core.workers.analyse import keep
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    return worked(tmp_path_factory.mktemp("runs"))
+
+
+def refined(run: Run, recipe: str) -> RefinedRetrieval:
+    analysis = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None)
+    return RefinedRetrieval(Retrieval(run), analysis)
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("recipe", ["whiten+average:k=5", "rerank:k1=12"])
+def test_a_test_image_has_the_ranking_of_the_analysis(recipe: str, run: Run) -> None:
+    opened = refined(run, recipe)
+    test, labels = opened.result.indices, np.asarray(opened.retrieval.dataset.labels)
+    split = opened.retrieval.split
+    embeddings = np.asarray(run.embeddings("final"))
+    exact = Refiner(recipe).fit(embeddings[split.test], embeddings[split.train]).neighbors(20)
+    hits = opened.search(Query((int(test[11]),)), 20)
+    assert [hit.index for hit in hits] == test[exact.indices[11]].tolist()
+    np.testing.assert_allclose([hit.similarity for hit in hits], exact.scores[11], atol=1e-6)
+    assert [hit.rank for hit in hits] == list(range(1, 21))
+    assert [hit.correct for hit in hits] == (labels[[hit.index for hit in hits]] == labels[test[11]]).tolist()
+
+
+def test_a_query_from_outside_is_expanded_and_changes_nothing_in_the_gallery(run: Run) -> None:
+    opened = refined(run, "average:k=4")
+    rows = unit(np.asarray(run.embeddings("final"))[opened.result.indices])
+    nearest = np.argsort(-(rows @ rows.T), axis=1)[:, :5]
+    gallery = unit(rows[nearest].sum(axis=1))
+    outside = unit(np.random.default_rng(0).normal(size=(1, rows.shape[1])) + 3 * rows[[5]])[0].astype(np.float32)
+    order = np.argsort(-(gallery @ outside))[:4]
+    cosines = gallery @ unit((outside + gallery[order].sum(axis=0))[None])[0]
+    hits = opened.search(Query((outside,)), 8)
+    np.testing.assert_allclose([hit.similarity for hit in hits], np.sort(cosines)[::-1][:8], atol=1e-5)
+    assert {hit.correct for hit in hits} == {None}
+
+
+def test_images_of_a_query_are_not_hits_and_filters_apply(run: Run) -> None:
+    opened = refined(run, "average:k=4")
+    first, second = (int(index) for index in opened.result.indices[[3, 4]])
+    allowed = np.arange(len(opened.retrieval.dataset)) % 2 == 0
+    for query in (Query((first, second)), Query((first,), (second,)), Query((first,))):
+        hits = [hit.index for hit in opened.search(query, 15, allowed)]
+        assert len(hits) == 15
+        assert not set(hits) & set(query.indices)
+        assert all(index % 2 == 0 for index in hits)
+        assert set(hits) <= set(opened.result.indices.tolist())
+
+
+def test_a_training_image_is_a_query_from_outside(run: Run) -> None:
+    opened = refined(run, "average:k=4")
+    index = int(opened.retrieval.split.train[9])
+    vector = unit(np.asarray(run.embeddings("final"))[[index]])[0]
+    assert [hit.index for hit in opened.search(Query((index,)), 9)] == [
+        hit.index for hit in opened.search(Query((vector,)), 9)]
+
+
+def test_the_recipe_for_outside_expands_by_the_last_averaging() -> None:
+    def outside(text: str) -> str:
+        return str(outside_recipe(Recipe.parse(text)))
+
+    assert outside("views+average:k=7,times=2,alpha=1") == "average:k=7,times=2,alpha=1+expand:k=7,alpha=1"
+    for unchanged in ("whiten", "average+expand:k=3", "average+rerank", "average:k=0"):
+        assert outside(unchanged) == unchanged
+
+
+def test_views_average_the_features_of_stored_views(run: Run) -> None:
+    step = make_step("views", {"zoom": 0.6})
+    assert isinstance(step, Views)
+    assert not are_views_stored(run, make_step("views", {"zoom": 0.9}))  # type: ignore[arg-type]
+    opened = refined(run, "views:zoom=0.6+average:k=4")
+    assert are_views_stored(run, step)
+    index = int(opened.result.indices[2])
+    own = opened.embed(opened.retrieval.dataset.images[index])
+    np.testing.assert_allclose(own, view_embeddings(run, step)[index], atol=1e-5)
+    assert index in [hit.index for hit in opened.search(Query((own,)), 5)]
+
+
+def test_only_finished_refinements_of_the_test_half_are_listed(run: Run) -> None:
+    wanted = {keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).id
+              for recipe in ("whiten", "rerank:k1=12")}
+    keep(run, plan_analysis(kind="refine", recipe="whiten", scope="train"), lambda _share, _step: None)
+    listed = {analysis.id for analysis in finished_refinements(run)}
+    assert wanted <= listed
+    assert all(analysis.spec().scope == "test" for analysis in finished_refinements(run))
+
+
+def test_a_map_and_its_grid_can_show_a_refined_embedding(run: Run) -> None:
+    analysis = keep(run, plan_analysis(kind="refine", recipe="average:k=4"), lambda _share, _step: None)
+    spec = plan_analysis(kind="pca", scope="test", frames=("final", analysis.id))
+    projection = keep(run, spec, lambda _share, _step: None).projection()
+    result = analysis.refined()
+    np.testing.assert_array_equal(projection.indices, result.indices)
+    cosines = result.embedding @ result.embedding.T
+    np.fill_diagonal(cosines, -2)
+    nearest = np.take_along_axis(cosines, projection.neighbors[1].astype(np.int64), axis=1)
+    np.testing.assert_allclose(nearest, np.sort(cosines, axis=1)[:, ::-1][:, :10], atol=1e-5)
+    grid = keep(run, plan_analysis(kind="grid", source=spec.id, frame=analysis.id), lambda _share, _step: None)
+    np.testing.assert_array_equal(np.sort(grid.indices()), result.indices)
+    with pytest.raises(UserError, match=f"use the scope 'test', got {analysis.id} with the scope 'all'"):
+        plan_analysis(kind="pca", frames=(analysis.id,))
+
+
+def test_without_stored_views_only_test_images_can_be_queries(run: Run, tmp_path: Path,
+                                                             monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = refined(run, "views:zoom=0.6+average:k=4")
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    assert len(opened.search(Query((int(opened.result.indices[0]),)), 5)) == 5
+    with pytest.raises(UserError, match="features of the views are not stored"):
+        opened.search(Query((int(opened.retrieval.split.train[0]),)), 5)
