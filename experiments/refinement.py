@@ -10,9 +10,9 @@ training half's features and labels reach the choice; whitening keeps its defaul
 `--choose` the test half is measured with the choice of the record.
 
 Protocols, never mixed in one table: inductive steps are fitted on the training half only; for the gallery protocol 600
-images of the test half are queries outside of the gallery; for the transductive protocol every image of the test half
-is in the gallery and a query. `--per-class N` takes the first N training images of every class and N/5 test images of a
-data set with the folders `train` and `test`.
+images of the test half (of a small half, a third) are queries outside of the gallery; for the transductive protocol
+every image of the test half is in the gallery and a query. `--per-class N` takes the first N training images of every
+class and N/5 test images of a data set with the folders `train` and `test`.
 """
 
 from __future__ import annotations
@@ -95,13 +95,21 @@ def main() -> None:
             "command": f"{own['command'].replace(' --out', ' --choose --out')} && {own['command']}",
             "protocol": f"zero-shot test half, {len(split.test):,} images; whitening is fitted on the training half; "
                         f"views ({record['views']}) and options are chosen on the training half's classes; percent; "
-                        f"mean and standard deviation over {SEEDS} draws of {QUERIES} queries outside of the gallery; "
+                        f"mean and standard deviation over {SEEDS} draws of {queries_of(labels[split.test])} queries "
+                        "outside of the gallery; "
                         "processor seconds and peak memory of fitting and of the 100 nearest images of every "
                         "image",
             "views": record["views"], "chosen": record["chosen"],
-            "datasets": {f"{dataset.title}, {options.backbone} at {options.size} px: {PROTOCOLS[protocol]}":
-                         {"rows": rows} for protocol, rows in tables.items()}}
+            "datasets": {f"{dataset.title}, {options.backbone} at {options.size} px: {title}": {"rows": rows}
+                         for title, rows in titled(tables, record["chosen"])}}
     options.out.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def titled(tables: dict[str, dict[str, Any]], chosen: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the title and the rows of each protocol's table, and of the choice on the training half."""
+    for protocol, rows in tables.items():
+        yield PROTOCOLS[protocol], rows
+    yield "choice on the training classes", {choice["recipe"]: choice for choice in chosen.values()}
 
 
 def choose(features: dict[str, Array], labels: Array) -> tuple[str, dict[str, Any]]:
@@ -121,7 +129,10 @@ def choose(features: dict[str, Array], labels: Array) -> tuple[str, dict[str, An
         best, tried = climb(start, parts)
         chosen[family] = {"recipe": best, "recall@1": round(tried[best][0], 2), "map@r": round(tried[best][1], 2),
                           "recall@1 of whitening": round(whitened[0], 2), "candidates": len(tried)}
-        print(family, chosen[family], "R@1 FALLS" if tried[best][0] < whitened[0] else "", flush=True)
+        print(family, chosen[family], flush=True)
+        if tried[best][0] < whitened[0]:
+            print(f"{best} lowers Recall@1 of the training classes by {whitened[0] - tried[best][0]:.2f} points.",
+                  flush=True)
     return views, chosen
 
 
@@ -195,7 +206,7 @@ def measure(halves: dict[str, tuple[Array, Array]], labels: Array, views: str,
         tables[protocol][name] = inside_measures(refiner, labels) | seconds
         runs = [outside_measures(recipe, test, training, labels, seed) for seed in range(SEEDS)]
         table = tables["gallery"] if protocol != "inductive" else tables["inductive"]
-        title = name if protocol != "inductive" else f"{name}, {QUERIES} queries outside"
+        title = name if protocol != "inductive" else f"{name}, {queries_of(labels)} queries outside"
         table[title] = {measure: mean_and_deviation([run[measure] for run in runs]) for measure in runs[0]}
         for values in (tables[protocol][name], table[title]):
             print(protocol, name, values, flush=True)
@@ -242,11 +253,16 @@ def inside_measures(refiner: Refiner, labels: Array) -> dict[str, float]:
 def outside_measures(recipe: str, rows: Array, training: Array, labels: Array, seed: int) -> dict[str, float]:
     """Measure drawn queries, which no step has seen, against the remaining images."""
     order = np.random.default_rng(seed).permutation(len(rows))
-    queries, gallery = order[:QUERIES], order[QUERIES:]
+    queries, gallery = np.split(order, [queries_of(labels)])
     refiner = Refiner(recipe).fit(unit_rows(rows[gallery]), training)
     deepest = min(DEEPEST, int(np.unique(labels[gallery], return_counts=True)[1].max()))
     ranking = refiner.search(rows[queries], deepest)
     return rounded(retrieval_measures(ranking.indices, labels[queries], labels[gallery], inside=False))
+
+
+def queries_of(labels: Array) -> int:
+    """Return the number of queries outside of the gallery: 600, and of a small half a third."""
+    return min(QUERIES, len(labels) // 3)
 
 
 def rounded(measures: dict[str, float]) -> dict[str, float]:
