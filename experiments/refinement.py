@@ -1,24 +1,28 @@
 """Measure refinement without labels, one table for each protocol.
 
-    python -m experiments.refinement birds100 --size 112 --choose --out assets/results/birds100-refinement.json
-    python -m experiments.refinement birds100 --size 112 --out assets/results/birds100-refinement.json
+    python -m experiments.refinement birds100 --size 112 --choose --out assets/results/refinement-birds100.json
+    python -m experiments.refinement birds100 --size 112 --out assets/results/refinement-birds100.json
 
-`--choose` fixes k, alpha, times, k1, k2 and lambda: it divides the training half's own classes into two parts, fits
-whitening on one part and refines the other, and keeps the recipe with the largest sum of Recall@1 and MAP@R. Only the
-training half's features and labels reach the choice; views and whitening keep their defaults. The record keeps the
-choice; without `--choose` the test half is measured with the choice of the record.
+`--choose` fixes the views and then k, alpha, times, k1, k2 and lambda. It divides the training half's own classes into
+two parts, fits whitening on one part and refines the other. Views are those with the largest sum of Recall@1 and MAP@R.
+From a start, each option in turn then moves along its values as long as the sum grows, until no move helps. Only the
+training half's features and labels reach the choice; whitening keeps its defaults. The record keeps the choice; without
+`--choose` the test half is measured with the choice of the record.
 
 Protocols, never mixed in one table: inductive steps are fitted on the training half only; for the gallery protocol 600
-images of the test half are queries outside of the gallery; for the transductive protocol every image of the test half
-is in the gallery and a query.
+images of the test half (of a small half, a third) are queries outside of the gallery; for the transductive protocol
+every image of the test half is in the gallery and a query. `--per-class N` takes the first N training images of every
+class and N/5 test images of a data set with the folders `train` and `test`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +30,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.seen_categories import link_first_images
 from experiments.zero_shot import mean_and_deviation, provenance
 from udml_core.arrays import Array
 from udml_core.backbones import DEFAULT_BACKBONE, Encoder, EncoderSpec
@@ -34,20 +39,24 @@ from udml_core.data.splits import make_split
 from udml_core.refinement import Refiner
 from udml_core.refinement.linear import unit_rows
 from udml_core.refinement.measures import retrieval_measures
-from udml_core.refinement.recipe import Views
-from udml_core.refinement.views import View, average_features, view_features, views_of_step
+from udml_core.refinement.recipe import Average, Expand, Recipe, Views, make_step
+from udml_core.refinement.views import average_features, views_of_step
 
 QUERIES, SEEDS, DEEPEST = 600, 3, 1000
-CANDIDATES = {
-    "average": [f"average:k={k},times={times},alpha={alpha}" for k in (5, 10, 20) for times in (1, 2)
-                for alpha in (0, 3)],
-    "rerank": [f"rerank:k1={k1},k2={k2},weight={weight}" for k1 in (20, 30, 40) for k2 in (4, 6, 10)
-               for weight in (0.1, 0.3)],
-    "both": [f"average:k={k},alpha=3+rerank:k1={k1},k2=6,weight={weight}" for k in (3, 5) for k1 in (20, 30, 40)
-             for weight in (0.1, 0.3)],
-    "diffuse": [f"diffuse:k={k},alpha={alpha}" for k in (20, 50) for alpha in (0.7, 0.9, 0.99)],
-}
-"""The recipes among which each row's options are chosen."""
+VIEWS = {"image": Views(flip=False, zoom=1), "flip": Views(zoom=1), "zoom": Views(flip=False), "flip and zoom": Views()}
+"""The views among which the choice is made."""
+PROTOCOLS = {"inductive": "no step has seen the test images", "gallery": "gallery seen, queries from outside",
+             "transductive": "gallery seen, with the queries in it"}
+"""The title of each table."""
+VALUES: dict[str, tuple[float, ...]] = {
+    "k": (2, 3, 5, 7, 10, 15, 20, 30, 40, 60, 80, 100, 150, 200), "times": (1, 2, 3, 4, 5), "alpha": (0, 1, 2, 3, 5, 8),
+    "k1": (5, 10, 15, 20, 30, 40, 60, 80, 120, 160, 200), "k2": (1, 2, 4, 6, 10, 15, 20, 30, 50),
+    "weight": (0, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)}
+PROBABILITIES = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""The values of diffusion's alpha."""
+STARTS = {"average": "average:k=20,times=2,alpha=3", "rerank": "rerank:k1=40,k2=10,weight=0.1",
+          "both": "average:k=5,alpha=3+rerank:k1=40,k2=6,weight=0.3", "diffuse": "diffuse:k=50,alpha=0.9"}
+"""The recipe from which each row's options are chosen."""
 
 
 def main() -> None:
@@ -55,41 +64,82 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--size", type=int, default=112, help="image size in pixels")
     parser.add_argument("--backbone", default=DEFAULT_BACKBONE)
+    parser.add_argument("--gray", action="store_true", help="read one channel")
+    parser.add_argument("--per-class", type=int, help="number of training images of every class; a fifth as many test")
     parser.add_argument("--choose", action="store_true", help="choose the options on the training half only, and stop")
     parser.add_argument("--out", type=Path, required=True, help="the record to write")
     options = parser.parse_args()
-    dataset = catalog.load(options.dataset)
-    if dataset.labels is None:
-        parser.error(f"{dataset.title} has no labels. Choose a data set with classes.")
-    encoder = Encoder(EncoderSpec(backbone=options.backbone, size=options.size))
+    with tempfile.TemporaryDirectory() as folder:
+        if options.per_class:
+            os.environ["UDML_DATA"] = str(link_first_images(options.dataset, options.per_class, Path(folder)))
+        dataset = catalog.load(options.dataset)
+        if dataset.labels is None:
+            parser.error(f"{dataset.title} has no labels. Choose a data set with classes.")
+        encoder = Encoder(EncoderSpec(backbone=options.backbone, size=options.size, gray=options.gray))
+        features = {name: average_features(dataset, encoder, views_of_step(step)) for name, step in VIEWS.items()}
     split, labels = make_split(dataset, "zero-shot"), np.asarray(dataset.labels)
-    plain = view_features(dataset, encoder, View())
-    viewed = average_features(dataset, encoder, views_of_step(Views()))
     if options.choose:
-        chosen = choose(viewed[split.train], labels[split.train])
-        record = provenance("refinement") | {"chosen": chosen}
+        views, chosen = choose({name: rows[split.train] for name, rows in features.items()}, labels[split.train])
+        record = provenance("refinement") | {"views": views, "chosen": chosen}
     else:
         record = json.loads(options.out.read_text()) if options.out.exists() else {}
         if "chosen" not in record:
             sys.exit(f"{options.out} has no chosen options. Run the command with --choose first.")
-        halves = {"training": (plain[split.train], viewed[split.train]), "test": (plain[split.test],
-                                                                                  viewed[split.test])}
-        tables = measure(halves, labels[split.test], [choice["recipe"] for choice in record["chosen"].values()])
-        record = provenance("refinement") | {
-            "protocol": "whitening is fitted on the training half; options are chosen on its classes; percent; [mean, "
-                        f"standard deviation] over {SEEDS} draws of {QUERIES} queries in the gallery protocol",
-            "chosen": record["chosen"],
-            "datasets": {f"{dataset.title}, {options.size} px, {protocol}": {"rows": rows}
-                         for protocol, rows in tables.items()}}
+        viewed = features[record["views"]]
+        halves = {"training": (features["image"][split.train], viewed[split.train]),
+                  "test": (features["image"][split.test], viewed[split.test])}
+        recipes = [choice["recipe"] for choice in record["chosen"].values()]
+        tables = measure(halves, labels[split.test], record["views"], recipes)
+        own = provenance("refinement")
+        record = own | {
+            "command": f"{own['command'].replace(' --out', ' --choose --out')} && {own['command']}",
+            "protocol": f"zero-shot test half, {len(split.test):,} images; whitening is fitted on the training half; "
+                        f"views ({record['views']}) and options are chosen on the training half's classes; percent; "
+                        f"mean and standard deviation over {SEEDS} draws of {queries_of(labels[split.test])} queries "
+                        "outside of the gallery; "
+                        "processor seconds and peak memory of fitting and of the 100 nearest images of every "
+                        "image",
+            "views": record["views"], "chosen": record["chosen"],
+            "datasets": {f"{dataset.title}, {options.backbone} at {options.size} px: {title}": {"rows": rows}
+                         for title, rows in titled(tables, record["chosen"])}}
     options.out.write_text(json.dumps(record, indent=1) + "\n")
 
 
-def choose(rows: Array, labels: Array) -> dict[str, Any]:
-    """Return the best recipe of each family on the training half, with its measures.
+def titled(tables: dict[str, dict[str, Any]], chosen: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the title and the rows of each protocol's table, and of the choice on the training half."""
+    for protocol, rows in tables.items():
+        yield PROTOCOLS[protocol], rows
+    yield "choice on the training classes", {choice["recipe"]: choice for choice in chosen.values()}
+
+
+def choose(features: dict[str, Array], labels: Array) -> tuple[str, dict[str, Any]]:
+    """Return the best views, and the best recipe of each family with its measures on the training half.
 
     Args:
-        rows: Features (m, d) of the training half, averaged over views.
+        features: Features (m, d) of the training half, by the name of the views.
         labels: Classes (m,) of the training half.
+    """
+    galleries = {name: leave_classes_out(rows, labels) for name, rows in features.items()}
+    views = max(galleries, key=lambda name: sum(measured("", galleries[name])))
+    parts = galleries[views]
+    whitened = measured("", parts)
+    print(views, whitened, flush=True)
+    chosen = {}
+    for family, start in STARTS.items():
+        best, tried = climb(start, parts)
+        chosen[family] = {"recipe": best, "recall@1": round(tried[best][0], 2), "map@r": round(tried[best][1], 2),
+                          "recall@1 of whitening": round(whitened[0], 2), "candidates": len(tried)}
+        print(family, chosen[family], flush=True)
+        if tried[best][0] < whitened[0]:
+            print(f"{best} lowers Recall@1 of the training classes by {whitened[0] - tried[best][0]:.2f} points.",
+                  flush=True)
+    return views, chosen
+
+
+def leave_classes_out(rows: Array, labels: Array) -> list[tuple[Array, Array]]:
+    """Return, for two draws, the whitened rows of half of the classes and their labels.
+
+    Whitening is fitted on the other half.
     """
     parts = []
     for seed in range(2):
@@ -97,69 +147,101 @@ def choose(rows: Array, labels: Array) -> dict[str, Any]:
         is_left_out = np.isin(labels, classes[: len(classes) // 2])
         refiner = Refiner("whiten").fit(rows[is_left_out], rows[~is_left_out])
         parts.append((refiner.embedding_, labels[is_left_out]))
-    chosen = {}
-    for family, recipes in CANDIDATES.items():
-        values = {recipe: np.mean([list(inside_measures(Refiner(recipe).fit(gallery), names).values())
-                                   for gallery, names in parts], axis=0) for recipe in recipes}
-        best = max(values, key=lambda recipe: values[recipe].sum())
-        chosen[family] = {"recipe": best, "recall@1": round(float(values[best][0]), 2),
-                          "map@r": round(float(values[best][1]), 2), "candidates": len(recipes)}
-        print(family, chosen[family], flush=True)
-    return chosen
+    return parts
 
 
-def measure(halves: dict[str, tuple[Array, Array]], labels: Array,
+def measured(recipe: str, parts: list[tuple[Array, Array]]) -> tuple[float, float]:
+    """Return Recall@1 and MAP@R of a recipe, the means over the parts."""
+    values = [list(inside_measures(Refiner(recipe).fit(gallery), names).values()) for gallery, names in parts]
+    recall, score = np.mean(values, axis=0)
+    return float(recall), float(score)
+
+
+def climb(start: str, parts: list[tuple[Array, Array]]) -> tuple[str, dict[str, tuple[float, float]]]:
+    """Move each option in turn as long as the measures grow; return the best recipe, and all measures by recipe."""
+    best, tried = str(Recipe.parse(start)), {}
+    tried[best] = measured(best, parts)
+    before = ""
+    while before != best:
+        before = best
+        for number, step in enumerate(Recipe.parse(start).steps):
+            for field in type(step).model_fields:
+                for direction in (1, -1):
+                    while (other := moved(best, number, field, direction)) is not None:
+                        if other not in tried:
+                            tried[other] = measured(other, parts)
+                        if sum(tried[other]) <= sum(tried[best]):
+                            break
+                        best = other
+    return best, tried
+
+
+def moved(recipe: str, number: int, field: str, direction: int) -> str | None:
+    """Return the recipe with the next value of a step's field; None if there is none."""
+    steps = list(Recipe.parse(recipe).steps)
+    values = PROBABILITIES if (steps[number].name, field) == ("diffuse", "alpha") else VALUES.get(field, ())
+    value = getattr(steps[number], field)
+    if value not in values or not 0 <= values.index(value) + direction < len(values):
+        return None
+    steps[number] = make_step(steps[number].name,
+                              steps[number].model_dump() | {field: values[values.index(value) + direction]})
+    return str(Recipe(tuple(steps)))
+
+
+def measure(halves: dict[str, tuple[Array, Array]], labels: Array, views: str,
             recipes: list[str]) -> dict[str, dict[str, Any]]:
     """Measure every row by protocol.
 
     Args:
         halves: Features of the training half and the test half, each of the whole images and averaged over views.
         labels: Classes of the test half.
+        views: The name of the chosen views.
         recipes: The chosen recipes.
     """
     tables: dict[str, dict[str, Any]] = {"inductive": {}, "gallery": {}, "transductive": {}}
-    for name, recipe, views in rows_to_measure(recipes):
-        training, test = halves["training"][views], halves["test"][views]
+    for name, recipe, number in rows_to_measure(views, recipes):
+        training, test = halves["training"][number], halves["test"][number]
         refiner, seconds = fit(recipe, test, training)
         protocol = refiner.protocol(inside=True)
         tables[protocol][name] = inside_measures(refiner, labels) | seconds
         runs = [outside_measures(recipe, test, training, labels, seed) for seed in range(SEEDS)]
         table = tables["gallery"] if protocol != "inductive" else tables["inductive"]
-        title = name if protocol != "inductive" else f"{name}, {QUERIES} queries outside"
+        title = name if protocol != "inductive" else f"{name}, {queries_of(labels)} queries outside"
         table[title] = {measure: mean_and_deviation([run[measure] for run in runs]) for measure in runs[0]}
         for values in (tables[protocol][name], table[title]):
             print(protocol, name, values, flush=True)
     return tables
 
 
-def rows_to_measure(recipes: list[str]) -> Iterator[tuple[str, str, int]]:
+def rows_to_measure(views: str, recipes: list[str]) -> Iterator[tuple[str, str, int]]:
     """Yield each row's name, its recipe without views, and whether its features are averaged over views."""
     yield "Frozen features", "", 0
     yield "Whitening", "whiten", 0
-    yield "Views", "", 1
-    yield "Views, whitening", "whiten", 1
+    start = "Whitening"
+    if views != "image":
+        start = f"{views.capitalize()}, whitening"
+        yield views.capitalize(), "", 1
+        yield start, "whiten", 1
     for recipe in recipes:
-        expanded = expansion_of(recipe)
-        yield f"Views, whitening, {recipe}", f"whiten+{recipe}", 1
-        if expanded:
-            yield f"Views, whitening, {expanded}", f"whiten+{expanded}", 1
+        for extended in filter(None, (recipe, expansion_of(recipe))):
+            yield f"{start}, {extended}", f"whiten+{extended}", 1
 
 
 def expansion_of(recipe: str) -> str:
     """Return a recipe of averages with query expansion of the same k and alpha; empty for a re-ranking."""
-    if "rerank" in recipe or "diffuse" in recipe:
+    (step, *others) = Recipe.parse(recipe).steps
+    if not isinstance(step, Average) or others:
         return ""
-    values = dict(option.split("=") for option in recipe.partition(":")[2].split(","))
-    return f"{recipe}+expand:k={values['k']},alpha={values['alpha']}"
+    return str(Recipe((step, Expand(k=step.k, alpha=step.alpha))))
 
 
 def fit(recipe: str, gallery: Array, training: Array) -> tuple[Refiner, dict[str, float]]:
-    """Fit a recipe; return the seconds with all neighbors, and the process's peak memory in MB."""
-    start = time.perf_counter()
+    """Fit a recipe; return the processor seconds with all neighbors, and the process's peak memory in MB."""
+    start = time.process_time()
     refiner = Refiner(recipe).fit(gallery, training)
     refiner.neighbors(100)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return refiner, {"seconds": round(time.perf_counter() - start, 2), "MB": round(peak)}
+    return refiner, {"processor seconds": round(time.process_time() - start, 2), "MB": round(peak)}
 
 
 def inside_measures(refiner: Refiner, labels: Array) -> dict[str, float]:
@@ -171,11 +253,16 @@ def inside_measures(refiner: Refiner, labels: Array) -> dict[str, float]:
 def outside_measures(recipe: str, rows: Array, training: Array, labels: Array, seed: int) -> dict[str, float]:
     """Measure drawn queries, which no step has seen, against the remaining images."""
     order = np.random.default_rng(seed).permutation(len(rows))
-    queries, gallery = order[:QUERIES], order[QUERIES:]
+    queries, gallery = np.split(order, [queries_of(labels)])
     refiner = Refiner(recipe).fit(unit_rows(rows[gallery]), training)
     deepest = min(DEEPEST, int(np.unique(labels[gallery], return_counts=True)[1].max()))
     ranking = refiner.search(rows[queries], deepest)
     return rounded(retrieval_measures(ranking.indices, labels[queries], labels[gallery], inside=False))
+
+
+def queries_of(labels: Array) -> int:
+    """Return the number of queries outside of the gallery: 600, and of a small half a third."""
+    return min(QUERIES, len(labels) // 3)
 
 
 def rounded(measures: dict[str, float]) -> dict[str, float]:

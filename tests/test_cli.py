@@ -486,8 +486,9 @@ def test_a_refinement_prints_its_protocol_and_measures(
     assert summary["protocol"] == "transductive"
     assert summary["seen"] == {"whiten": "training half", "average": "gallery"}
     assert summary["measures"]["neighbor stability"]["before"] == 100.0
-    code, out, _ = call(capsys, monkeypatch, *words)
+    code, out, err = call(capsys, monkeypatch, *words)
     assert code == 0
+    assert "Add '+expand' for such queries" in err
     assert f"recall@1: {summary['measures']['recall@1']['before']:.1f} → " in out
     code, _, err = call(capsys, monkeypatch, "refine", str(copied.folder), "--recipe", "whitten")
     assert code == 2

@@ -40,6 +40,7 @@ from udml_core.cli_output import (
 from udml_core.declaration import Options, describe
 from udml_core.errors import UserError
 from udml_core.paths import existing_path, runs_folder
+from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, LIVE_STATES
 
 if TYPE_CHECKING:
@@ -341,6 +342,8 @@ def refine(name: RunName,
     A recipe names steps and their options: views+whiten+average:k=20,times=2.
     """
     spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
+    if caution := Recipe.parse(spec.recipe).caution():
+        typer.echo(caution, err=True)
     _compute_analysis(_find_run(name, root), spec, wait, as_json)
 
 

@@ -36,6 +36,12 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
     return _without_self(np.maximum(distances, 0.0), indices)
 
 
+def largest_products(points: Array, k: int, queries: Array) -> Integers:
+    """Find the points (n, d) of the k largest inner products with each query (q, d); return indices (q, k) int64."""
+    return faiss.knn(np.ascontiguousarray(queries, dtype=np.float32), np.ascontiguousarray(points, dtype=np.float32), k,
+                     metric=faiss.METRIC_INNER_PRODUCT)[1]
+
+
 def _without_self(distances: Floats, indices: Integers) -> tuple[Floats, Integers]:
     """Drop each row's own index.
 

@@ -63,3 +63,11 @@ def test_which_steps_see_the_gallery() -> None:
     assert not Recipe.parse("views").sees_gallery(has_training=False)
     for step in ("average", "expand", "rerank", "diffuse"):
         assert Recipe.parse(step).sees_gallery(has_training=True)
+
+
+@pytest.mark.parametrize(("recipe", "added"), [
+    ("whiten", ""), ("average:k=0", ""), ("average+expand", ""), ("average+rerank", ""), ("average", "'+expand'"),
+    ("average:k=20,times=2,alpha=3+reduce", "'+expand:k=20,alpha=3'")])
+def test_averages_without_expansion_need_caution(recipe: str, added: str) -> None:
+    caution = Recipe.parse(recipe).caution()
+    assert caution == "" if not added else f"Add {added} for such queries" in caution

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Integers
 from udml_core.neighbors import nearest
 
 
@@ -18,9 +18,13 @@ def mutual_pairs(points: Array, n_neighbors: int = 5) -> Array:
     Returns:
         Pairs i < j in ascending order, (p, 2) int64.
     """
-    _, neighbors = nearest(points, n_neighbors)
-    count = len(points)
-    rows = np.repeat(np.arange(count), n_neighbors)
+    return mutual_pairs_of(nearest(points, n_neighbors)[1])
+
+
+def mutual_pairs_of(neighbors: Integers) -> Array:
+    """Return the pairs i < j of which each is in the other's list of neighbors (n, k), (p, 2) int64 ascending."""
+    count, length = neighbors.shape
+    rows = np.repeat(np.arange(count), length)
     columns = neighbors.ravel()
     # Encode each directed edge as one integer: an edge is mutual if its reverse is an edge too.
     edges = np.sort(rows * count + columns)

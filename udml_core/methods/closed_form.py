@@ -12,6 +12,7 @@ from torch import Tensor
 from udml_core.data.training import TrainingData
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
+from udml_core.geometry.whitening import whitening_weight
 from udml_core.graph import mutual_pairs
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.embedder import Embedder, Head, unit
@@ -113,9 +114,7 @@ class Whiten(Method):
         pairs = torch.from_numpy(mutual_pairs(rows.cpu().numpy(), self.n_neighbors)).to(setting.device)
         difference = (rows[pairs[:, 0]] - rows[pairs[:, 1]]).double()
         covariance = difference.mT @ difference / max(1, len(pairs))
-        values, vectors = torch.linalg.eigh(covariance)
-        level = float(values.mean()) * self.shrinkage or 1.0
-        weight = vectors * (values.clamp_min(0) + level).rsqrt() @ vectors.mT
+        weight = whitening_weight(covariance, self.shrinkage)
         yield single_epoch(setting, Head(weight.float(), rows.mean(0)), {"mutual pairs": float(len(pairs))})
 
 

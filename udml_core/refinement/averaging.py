@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from udml_core.arrays import Array, Floats, Integers
-from udml_core.neighbors import nearest
 from udml_core.refinement.linear import unit_rows
+from udml_core.refinement.search import nearest_unit
 
 CHUNK = 1024
 """Rows whose neighbors are gathered at once: (1024, k, d) float32."""
@@ -39,7 +39,7 @@ def average_neighbors(rows: Array, k: int, times: int = 1, alpha: float = 0.0,
     if k < 1:
         return np.asarray(rows, np.float32)
     for done in range(times):
-        rows = mean_with(rows, rows, nearest(rows, k)[1], alpha)
+        rows = mean_with(rows, rows, nearest_unit(rows, k)[1], alpha)
         report((done + 1) / times)
     return rows
 
@@ -67,7 +67,7 @@ def expand_queries(queries: Array, gallery: Array, k: int, alpha: float = 0.0) -
     k = min(k, len(gallery))
     if k < 1 or not len(queries):
         return np.asarray(queries, np.float32)
-    return mean_with(queries, gallery, nearest(gallery, k, queries)[1], alpha)
+    return mean_with(queries, gallery, nearest_unit(gallery, k, queries)[1], alpha)
 
 
 def mean_with(rows: Array, others: Array, neighbors: Integers, alpha: float) -> Floats:

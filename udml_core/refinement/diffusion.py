@@ -11,9 +11,9 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.arrays import Array, Floats, Integers
-from udml_core.graph.mutual_neighbors import mutual_pairs
-from udml_core.neighbors import nearest
+from udml_core.graph.mutual_neighbors import mutual_pairs_of
 from udml_core.refinement.kernels import compiled, in_threads
+from udml_core.refinement.search import nearest_unit
 
 ITERATIONS, TOLERANCE = 100, 1e-5
 """Conjugate gradient stops after this number of steps, or at this length of the residual relative to y."""
@@ -49,7 +49,7 @@ class DiffusionRanking:
             Indices (n, k), nearest first and without the image itself, and scores (n, k).
         """
         k = min(k, len(self.rows) - 1)
-        listed = nearest(self.rows, min(max(k, self.shortlist), len(self.rows) - 1))[1]
+        listed = nearest_unit(self.rows, min(max(k, self.shortlist), len(self.rows) - 1))[1]
         own = np.arange(len(self.rows))
         activation = np.zeros((len(listed), listed.shape[1] + 1))
         activation[:, 0] = 1
@@ -67,7 +67,7 @@ class DiffusionRanking:
             Indices (q, k), nearest first, and scores (q, k).
         """
         k = min(k, len(self.rows))
-        distances, listed = nearest(self.rows, min(max(k, self.shortlist), len(self.rows)), queries)
+        distances, listed = nearest_unit(self.rows, min(max(k, self.shortlist), len(self.rows)), queries)
         activation = np.maximum(1 - distances.astype(np.float64) / 2, 0) ** self.gamma
         activation[:, self.k :] = 0
         return self._rank(listed, activation, k)
@@ -83,7 +83,7 @@ class DiffusionRanking:
 
 def mutual_graph(rows: Array, k: int, gamma: float) -> sparse.csr_matrix:
     """Return S = D^(−1/2) W D^(−1/2) of the affinities cosine^γ of mutual neighbors, (n, n) float64."""
-    first, second = mutual_pairs(rows, k).T
+    first, second = mutual_pairs_of(nearest_unit(rows, k)[1]).T
     affinity = np.maximum(np.einsum("pd,pd->p", rows[first], rows[second]).astype(np.float64), 0) ** gamma
     upper = sparse.csr_matrix((affinity, (first, second)), shape=(len(rows), len(rows)))
     both = upper + upper.T

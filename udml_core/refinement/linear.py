@@ -6,10 +6,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 
 from udml_core.arrays import Array, Floats
 from udml_core.errors import UserError
-from udml_core.graph.mutual_neighbors import mutual_pairs
+from udml_core.geometry.whitening import whitening_weight
+from udml_core.graph.mutual_neighbors import mutual_pairs_of
+from udml_core.refinement.search import nearest_unit
 
 
 def unit_rows(rows: Array) -> Floats:
@@ -58,14 +61,12 @@ def whitening(rows: Array, covariance: Literal["neighbors", "images"] = "neighbo
     """
     mean = rows.mean(axis=0)
     if covariance == "neighbors":
-        pairs = mutual_pairs(rows, k)
+        pairs = mutual_pairs_of(nearest_unit(rows, k)[1])
         difference = (rows[pairs[:, 0]] - rows[pairs[:, 1]]).astype(np.float64)
     else:
         difference = (rows - mean).astype(np.float64)
-    values, vectors = np.linalg.eigh(difference.T @ difference / max(1, len(difference)))
-    level = float(values.mean()) * shrinkage or 1.0
-    weight = vectors / np.sqrt(np.maximum(values, 0) + level) @ vectors.T
-    return Linear(weight.astype(np.float32), mean)
+    matrix = torch.from_numpy(difference.T @ difference / max(1, len(difference)))
+    return Linear(whitening_weight(matrix, shrinkage).float().numpy(), mean)
 
 
 def reduction(rows: Array, dimension: int) -> Linear:

@@ -230,6 +230,15 @@ class Recipe:
         """Return the recipe without the steps of a role."""
         return Recipe(tuple(step for step in self.steps if step.role != role))
 
+    def caution(self) -> str:
+        """Return what to know before queries from outside search the gallery; empty if there is nothing."""
+        average = next((step for step in self.steps if isinstance(step, Average) and step.k), None)
+        if average is None or self.find("queries") or self.find("ranking"):
+            return ""
+        expand = Expand(k=average.k, alpha=average.alpha)
+        return ("`average` moves the gallery away from queries from outside, whose Recall@1 falls. Add "
+                f"'+{expand}' for such queries; among the gallery's own images this costs some Recall@1.")
+
     def sees_gallery(self, has_training: bool) -> bool:
         """Return whether a step learns from the unlabeled gallery.
 

@@ -18,8 +18,8 @@ import numpy as np
 from scipy import sparse
 
 from udml_core.arrays import Array, Floats, Integers
-from udml_core.neighbors import nearest
 from udml_core.refinement.kernels import compiled, in_threads
+from udml_core.refinement.search import nearest_unit
 
 Ranked = tuple[Integers, Floats]
 
@@ -46,7 +46,7 @@ class ReciprocalRanking:
         self.k1, self.k2 = min(k1, len(rows) - 1), min(k2, len(rows))
         self.weight, self.shortlist = weight, shortlist
         depth = min(max(self.k1, self.k2 - 1, shortlist), len(rows) - 1)
-        distances, indices = nearest(self.rows, depth)
+        distances, indices = nearest_unit(self.rows, depth)
         self._radius = distances[:, self.k1 - 1]
         self._nearest = indices
         self.order = np.concatenate([np.arange(len(rows))[:, None], indices], axis=1)[:, : max(self.k1 + 1, self.k2)]
@@ -86,7 +86,7 @@ class ReciprocalRanking:
         """
         queries = np.ascontiguousarray(queries, np.float32)
         depth = min(max(self.k1, self.k2, self.shortlist), len(self.rows))
-        distances, indices = nearest(self.rows, depth, queries)
+        distances, indices = nearest_unit(self.rows, depth, queries)
         is_mutual = distances[:, : self.k1] <= self._radius[indices[:, : self.k1]]
         starts = np.concatenate([[0], np.cumsum(is_mutual.sum(axis=1))])
         reciprocal = starts, indices[:, : self.k1][is_mutual]
@@ -110,7 +110,7 @@ class ReciprocalRanking:
         k = min(k, len(self.rows) - inside)
         length = max(k, self.shortlist) + inside
         if listed.shape[1] < k:
-            listed = nearest(self.rows, k, None if inside else queries)[1]
+            listed = nearest_unit(self.rows, k, None if inside else queries)[1]
         indices, scores = np.full((len(queries), k), -1), np.zeros((len(queries), k), np.float32)
         inverted = self._inverted
         in_threads(lambda start, stop: rank_by_overlap(

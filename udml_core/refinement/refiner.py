@@ -16,12 +16,12 @@ import numpy as np
 
 from udml_core.arrays import Array, Floats, Integers
 from udml_core.errors import UserError
-from udml_core.neighbors import nearest
 from udml_core.refinement.averaging import average_neighbors, expand_queries
 from udml_core.refinement.diffusion import DiffusionRanking
 from udml_core.refinement.linear import Linear, reduction, unit_rows, whitening
 from udml_core.refinement.recipe import Average, Diffuse, Expand, Recipe, Reduce, Rerank, Whiten
 from udml_core.refinement.reciprocal import ReciprocalRanking
+from udml_core.refinement.search import nearest_unit
 
 Protocol = Literal["inductive", "gallery", "transductive"]
 """Which images the steps have seen: only the training half; also the unlabeled gallery, but not the queries; or the
@@ -140,10 +140,10 @@ class Refiner:
         if self._ranker is not None:
             return Ranking(*self._ranker.neighbors(k), protocol)
         if self._expand is None or self._expand.k == 0:
-            distances, indices = nearest(self.embedding_, k)
+            distances, indices = nearest_unit(self.embedding_, k)
             return Ranking(indices, 1 - distances / 2, protocol)
         queries = average_neighbors(self.embedding_, self._expand.k, 1, self._expand.alpha)
-        distances, indices = nearest(self.embedding_, k + 1, queries)
+        distances, indices = nearest_unit(self.embedding_, k + 1, queries)
         kept = indices != np.arange(len(indices))[:, None]
         kept[kept.all(axis=1), -1] = False
         return Ranking(indices[kept].reshape(-1, k), 1 - distances[kept].reshape(-1, k) / 2, protocol)
@@ -159,7 +159,7 @@ class Refiner:
         k = min(k, len(self.embedding_))
         if self._ranker is not None:
             return Ranking(*self._ranker.search(rows, k), self.protocol(inside=False))
-        distances, indices = nearest(self.embedding_, k, rows)
+        distances, indices = nearest_unit(self.embedding_, k, rows)
         return Ranking(indices, 1 - distances / 2, self.protocol(inside=False))
 
     def protocol(self, inside: bool) -> Protocol:
