@@ -10,6 +10,7 @@ import pytest
 from tests.running import worked
 from udml_core.analyses import plan_analysis
 from udml_core.errors import UserError
+from udml_core.methods import Embedder
 from udml_core.refined_retrieval import (
     RefinedRetrieval,
     are_views_stored,
@@ -102,7 +103,8 @@ def test_views_average_the_features_of_stored_views(run: Run) -> None:
     assert are_views_stored(run, step)
     index = int(opened.result.indices[2])
     own = opened.embed(opened.retrieval.dataset.images[index])
-    np.testing.assert_allclose(own, view_embeddings(run, step)[index], atol=1e-5)
+    rows = view_embeddings(Embedder.load(run.embedder_path), run.dataset(), step)
+    np.testing.assert_allclose(own, rows[index], atol=1e-5)
     assert index in [hit.index for hit in opened.search(Query((own,)), 5)]
 
 

@@ -11,6 +11,7 @@ from PIL import Image
 
 from udml_core.analyses import Analysis, list_analyses
 from udml_core.arrays import Array, Floats
+from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
@@ -55,10 +56,18 @@ def _is_encoder_trained(path: Path) -> bool:
     return Embedder.load(path).trained
 
 
-def view_embeddings(run: Run, step: Views) -> Floats:
-    """Return a run's final embeddings (n, l) of features averaged over views, with a frozen encoder."""
-    embedder = Embedder.load(run.embedder_path)
-    return embedder.embed_features(average_features(run.dataset(), embedder.encoder, views_of_step(step)))
+def view_embeddings(embedder: Embedder, dataset: Dataset, step: Views,
+                    report: Report = lambda _share, _step: None) -> Floats:
+    """Return the embeddings (n, l) of all images from features averaged over views.
+
+    Args:
+        embedder: The model. The features of its views are stored unless its encoder was trained.
+        dataset: The data set.
+        step: The views.
+        report: Receives the progress.
+    """
+    views, is_frozen = views_of_step(step), not embedder.trained
+    return embedder.apply_head(average_features(dataset, embedder.encoder, views, report, cached=is_frozen))
 
 
 class RefinedRetrieval:
@@ -89,7 +98,7 @@ class RefinedRetrieval:
         if not are_views_stored(self.retrieval.run, step):
             raise UserError("A refinement with views can be searched with one test image at a time here, because the "
                             "features of the views are not stored. Choose a test image as the query.")
-        return unit_rows(view_embeddings(self.retrieval.run, step))
+        return unit_rows(view_embeddings(Embedder.load(self.retrieval.run.embedder_path), self.retrieval.dataset, step))
 
     @cached_property
     def _refiner(self) -> Refiner:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from udml_core.arrays import Array
-from udml_core.exploration.refining import MOST_TRAINING, LiveGallery
+from udml_core.exploration.refining import MOST_TRAINING, LiveGallery, measure
 from udml_core.refinement import Recipe
 
 COUNT, DIMENSION, CLASSES = 6000, 1280, 100
@@ -43,7 +43,7 @@ def test_a_slider_step_takes_less_than_a_quarter_of_a_second(slider: str, mixtur
 
     def move(value: int) -> None:
         refined = gallery.refine(Recipe.parse(SLIDERS[slider].format(value)))
-        refined.measures(labels)
+        measure(refined, labels)
         refined.rank(query, COUNT - 1)
 
     move(21)  # compiles the loops, and computes the steps before the slider's

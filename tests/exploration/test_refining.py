@@ -10,9 +10,12 @@ from udml_core.exploration.refining import (
     LiveGallery,
     Refined,
     choose_queries,
+    count_hits,
     evenly_spaced,
     main_components,
+    measure,
     seen_images,
+    votes_for,
 )
 from udml_core.refinement import Recipe, Refiner
 from udml_core.refinement.measures import label_free_measures, retrieval_measures
@@ -58,7 +61,7 @@ def test_measures_are_those_of_the_refiner_s_ranking(recipe: str, points: tuple[
                                                     gallery: LiveGallery) -> None:
     rows, labels = points
     before, after = Refiner("").fit(rows).neighbors(89).indices, Refiner(recipe).fit(rows).neighbors(89).indices
-    measures = refined(gallery, recipe).measures(labels)
+    measures = measure(refined(gallery, recipe), labels)
     for name, value in retrieval_measures(after, labels, labels, True).items():
         assert measures[name] == pytest.approx((retrieval_measures(before, labels, labels, True)[name], value))
     free = label_free_measures(after, before)
@@ -71,8 +74,8 @@ def test_measures_are_those_of_the_refiner_s_ranking(recipe: str, points: tuple[
 
 
 def test_without_labels_only_label_free_measures_are_given(gallery: LiveGallery) -> None:
-    assert list(refined(gallery, "average").measures(None)) == ["reciprocity", "hubness", "neighbor stability"]
-    assert list(refined(gallery, "diffuse").measures(None)) == ["neighbor stability"]
+    assert list(measure(refined(gallery, "average"), None)) == ["reciprocity", "hubness", "neighbor stability"]
+    assert list(measure(refined(gallery, "diffuse"), None)) == ["neighbor stability"]
 
 
 @pytest.mark.parametrize("recipe", ["whiten:k=4", "average:k=4,alpha=2+whiten:k=3+reduce:dimension=5",
@@ -93,7 +96,7 @@ def test_a_recipe_begins_with_embeddings_of_views_and_is_compared_with_the_store
     live = refined(LiveGallery(rows, viewed=viewed, candidates=89, sample=90), "average:k=4")
     np.testing.assert_allclose(live.stage.rows, Refiner("average:k=4").fit(viewed).embedding_, atol=2e-5)
     before = Refiner("").fit(rows).neighbors(89).indices
-    assert live.measures(labels)["map@r"][0] == pytest.approx(retrieval_measures(before, labels, labels, True)["map@r"])
+    assert measure(live, labels)["map@r"][0] == pytest.approx(retrieval_measures(before, labels, labels, True)["map@r"])
     np.testing.assert_array_equal(live.gallery.neighbors_before, before[:, :10])
 
 
@@ -121,7 +124,7 @@ def test_votes_of_averaging_are_parts_of_the_cosine(points: tuple[Array, Array],
     sums = rows[nearest].sum(axis=1)
     means = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     query, image = 17, 12
-    votes = refined(gallery, "average:k=4").votes(query, image)
+    votes = votes_for(refined(gallery, "average:k=4"), query, image)
     expected = {int(voter): means[query] @ rows[voter] / np.linalg.norm(sums[image]) for voter in nearest[image]}
     assert dict(zip(votes.rows.tolist(), votes.values.tolist(), strict=True)) == pytest.approx(expected, abs=1e-5)
     assert votes.score == pytest.approx(means[query] @ means[image], abs=1e-5)
@@ -135,7 +138,7 @@ def test_votes_of_query_expansion_come_from_the_query_and_its_neighbors(points: 
     nearest = np.argsort(-(rows @ rows.T), axis=1)[:, :4]
     query, image = 3, 44
     total = rows[nearest[query]].sum(axis=0)
-    votes = refined(gallery, "expand:k=3").votes(query, image)
+    votes = votes_for(refined(gallery, "expand:k=3"), query, image)
     expected = {int(voter): rows[voter] @ rows[image] / np.linalg.norm(total) for voter in nearest[query]}
     assert dict(zip(votes.rows.tolist(), votes.values.tolist(), strict=True)) == pytest.approx(expected, abs=1e-5)
     assert votes.score == pytest.approx(rows[image] @ total / np.linalg.norm(total), abs=1e-5)
@@ -145,8 +148,8 @@ def test_votes_of_re_ranking_are_the_overlap_of_the_encodings(gallery: LiveGalle
     live = refined(gallery, "rerank:k1=8,k2=3,weight=0")
     query = 21
     nearest = int(live.rank(np.array([query]), 1)[0, 0])
-    votes = live.votes(query, nearest)
-    overlaps = np.minimum(live._encoding[0].toarray(), live._encoding[0].toarray()[query]).sum(axis=1)
+    votes = votes_for(live, query, nearest)
+    overlaps = np.minimum(live.encoding[0].toarray(), live.encoding[0].toarray()[query]).sum(axis=1)
     assert votes.score == pytest.approx(overlaps[nearest])
     assert overlaps[nearest] == pytest.approx(np.sort(overlaps)[-2])  # the largest overlap is the query's own
     assert votes.common.all()
@@ -157,9 +160,9 @@ def test_votes_of_a_diffusion_are_the_walk_s_arrivals(gallery: LiveGallery) -> N
     query, image = 5, 8
     activation = np.zeros(90)
     activation[query] = 1
-    graph = live._graph.toarray()
+    graph = live.graph.toarray()
     walk = np.linalg.solve(np.eye(90) - 0.8 * graph, activation)
-    votes = live.votes(query, image)
+    votes = votes_for(live, query, image)
     np.testing.assert_allclose(votes.values, 0.8 * graph[image, votes.rows] * walk[votes.rows], atol=1e-5)
     assert votes.score == pytest.approx(walk[image], abs=1e-5)
     assert set(votes.rows) == set(np.flatnonzero(graph[image] * walk > 0))
@@ -167,7 +170,7 @@ def test_votes_of_a_diffusion_are_the_walk_s_arrivals(gallery: LiveGallery) -> N
 
 def test_without_averaging_common_neighbors_explain_the_rank(gallery: LiveGallery) -> None:
     live = refined(gallery, "whiten")
-    votes = live.votes(30, 31)
+    votes = votes_for(live, 30, 31)
     cosines = live.stage.rows @ live.stage.rows[[30, 31]].T
     np.testing.assert_allclose(votes.values, cosines[votes.rows].min(axis=1), atol=1e-6)
     assert votes.score == pytest.approx(float(cosines[31, 0]))
@@ -177,7 +180,7 @@ def test_without_averaging_common_neighbors_explain_the_rank(gallery: LiveGaller
 def test_queries_that_gain_and_that_lose_the_most_are_chosen(points: tuple[Array, Array],
                                                             gallery: LiveGallery) -> None:
     live, labels = refined(gallery, "average:k=6,times=2"), points[1]
-    before, after = live.hits(labels, 12)
+    before, after = count_hits(live, labels, 12)
     gains = dict(zip(gallery.queries.tolist(), (after - before).tolist(), strict=True))
     chosen = [gains[row] for row in choose_queries(live, labels, 9).tolist()]
     assert chosen[:6] == sorted(gains.values(), reverse=True)[:6]

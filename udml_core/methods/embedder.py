@@ -193,6 +193,10 @@ class Embedder(nn.Module):
         """
         if self.trained:
             raise ValueError("this embedder trained its encoder: embed images, not frozen features")
+        return self.apply_head(features)
+
+    def apply_head(self, features: Array) -> Array:
+        """Return the embeddings (n, l) float32 of this embedder's own features (n, d)."""
         device = next(self.encoder.buffers()).device
         parts = []
         with torch.inference_mode():

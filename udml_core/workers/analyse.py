@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
-import torch
 
 from udml_core.analyses import REFINED, Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.arrays import Array
@@ -23,10 +22,10 @@ from udml_core.methods import Embedder
 from udml_core.neighbors import nearest
 from udml_core.projection import pca
 from udml_core.projection.grid import seams, snap_to_grid
+from udml_core.refined_retrieval import view_embeddings
 from udml_core.refinement import Recipe, Refiner
 from udml_core.refinement.measures import label_free_measures, retrieval_measures
 from udml_core.refinement.recipe import Views
-from udml_core.refinement.views import View, average_features, views_of_step
 from udml_core.runs import Run
 from udml_core.tasks import Status
 from udml_core.workers.execute import Reporter, execute
@@ -135,14 +134,6 @@ class Material:
                     raise UserError(f"The run {self.run.id} has the epochs 0 to {self.run.epoch_numbers()[-1]}, got "
                                     f"epoch {frame}. Choose one of its epochs.")
                 return self.run.epoch_sample(int(frame))
-
-    def averaged_vectors(self, frame: str, views: Sequence[View]) -> Array:
-        """Return the embeddings (n, d) float32 of all images in a frame, from features averaged over views."""
-        embedder = self.embedder(frame)
-        features = average_features(self.dataset, embedder.encoder, views, self.report, cached=not embedder.trained)
-        with torch.inference_mode():
-            return np.concatenate([embedder.head(torch.from_numpy(rows)).numpy()
-                                   for rows in np.array_split(features, 1 + len(features) // 16_384)])
 
     def embedder(self, frame: str) -> Embedder:
         """Return the embedder that embeds new images in a frame."""
@@ -263,7 +254,7 @@ def _refine(material: Material, spec: AnalysisSpec) -> Arrays:
     plain = material.vectors(frame, indices)
     views = recipe.find("views")
     if isinstance(views, Views):
-        rows = material.averaged_vectors(frame, views_of_step(views))
+        rows = view_embeddings(material.embedder(frame), material.dataset, views, material.report)
         gallery, fitted_on = rows[indices], rows[training]
     else:
         gallery, fitted_on = plain, material.vectors(frame, training) if len(training) else training

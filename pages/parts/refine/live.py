@@ -17,6 +17,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.exploration import refining
 from udml_core.exploration.refining import LiveGallery
+from udml_core.methods import Embedder
 from udml_core.refined_retrieval import are_views_stored, view_embeddings
 from udml_core.refinement import Recipe
 from udml_core.refinement.recipe import Views
@@ -92,7 +93,7 @@ def _live(run: Run, views: str) -> Live:
                         "set.")
     stored, has_training = run.embeddings("final"), split.name != "all"
     step = Recipe.parse(views).find("views")
-    embeddings = view_embeddings(run, step) if isinstance(step, Views) else stored
+    embeddings = view_embeddings(Embedder.load(run.embedder_path), dataset, step) if isinstance(step, Views) else stored
     images = split.test[refining.evenly_spaced(len(split.test), refining.MOST_IMAGES)]
     training = split.train[refining.evenly_spaced(len(split.train), refining.MOST_TRAINING)]
     gallery = LiveGallery(stored[images], embeddings[training] if has_training else None,

@@ -11,7 +11,8 @@ from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_
 from pages.parts.kit.pictures import picture
 from pages.parts.refine.live import Live
 from udml_core.arrays import Array
-from udml_core.exploration.refining import NEIGHBORS, SHOWN, Refined, seen_images
+from udml_core.exploration import refining
+from udml_core.exploration.refining import NEIGHBORS, SHOWN, Refined
 from udml_core.refinement import STEPS
 
 TILES, VOTERS = 24, 12
@@ -45,7 +46,7 @@ def show_measures(live: Live, refined: Refined) -> None:
     if refined.recipe.find("views") and not live.has_views:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
                 "images computes them.", icon=":material/visibility_off:")
-    measures = refined.measures(live.labels)
+    measures = refining.measure(refined, live.labels)
     with st.container(horizontal=True, gap="small"):
         for name, (title, unit, meaning) in MEASURES.items():
             if name not in measures:
@@ -61,7 +62,7 @@ def show_measures(live: Live, refined: Refined) -> None:
             st.metric(title, value, gain, color if change else "off", help=meaning, width="content",
                       delta_arrow="auto" if change else "off")
     if live.labels is not None:
-        fall, error = refined.recall_change(live.labels)
+        fall, error = refining.recall_change(refined, live.labels)
         if fall < 0:
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
             st.warning(f"Recall@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
@@ -75,7 +76,7 @@ def show_protocol(live: Live, refined: Refined) -> None:
     """Show which images each step has seen, and where the live figures are approximate."""
     words = {"nothing": "no other image", "training half": "the training half",
              "gallery": "all unlabeled test images, the queries among them"}
-    seen = seen_images(refined.recipe, live.has_training)
+    seen = refining.seen_images(refined.recipe, live.has_training)
     protocol = "transductive" if any(images == "gallery" for _, images in seen) else "inductive"
     steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
     if steps:
@@ -187,11 +188,11 @@ def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tupl
     way = f"from rank {before:,} to {after:,}" if after != before else f"at rank {after:,}"
     st.subheader(f"Why did this image {verb} {way}?")
     st.markdown(f"**{live.dataset.caption(index)}**, framed above.")
-    votes = refined.votes(query, image)
-    st.markdown(VOTE_WORDS[refined.voting].format(count=len(votes.rows), score=votes.score))
+    votes, voting = refining.votes_for(refined, query, image), refining.voting_step(refined)
+    st.markdown(VOTE_WORDS[voting].format(count=len(votes.rows), score=votes.score))
     if not len(votes.rows):
         return None
-    sign = COMMON.get(refined.voting, "")
+    sign = COMMON.get(voting, "")
     tiles = [tile_of(live.dataset, int(live.images[row]), mark_of(live.dataset, int(live.images[row]),
                                                                    int(live.images[query])),
                      f"{value:.3f}{' ∩' if common and sign else ''}")

@@ -1,0 +1,29 @@
+"""Refinement of a gallery at the speed of a slider.
+
+`LiveGallery` keeps what all recipes need: the embedding reduced to its main components, and the candidates of each
+image, its nearest images in the stored embedding. A step of a recipe then searches neighbors among the candidates only,
+and averages them by a sparse product. Measures use an evenly spaced sample of queries; a single query is ranked against
+the whole gallery. `udml_core.refinement.Refiner` computes the same steps without these shortcuts.
+"""
+
+from udml_core.exploration.refining.gallery import (
+    MOST_IMAGES,
+    MOST_TRAINING,
+    LiveGallery,
+    evenly_spaced,
+)
+from udml_core.exploration.refining.measures import (
+    SHOWN,
+    choose_queries,
+    count_hits,
+    measure,
+    recall_change,
+    seen_images,
+)
+from udml_core.exploration.refining.ranking import NEIGHBORS, Refined
+from udml_core.exploration.refining.stages import main_components
+from udml_core.exploration.refining.votes import Votes, votes_for, voting_step
+
+__all__ = ["MOST_IMAGES", "MOST_TRAINING", "NEIGHBORS", "SHOWN", "LiveGallery", "Refined", "Votes", "choose_queries",
+           "count_hits", "evenly_spaced", "main_components", "measure", "recall_change", "seen_images", "votes_for",
+           "voting_step"]

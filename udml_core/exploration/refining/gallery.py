@@ -1,0 +1,145 @@
+"""A gallery on which recipes are tried: the stages of recipes, and the rankings before any step."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+
+from udml_core.arrays import Array, Integers
+from udml_core.exploration.refining.ranking import NEIGHBORS, Refined, rank_rows
+from udml_core.exploration.refining.stages import (
+    Stage,
+    averaging_weights,
+    main_components,
+    spectrum,
+    start_stage,
+    whitening_of,
+)
+from udml_core.neighbors import nearest
+from udml_core.refinement.linear import Linear, reduction, unit_rows
+from udml_core.refinement.measures import label_free_measures
+from udml_core.refinement.recipe import Average, Recipe, Reduce, Step, Whiten
+
+MOST_IMAGES, MOST_TRAINING = 6000, 3000
+"""Larger galleries are explored on evenly spaced images; linear steps are fitted on evenly spaced training images."""
+COMPONENTS, CANDIDATES = 256, 100
+"""Components of the embedding that are kept, and neighbor candidates of each image."""
+SAMPLE = 600
+"""Queries on which retrieval is measured."""
+KEPT_STAGES = 8
+Value = TypeVar("Value")
+
+
+def evenly_spaced(count: int, most: int) -> Integers:
+    """Return at most `most` evenly spaced indices below `count`."""
+    return np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(np.int64))
+
+
+class LiveGallery:
+    """A gallery on which recipes can be tried.
+
+    Attributes:
+        stored: Unit rows (n, d) of the stored embedding.
+        start: The gallery before any step.
+        queries: Rows (s,) of the sample of queries.
+        kept: Share of the embedding's squared length in the kept components.
+    """
+
+    def __init__(self, embedding: Array, training: Array | None = None, viewed: Array | None = None,
+                 components: int = COMPONENTS, candidates: int = CANDIDATES, sample: int = SAMPLE) -> None:
+        """Search the candidates and reduce the embedding.
+
+        Args:
+            embedding: Embeddings (n, d), n ≥ 3.
+            training: Embeddings (t, d) of the training half, on which whitening and reduction are fitted; without them
+                they are fitted on the gallery.
+            viewed: Embeddings (n, d) of the gallery averaged over views, with which a recipe then begins; `training`
+                must be averaged over the same views.
+            components: Components to keep; all d if there are fewer.
+            candidates: Candidates of each image; all other images if there are fewer.
+            sample: Number of queries on which retrieval is measured.
+        """
+        self.stored = unit_rows(embedding)
+        begin = self.stored if viewed is None else unit_rows(viewed)
+        projection, self.kept = main_components(begin, components)
+        self.start = start_stage(begin, projection, candidates)
+        self._training = None if training is None else start_stage(unit_rows(training), projection, candidates)
+        self.queries = evenly_spaced(len(self.stored), sample)
+        self._stages: OrderedDict[str, Stage] = OrderedDict()
+        self._spectra: OrderedDict[str, tuple[Array, Array]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self.stored)
+
+    def refine(self, recipe: Recipe) -> Refined:
+        """Apply a recipe without its `views`, which need the images: pass `viewed` embeddings instead.
+
+        Stages of equal beginnings of a recipe are kept, so a slider computes only from its own step on.
+        """
+        return Refined(self, recipe, self._stage(tuple(step for step in recipe.steps if step.role == "rows")))
+
+    def _stage(self, steps: tuple[Step, ...], of_training: bool = False) -> Stage:
+        """Return the gallery, or the training half, after some steps."""
+        if not steps:
+            return self._training if of_training and self._training is not None else self.start
+        key = f"{of_training} {Recipe(steps)}"
+        return _remember(self._stages, key, lambda: self._apply(steps, of_training))
+
+    def _apply(self, steps: tuple[Step, ...], of_training: bool) -> Stage:
+        """Apply the last of some steps to the gallery, or to the training half."""
+        *earlier, step = steps
+        stage = self._stage(tuple(earlier), of_training)
+        match step:
+            case Whiten() | Reduce():
+                return stage.moved(self._fit(step, tuple(earlier))(stage.rows))
+            case Average(k=k) if k > 0:
+                for _ in range(step.times):
+                    weights = averaging_weights(stage, k, step.alpha)
+                    stage = stage.moved(unit_rows(weights @ stage.rows), stage.rows, weights)
+        return stage
+
+    def _fit(self, step: Whiten | Reduce, earlier: tuple[Step, ...]) -> Linear:
+        stage = self._stage(earlier, self._training is not None)
+        if isinstance(step, Reduce):
+            return reduction(stage.rows, min(step.dimension, *stage.rows.shape))
+        key = f"{Recipe(earlier)} {step.covariance} {step.k}"
+        values, vectors = _remember(self._spectra, key, lambda: spectrum(stage, step))
+        return whitening_of(values, vectors, stage.rows, step.shrinkage)
+
+    @cached_property
+    def before(self) -> Integers:
+        """Ranking (s, n − 1) of the gallery for the sample of queries, in the stored embedding."""
+        return self.before_for(self.queries)
+
+    @cached_property
+    def neighbors_before(self) -> Integers:
+        """The nearest images (n, 10) in the stored embedding."""
+        return nearest(self.stored, min(NEIGHBORS, len(self) - 1))[1]
+
+    @cached_property
+    def label_free_before(self) -> dict[str, float]:
+        """Label-free measures of the stored embedding."""
+        return label_free_measures(self.neighbors_before)
+
+    def ranking_before(self, query: int) -> Integers:
+        """Return the gallery (n − 1,) by cosine to a query in the stored embedding, nearest first."""
+        return self.before_for(np.array([query]))[0]
+
+    def before_for(self, queries: Integers) -> Integers:
+        """Return the gallery (q, n − 1) by cosine to queries (q,) in the stored embedding, nearest first."""
+        return rank_rows(self.stored[queries], self.stored, queries, len(self) - 1)
+
+
+def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], Value]) -> Value:
+    """Return the value of a key; the least recently used values are forgotten."""
+    value = memory.pop(key, None)  # in one step, because several sessions of the app share a gallery
+    if value is None:
+        value = compute()
+    memory[key] = value
+    while len(memory) > KEPT_STAGES:
+        memory.popitem(last=False)
+    return value
