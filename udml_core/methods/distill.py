@@ -87,7 +87,8 @@ class Distill(Method):
               "a single view. New images then need no refinement."),
         supervision="none",
         promise="may fall",
-        source="On birds the result exceeds whitening; training for many epochs overfits the training half.")
+        source=("Measured once on birds at 112 pixels: MAP@R 33.2 with frozen features, 34.4 at the whitened start and "
+                "35.0 after two epochs. Most of the gain of refinement is not reproduced by a single view."))
 
     dimension: Dimension = 512
     """Dimension of the embedding, at most the features' width and the number of training images."""
