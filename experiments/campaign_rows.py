@@ -72,6 +72,14 @@ ABLATION = {
                          ("Both", " admission=false similarity=binary"))}
 """PLM's table 3 under both readings of the admission rule."""
 
+LAST = {
+    "Learning rate 0": ("isif trains=last epochs=1 learning_rate=0.0 batch_norm=frozen", 150),
+    "Learning rate 0, batch statistics": ("isif trains=last epochs=1 learning_rate=0.0 batch_norm=batch", 150),
+    "ISIF": ("isif trains=last epochs=2 batch_norm=frozen learning_rate=0.0001", 250),
+    "PLM": ("plm trains=last epochs=2 batch_norm=frozen learning_rate=0.00001", 350),
+    "Distilled refinement": ("distill", 250)}
+"""The last blocks of the encoder, on cached activations."""
+
 LOW_DIMENSION = {
     f"RPML, {width} dimensions, α = {alpha}°": (f"rpml dimension={width} alpha={alpha}.0", 12)
     for width in (4, 8, 16) for alpha in (15, 30, 45)}
@@ -93,6 +101,7 @@ PAIRS = {"NML": ("nml", 130), "ML": ("ml", 45), "NCA": ("nca", 70), "LMNN(s)": (
 CPU: tuple[Planned, ...] = (
     *table("birds100-heads", "birds100", HEADS, "@size=112"),
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
+    *table("birds100-last", "birds100", LAST, "@size=112", seeds=1),
     *table("birds100-srpml", "birds100", {"sRPML": ("srpml epochs=3", 450)}, "@size=112", seeds=1),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
