@@ -94,7 +94,8 @@ def main() -> None:
         record = own | {
             "command": f"{own['command'].replace(' --out', ' --choose --out')} && {own['command']}",
             "protocol": f"zero-shot test half, {len(split.test):,} images; whitening is fitted on the training half; "
-                        f"views ({record['views']}) and options are chosen on the training half's classes; percent; "
+                        f"views ({record['views']}) and options are chosen on the training half's classes; every "
+                        "re-ranking and average follows the views and whitening; percent; "
                         f"mean and standard deviation over {SEEDS} draws of {queries_of(labels[split.test])} queries "
                         "outside of the gallery; "
                         "processor seconds and peak memory of fitting and of the 100 nearest images of every "
@@ -217,14 +218,12 @@ def rows_to_measure(views: str, recipes: list[str]) -> Iterator[tuple[str, str, 
     """Yield each row's name, its recipe without views, and whether its features are averaged over views."""
     yield "Frozen features", "", 0
     yield "Whitening", "whiten", 0
-    start = "Whitening"
     if views != "image":
-        start = f"{views.capitalize()}, whitening"
         yield views.capitalize(), "", 1
-        yield start, "whiten", 1
+        yield f"{views.capitalize()}, whitening", "whiten", 1
     for recipe in recipes:
         for extended in filter(None, (recipe, expansion_of(recipe))):
-            yield f"{start}, {extended}", f"whiten+{extended}", 1
+            yield extended, f"whiten+{extended}", 1
 
 
 def expansion_of(recipe: str) -> str:
