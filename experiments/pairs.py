@@ -124,7 +124,7 @@ def candidates(options: argparse.Namespace, features: int) -> Iterator[tuple[str
         if width > features:
             yield f"NML d={width}", NML(dimension=width, epochs=epochs)  # only NML may be wider than the features
             continue
-        yield f"PCA d={width}", PCA(dimension=width, centered=True)
+        yield f"PCA d={width}", PCA(dimension=width, unit_length=False)  # the textbook's PCA keeps lengths
         yield f"NML d={width}", NML(dimension=width, epochs=epochs)
         yield f"ML d={width}", ML(dimension=width, epochs=epochs)
         yield f"KML d={width}", KML(dimension=width, epochs=epochs)
@@ -183,8 +183,6 @@ class ExperimentData:
         began, best, kept, kept_epoch = time.monotonic(), -1.0, None, 0
         setting = Setting(seed, torch.device("cpu"), self.encoder)
         for epoch in method.fit(self._training_data(method, split.train, seed), setting):
-            if isinstance(method, PCA):
-                epoch.embedder.head.normalized = False  # as the textbook's PCA, which keeps Euclidean distances
             score = self._precision(epoch.embedder, split.validation)[10]
             if score > best:
                 best, kept, kept_epoch = score, epoch.embedder, epoch.number

@@ -59,7 +59,7 @@ def test_training_stops_after_epochs_without_a_better_validation_score(
 
 
 def test_pca_is_centered_and_keeps_lengths(data: pairs.ExperimentData) -> None:
-    result = data.measure(PCA(dimension=16, centered=True), 0)
+    result = data.measure(PCA(dimension=16, unit_length=False), 0)
     split = pairs.make_split(data.dataset, "seen", "validation", 0)
     rows = data.features / np.linalg.norm(data.features, axis=1, keepdims=True)
     center = rows[split.train].mean(0)
