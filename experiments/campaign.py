@@ -139,11 +139,10 @@ class Campaign:
         command = (f"python -m experiments.campaign --budget {self.budget:g} --device {self.device} "
                    f"--record assets/results/{row.record}.json")
         images = f", the first {row.per_class} training images of every class" if row.per_class else ""
-        printed = [result for result in rows.values() if result.get("printed")]
         return provenance("campaign") | {
             "command": command, "dataset": dataset.title, "images": len(dataset),
             "protocol": f"split {split}{images}; percent; [mean, standard deviation] over the seeds",
-            "comparable": all(result["comparable"] for result in printed), "rows": rows}
+            "comparable": is_comparable(rows), "rows": rows}
 
 
 @contextmanager

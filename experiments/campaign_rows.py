@@ -77,15 +77,15 @@ LAST = {
     "Learning rate 0, batch statistics": ("isif trains=last epochs=1 learning_rate=0.0 batch_norm=batch", 150),
     "ISIF": ("isif trains=last epochs=2 batch_norm=frozen learning_rate=0.0001", 250),
     "PLM": ("plm trains=last epochs=2 batch_norm=frozen learning_rate=0.00001", 350),
-    "Distilled refinement": ("distill", 250)}
-"""The last blocks of the encoder, on cached activations."""
+    "Distilled refinement": ("distill", 250), "sRPML, all blocks": ("srpml epochs=3", 450)}
+"""The encoder: its last blocks on cached activations, or all blocks."""
 
 LOW_DIMENSION = {
     f"RPML, {width} dimensions, α = {alpha}°": (f"rpml dimension={width} alpha={alpha}.0", 12)
     for width in (4, 8, 16) for alpha in (15, 30, 45)}
 """Where the bound acts: few dimensions, smaller angles."""
 
-CURVES = {"NCE": ("nce", 130), "PSLR": ("pslr", 320), "ISIF": ("isif", 230)}
+CURVES = {"NCE": ("nce", 130), "NCE, Z of each batch": ("nce normalizer_memory=0.0", 130), "PSLR": ("pslr", 320), "ISIF": ("isif", 230)}
 """PSLR's table 1, from scratch."""
 CURVES_PRINTED = {"PSLR": {"knn@200": 85.2}, "ISIF": {"knn@200": 83.6}, "NCE": {"knn@200": 80.4}}
 
@@ -95,17 +95,16 @@ FEW_LABELS = {"SSDML": ("ssdml", 240), "SSDML, mean loss": ("ssdml scale=mean", 
 """SSDML's tables 1 and 5."""
 
 PAIRS = {"NML": ("nml", 130), "ML": ("ml", 45), "NCA": ("nca", 70), "LMNN(s)": ("lmnn variant=square", 35),
-         "LMNN(r)": ("lmnn", 35), "PCA": ("pca centered=true", 10)}
+         "LMNN(r)": ("lmnn", 35), "PCA": ("pca unit_length=false", 10)}
 """NML's figures at 32 dimensions."""
 
 CPU: tuple[Planned, ...] = (
     *table("birds100-heads", "birds100", HEADS, "@size=112"),
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
     *table("birds100-last", "birds100", LAST, "@size=112", seeds=1),
-    *table("birds100-srpml", "birds100", {"sRPML": ("srpml epochs=3", 450)}, "@size=112", seeds=1),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
-    *table("cifar10-curves", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,
+    *table("cifar10-curves-cnn", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,
            printed=CURVES_PRINTED),
     *table("fashion-mini-ssdml", "fashion-mini", FEW_LABELS, "epochs=5 @preset=paper"),
     *table("digits-pairs", "digits", PAIRS, "dimension=32 @backbone=pixels @split=seen @select=validation"),

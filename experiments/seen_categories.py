@@ -101,7 +101,7 @@ def link_first_images(dataset: str, per_class: int, folder: Path) -> Path:
 def build_record(options: argparse.Namespace, dataset: Dataset, results: dict[str, Any]) -> dict[str, Any]:
     return provenance("seen_categories") | {
         "dataset": dataset.title, "images": len(dataset), "backbone": options.backbone,
-        "comparable": all(results[name]["comparable"] for name in results if name in PRINTED),
+        "comparable": is_comparable(results),
         "printed": {name: {"knn@200": PRINTED[name]} for name in ("Start", *results) if name in PRINTED}
         if options.dataset == "cifar10" and not options.table else {},
         "protocol": "seen: the authors' division into halves; percent; [mean, standard deviation] over the seeds",

@@ -12,8 +12,8 @@ labels alone. `alpha` is figure 2; `collapse` compares SSDML's loss as the print
 projection learns, where it starts and whether embeddings have unit length. The epoch is chosen by recall@1, which the
 paper reports, on 15 % of the training half. If the paper uses the data set, the record contains its printed figures.
 
-A row of SSDML also tells which share of the first epoch's positives and negatives has the anchor's class, and the same
-for neighbors sorted by distance in place of affinity.
+A row of SSDML also reports which shares of the first epoch's positives and negatives have the anchor's class, and the
+same for neighbors sorted by distance in place of affinity.
 
 With `--runs` the runs are kept in a folder, and the same command resumes unfinished ones.
 """
@@ -227,7 +227,7 @@ def build_record(options: argparse.Namespace, dataset: Dataset, tables: list[str
         "dataset": dataset.title, "images": len(dataset), "tables": tables,
         "protocol": f"split {choose_split(dataset)}; labels drawn by the seed; epoch: {CHOSEN[options.select]}; "
                     "percent; [mean, standard deviation] over the seeds; printed: NMI, recall@1, 2, 4, 8",
-        "comparable": all(result["comparable"] for result in results.values() if result["printed"]),
+        "comparable": is_comparable(results),
         "printed": {"Start": start} if start else {}, "rows": results}
 
 

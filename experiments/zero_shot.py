@@ -81,8 +81,8 @@ TABLES = {
 }
 PROTOCOL = 2
 """Version of measuring and evaluating a row. Raise it when earlier rows are no longer comparable with new rows."""
-NOT_COMPARED = {"created", "version", "versions"}
-"""What the specs of equal runs may differ in."""
+NOT_COMPARED = {"created", "versions"}
+"""What the specs of equal runs may differ in; another version of this project may compute another result."""
 MEASURES = ("recall@1", "recall@2", "recall@4", "recall@8", "map@r", "nmi")
 
 
@@ -191,6 +191,11 @@ def row_result(row: str, runs: list[dict[str, Any]], spec: Spec, dataset: Datase
             "departures": reasons if spec.preset == "paper" else [], "device": device_name(spec.device),
             "date": time.strftime("%Y-%m-%d"), "version": spec.version, "versions": spec.versions, "runs": runs,
             "summary": summarize(runs, measures)}
+
+
+def is_comparable(rows: dict[str, Any]) -> bool:
+    """Return whether every row of a record is comparable with the paper; an empty record is not."""
+    return bool(rows) and all(row["comparable"] for row in rows.values())
 
 
 def is_equal(result: dict[str, Any] | None, row: str, seeds: int) -> bool:

@@ -11,6 +11,7 @@ from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
+from pages.parts.clusters.graphs import choose_graph
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
 from pages.parts.clusters.sweep import show_sweep
 from pages.parts.components.map_content import Color, Layout
@@ -20,7 +21,7 @@ from pages.parts.kit.field_slider import field_slider
 from pages.parts.map.coloring import ascent_settings
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from pages.parts.map.images import pick_clicked
-from udml_core.analyses import list_analyses, plan_analysis
+from udml_core.analyses import plan_analysis
 from udml_core.declaration import describe_field
 from udml_core.runs import Run
 
@@ -117,10 +118,10 @@ st.title("Clusters")
 with show_user_errors():
     run = pick_run()
     if run is not None:
-        graphs = [analysis for analysis in list_analyses(run, "graph") if analysis.is_done()]
         show_analysis_progress(run)
-        if graphs:
-            explore(run, graphs[0].id)
+        graph_id = choose_graph(run)
+        if graph_id is not None:
+            explore(run, graph_id)
         else:
             st.info("This run has no neighbor graph yet. The graph is computed once in the background and kept with "
                     "the run; it takes seconds for a few thousand images.", icon=":material/lightbulb:")

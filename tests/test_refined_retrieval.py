@@ -9,7 +9,9 @@ import pytest
 
 from tests.running import worked
 from udml_core.analyses import plan_analysis
+from udml_core.data.splits import make_split
 from udml_core.errors import UserError
+from udml_core.graph import AuthorityGraph
 from udml_core.methods import Embedder
 from udml_core.refined_retrieval import (
     RefinedRetrieval,
@@ -33,6 +35,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def refined(run: Run, recipe: str) -> RefinedRetrieval:
     analysis = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None)
     return RefinedRetrieval(Retrieval(run), analysis)
+
+
+def silent(_share: float, _step: str) -> None:
+    pass
 
 
 def unit(rows: np.ndarray) -> np.ndarray:
@@ -129,8 +135,28 @@ def test_a_map_and_its_grid_can_show_a_refined_embedding(run: Run) -> None:
     np.testing.assert_allclose(nearest, np.sort(cosines, axis=1)[:, ::-1][:, :10], atol=1e-5)
     grid = keep(run, plan_analysis(kind="grid", source=spec.id, frame=analysis.id), lambda _share, _step: None)
     np.testing.assert_array_equal(np.sort(grid.indices()), result.indices)
-    with pytest.raises(UserError, match=f"use the scope 'test', got {analysis.id} with the scope 'all'"):
+    with pytest.raises(UserError, match=f"'test' or 'train', got {analysis.id} with the scope 'all'"):
         plan_analysis(kind="pca", frames=(analysis.id,))
+
+
+def test_a_graph_can_show_the_refined_training_half(run: Run) -> None:
+    refinement = keep(run, plan_analysis(kind="refine", recipe="whiten+average:k=4", scope="train"), silent)
+    train = make_split(run.dataset(), "seen").train
+    rows = Refiner("whiten+average:k=4").fit(np.asarray(run.embeddings("final"))[train]).embedding_
+    graph = keep(run, plan_analysis(kind="graph", scope="train", frames=(refinement.id,), n_neighbors=9), silent)
+    np.testing.assert_array_equal(graph.indices(), train)
+    result, expected = graph.result(), AuthorityGraph.build(rows, 9)
+    assert isinstance(result, AuthorityGraph)
+    np.testing.assert_array_equal(result.columns, expected.columns)
+    np.testing.assert_allclose(result.affinity, expected.affinity, atol=1e-6)
+    assert refinement.id not in {analysis.id for analysis in finished_refinements(run)}
+    assert refinement.id in {analysis.id for analysis in finished_refinements(run, "train")}
+
+
+def test_a_refinement_of_one_half_has_no_embedding_of_the_other(run: Run) -> None:
+    refinement = keep(run, plan_analysis(kind="refine", recipe="average:k=4"), silent)
+    with pytest.raises(UserError, match=f"{refinement.id} does not have the embedding of all"):
+        keep(run, plan_analysis(kind="graph", scope="train", frames=(refinement.id,), n_neighbors=9), silent)
 
 
 def test_without_stored_views_only_test_images_can_be_queries(run: Run, tmp_path: Path,

@@ -68,7 +68,7 @@ class AnalysisSpec(Options):
 
     frames: Annotated[tuple[Frame, ...], Field(min_length=1, max_length=200)] = ("initial", "final")
     """The embeddings, in the order of their layouts; epoch numbers need the scope sample, the id of a refinement
-    needs the scope test, and a graph has exactly one frame."""
+    needs the scope of the refinement, and a graph has exactly one frame."""
 
     perplexity: Annotated[float, Field(ge=2, le=500), Shown(low=5, high=100, step=1)] = 30.0
     """Perplexity of t-SNE: the effective number of neighbors that each image is kept close to."""
@@ -122,8 +122,8 @@ class AnalysisSpec(Options):
         if self.scope != "sample" and any(frame.isdecimal() for frame in self.frames):
             raise ValueError("epochs are stored for the sample only; use the scope 'sample' or the frames frozen, "
                              f"initial and final, got the frames {frames} with the scope '{self.scope}'")
-        if self.scope != "test" and any(frame.startswith(REFINED) for frame in self.frames):
-            raise ValueError("a refinement has the embedding of the test half only; use the scope 'test', got "
+        if self.scope not in ("test", "train") and any(frame.startswith(REFINED) for frame in self.frames):
+            raise ValueError("a refinement has the embedding of one half; use its scope, 'test' or 'train', got "
                              f"{frames} with the scope '{self.scope}'")
         if len(set(self.frames)) < len(self.frames):
             raise ValueError(f"name each frame once, got {frames}")

@@ -332,8 +332,8 @@ def analyse(options: dict[str, Any], name: RunName,
 def refine(name: RunName,
            recipe: Annotated[str, typer.Option(help="The steps in their order: views, whiten, average, reduce, expand, "
                                                     "rerank, diffuse.")] = DEFAULT_RECIPE,
-           scope: Annotated[Scope, typer.Option(help="The images to refine; whitening is fitted on the training half "
-                                                     "for the scope test.")] = "test",
+           scope: Annotated[Scope, typer.Option(help="The images to refine. Whitening is fitted on the training half "
+                                                     "for the scopes test and train.")] = "test",
            frame: Annotated[str, typer.Option(help="The embedding: frozen, initial or final.")] = "final",
            wait: Annotated[bool, typer.Option(help="Follow the analysis until it ends.")] = True,
            root: Root = None, as_json: Json = False) -> None:

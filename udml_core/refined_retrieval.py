@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from udml_core.analyses import Analysis, list_analyses
+from udml_core.analyses import Analysis, Scope, list_analyses
 from udml_core.arrays import Array, Floats
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
@@ -25,10 +25,10 @@ from udml_core.retrieval import Hit, Query, Retrieval, query_vector
 from udml_core.runs import Run
 
 
-def finished_refinements(run: Run) -> list[Analysis]:
-    """List the finished refinements of a run's final embedding of the test half, newest first."""
+def finished_refinements(run: Run, scope: Scope = "test") -> list[Analysis]:
+    """List the finished refinements of a run's final embedding of a half, newest first."""
     return [analysis for analysis in list_analyses(run, "refine") if analysis.is_done()
-            and analysis.spec().scope == "test" and analysis.spec().frames == ("final",)]
+            and analysis.spec().scope == scope and analysis.spec().frames == ("final",)]
 
 
 def outside_recipe(recipe: Recipe) -> Recipe:

@@ -17,7 +17,7 @@ from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core import jobs
-from udml_core.analyses import list_analyses
+from udml_core.analyses import list_analyses, plan_analysis
 from udml_core.backbones import Encoder
 from udml_core.data.features import features_of
 from udml_core.data.splits import make_split
@@ -26,6 +26,7 @@ from udml_core.exploration import clusters, triplets
 from udml_core.graph import AuthorityGraph
 from udml_core.methods import RPML, Embedder, Head
 from udml_core.runs import Run, RunRequest, create_run
+from udml_core.workers.analyse import keep
 
 PAGES = ("clusters", "triplets")
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -150,6 +151,32 @@ def test_clusters_without_a_graph_offers_to_compute_it_and_does_not_start_by_its
     assert "no neighbor graph yet" in texts(test)
     assert [button.label for button in test.button if button.label == "Build graph"]
     assert not list_analyses(bare)
+
+
+def test_clusters_shows_the_graph_of_a_refined_training_half(bare: Run, run: Run) -> None:
+    plain = list_analyses(run, "graph")[0].folder
+    shutil.copytree(plain, bare.folder / "analyses" / plain.name)
+    assert [button.label for button in opened("clusters", run=bare.id).button if button.key == "clusters-refine"] == [
+        "Refine training half"]
+    refined = plan_analysis(kind="refine", recipe="average:k=5", scope="train")
+    refinement = keep(bare, refined, lambda _share, _step: None)
+    offered = opened("clusters", run=bare.id)
+    assert offered.button(key=f"clusters-{refinement.id}").label == "Build graph of average:k=5"
+    spec = plan_analysis(kind="graph", scope="train", frames=(refinement.id,), n_neighbors=30)
+    keep(bare, spec, lambda _share, _step: None)
+    labels, shown = bare.dataset().labels, {}
+    for graph in list_analyses(bare, "graph"):
+        result = graph.result()
+        assert isinstance(result, AuthorityGraph)
+        shown[graph.id] = f"{clusters.summary(result.clusters(0.65, 100.0), labels[graph.indices()]).count:,}"
+    assert len(set(shown.values())) == 2
+    for graph_id, count in shown.items():
+        test = opened("clusters", run=bare.id, graph=graph_id)
+        assert not test.exception
+        assert metrics(test)["Clusters"] == count
+    assert set(test.selectbox(key=f"graph-{bare.id}").options) == {
+        "frozen features · 50 neighbors", "embedding refined by average:k=5 · 30 neighbors"}
+    assert {spec.id, plain.name} == set(shown)
 
 
 def test_clusters_without_a_map_links_to_the_page_map(run: Run, bare: Run) -> None:

@@ -71,6 +71,9 @@ def test_the_first_sight_refines_the_newest_run_and_a_query_improves(plain_run: 
     assert hits[1] > hits[0]
     assert "Protocol: transductive" in texts(test)
     assert "whitening: the training half" in texts(test)
+    assert "Queries from outside the gallery" in texts(test)
+    expanded = opened("refine", run=plain_run.id, recipe="average:k=5+expand:k=5")
+    assert "Queries from outside the gallery" not in texts(expanded)
     assert "Why did this image rise from rank" in texts(test)
 
 

@@ -53,7 +53,7 @@ class PCA(Method):
               "to beat at the same dimension."),
         supervision="none",
         promise="may fall",
-        source=("The result stays close to the full features; see the record 'RPML, PCA and whitening on birds' on the "
+        source=("The result stays close to the full features; see the record 'Methods without labels on birds' on the "
                 "page Results."))
 
     dimension: Dimension = 128
@@ -92,7 +92,7 @@ class Whiten(Method):
               "shrinks the directions in which such pairs differ. It needs a covariance matrix and no training loop."),
         supervision="none",
         promise="gain",
-        source=("The result exceeds the frozen features; see the record 'RPML, PCA and whitening on birds' on the page "
+        source=("The result exceeds the frozen features; see the record 'Methods without labels on birds' on the page "
                 "Results."))
 
     n_neighbors: Annotated[int, Field(ge=1, le=100), Shown(symbol="k", step=1, high=30, label="Mutual neighbors")] = 5

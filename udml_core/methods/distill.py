@@ -97,7 +97,7 @@ class Distill(Method):
     """Train a linear head on the frozen features of random views, the encoder's last blocks with it, or all layers."""
 
     epochs: Epochs = 2
-    """Epochs. The targets stay fixed, so many epochs learn the training images by heart."""
+    """Epochs. The targets stay fixed, so many epochs overfit the training images."""
 
     learning_rate: LearningRate = 1e-4
     """Learning rate of Adam on the network."""

@@ -77,7 +77,7 @@ class PLM(Method):
         supervision="none",
         promise="may fall",
         source=("Paper, table 1: gains with the encoder trained. A linear head on frozen features starts at PCA and "
-                "has little to gain; see the record 'PLM on birds, head on frozen features' on the page "
+                "has little to gain; see the record 'Methods without labels on birds' on the page "
                 "Results."))
 
     dimension: Dimension = 128

@@ -28,7 +28,7 @@ FIRST_VERSION = "0.1.0"
 FIRST_DEFAULTS = Path(__file__).with_name("defaults-0.1.0.json")
 """The default of every hyper-parameter in that version, so that its runs keep them."""
 ADDED_FIELDS = Path(__file__).with_name("added-fields.json")
-"""The value of every hyper-parameter added later that keeps what runs stored before it did."""
+"""Values of later hyper-parameters that reproduce runs stored before these existed."""
 FIELDS_FORMAT = 2
 """The meaning of the values in `fields`; see `_rename_values` for what changed since format 1."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
@@ -38,7 +38,7 @@ class Spec(RunRequest):
     """A run request with every open choice resolved.
 
     With the same versions of the packages a spec gives the same result on a CPU. Every hyper-parameter is stored, so
-    that a later change of a default never changes an old or resumed run.
+    that a later change of a default never changes an old run.
     """
 
     # A stored spec is read leniently: JSON has no tuples, and its strictness belongs to requests.

@@ -128,6 +128,9 @@ class Material:
                 return np.asarray(self.run.embeddings(frame)[indices])
             case _ if frame.startswith(REFINED):
                 refined = find_analysis(self.run, frame).refined()
+                if not np.isin(indices, refined.indices).all():
+                    raise UserError(f"The refinement {frame} does not have the embedding of all {len(indices)} images. "
+                                    "Choose the same scope as the refinement's.")
                 return refined.embedding[np.searchsorted(refined.indices, indices)]
             case _:
                 if int(frame) not in self.run.epoch_numbers():

@@ -68,8 +68,6 @@ def show_measures(live: Live, refined: Refined) -> None:
             st.warning(f"Recall@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
                        "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
                        "averaging often help.", icon=":material/trending_down:")
-    st.caption(" ".join(f"**{title}**: {meaning}" for name, (title, _, meaning) in MEASURES.items()
-                        if name in measures))
 
 
 def show_protocol(live: Live, refined: Refined) -> None:
@@ -79,6 +77,10 @@ def show_protocol(live: Live, refined: Refined) -> None:
     seen = refining.seen_images(refined.recipe, live.has_training)
     protocol = "transductive" if any(images == "gallery" for _, images in seen) else "inductive"
     steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
+    if refining.voting_step(refined) == "average":
+        st.caption("**Queries from outside the gallery** are not averaged, so plain cosines rank them less well. The "
+                   "page Retrieval adds query expansion with the same neighbors; in Python, switch on **Query "
+                   "expansion** before you copy the recipe.")
     if steps:
         st.caption(f"**Protocol: {protocol}.** What each step has seen: {steps}. No step sees labels; they only "
                    "measure.")
@@ -90,6 +92,8 @@ def show_protocol(live: Live, refined: Refined) -> None:
     st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} test images{kept}; neighbors are "
                f"searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images for exact "
                "figures.")
+    st.caption(" ".join(f"**{title}**: {meaning}" for name, (title, _, meaning) in MEASURES.items()
+                        if live.labels is not None or name not in ("recall@1", "map@r")))
 
 
 def choose_query(live: Live, refined: Refined) -> int:

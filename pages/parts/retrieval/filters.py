@@ -13,7 +13,7 @@ from pages.parts.base.address import choice_from_address, indices_from_address, 
 from pages.parts.base.analyses import load_indices, load_result, rows_of
 from pages.parts.base.cached import load_split
 from pages.parts.map.coloring import training_clusters
-from udml_core.analyses import list_analyses
+from udml_core.analyses import REFINED, list_analyses
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.declaration import describe_field
@@ -133,12 +133,14 @@ def _clusters_of_images(indices: Array, labels: Array, images: Sequence[int]) ->
 def clusters_of(retrieval: Retrieval) -> tuple[Array, Clusters] | None:
     """Return the indices of clustered images and their clusters.
 
-    Training's last clusters, else the clusters of a finished neighbor graph at RPML's default ε and γ.
+    Training's last clusters, else the clusters of a finished neighbor graph of an embedding that is not refined, at
+    RPML's default ε and γ.
     """
     trained = training_clusters(retrieval.run)
     if trained is not None:
         return load_split(retrieval.run).train, trained
-    graph = next((analysis for analysis in list_analyses(retrieval.run, "graph") if analysis.is_done()), None)
+    graph = next((analysis for analysis in list_analyses(retrieval.run, "graph")
+                  if analysis.is_done() and not analysis.spec().frames[0].startswith(REFINED)), None)
     if graph is None:
         return None
     result = load_result(retrieval.run, graph.id)

@@ -1,0 +1,65 @@
+"""The neighbor graph that the page Clusters shows: of an embedding, or of a refinement of the training half."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import frame_words, request_analysis
+from udml_core.analyses import (
+    DEFAULT_RECIPE,
+    REFINED,
+    AnalysisSpec,
+    analysis_at,
+    find_analysis,
+    list_analyses,
+    plan_analysis,
+)
+from udml_core.refined_retrieval import finished_refinements
+from udml_core.refinement import Recipe
+from udml_core.runs import Run
+
+
+def choose_graph(run: Run) -> str | None:
+    """Choose one of the run's finished graphs; the address parameter `graph` holds its id.
+
+    Returns:
+        The id of the graph; None if there is no graph yet.
+    """
+    specs = {analysis.id: analysis.spec() for analysis in list_analyses(run, "graph") if analysis.is_done()}
+    if not specs:
+        return None
+    default = next(iter(specs))
+    chosen = choice_from_address("graph", specs, default)
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        if len(specs) > 1:
+            chosen = st.selectbox("Neighbor graph of", list(specs), list(specs).index(chosen), key=f"graph-{run.id}",
+                                  format_func=lambda graph_id: _graph_words(run, specs[graph_id]))
+        with st.popover("Refined graph", icon=":material/auto_fix_high:"):
+            _offer_refined_graphs(run, specs[chosen].n_neighbors)
+    write_address("graph", chosen, default)
+    return chosen
+
+
+def _graph_words(run: Run, spec: AnalysisSpec) -> str:
+    """Return a graph's embedding and its number of neighbors."""
+    frame = spec.frames[0]
+    words = frame_words(frame)
+    if frame.startswith(REFINED):
+        words = f"embedding refined by {find_analysis(run, frame).spec().recipe}"
+    return f"{words} · {spec.n_neighbors} neighbors"
+
+
+def _offer_refined_graphs(run: Run, neighbors: int) -> None:
+    """Show a button for the refinement of the training half, and for the graph of each refinement."""
+    st.caption("A refined embedding brings images with common neighbors closer together. Refine the training half, "
+               "then build its graph, and compare the clusters.")
+    standard = plan_analysis(kind="refine", scope="train", recipe=str(Recipe.parse(DEFAULT_RECIPE).without("views")))
+    refinements = finished_refinements(run, "train")
+    if not analysis_at(run, standard).folder.exists():
+        request_analysis(run, standard, "Refine training half", "clusters-refine", f"Recipe: {standard.recipe}")
+    for refinement in refinements:
+        spec = plan_analysis(kind="graph", scope="train", frames=(refinement.id,), n_neighbors=neighbors)
+        if not analysis_at(run, spec).folder.exists():
+            request_analysis(run, spec, f"Build graph of {refinement.spec().recipe}", f"clusters-{refinement.id}",
+                             primary=True)
