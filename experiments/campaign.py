@@ -28,6 +28,7 @@ from experiments.zero_shot import (
     MEASURES,
     find_or_create_run,
     finish_run,
+    is_comparable,
     is_equal,
     plan_row,
     provenance,

@@ -85,7 +85,8 @@ LOW_DIMENSION = {
     for width in (4, 8, 16) for alpha in (15, 30, 45)}
 """Where the bound acts: few dimensions, smaller angles."""
 
-CURVES = {"NCE": ("nce", 130), "NCE, Z of each batch": ("nce normalizer_memory=0.0", 130), "PSLR": ("pslr", 320), "ISIF": ("isif", 230)}
+CURVES = {"NCE": ("nce", 130), "NCE, Z of each batch": ("nce normalizer_memory=0.0", 130),
+          "PSLR": ("pslr", 320), "ISIF": ("isif", 230)}
 """PSLR's table 1, from scratch."""
 CURVES_PRINTED = {"PSLR": {"knn@200": 85.2}, "ISIF": {"knn@200": 83.6}, "NCE": {"knn@200": 80.4}}
 

@@ -27,6 +27,7 @@ from experiments.zero_shot import (
     TABLES,
     find_or_create_run,
     finish_run,
+    is_comparable,
     is_equal,
     plan_row,
     provenance,

@@ -30,6 +30,7 @@ from experiments.seen_categories import link_first_images
 from experiments.zero_shot import (
     find_or_create_run,
     finish_run,
+    is_comparable,
     is_equal,
     mean_and_deviation,
     provenance,

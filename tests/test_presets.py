@@ -109,7 +109,7 @@ def test_a_request_takes_the_papers_values_and_keeps_its_own() -> None:
     assert (spec.select, spec.seed) == ("last", 3)
     assert jobs.departures(spec, dataset) == [
         "partition: 50 in place of 9000 (implementation details)",
-        "select: last in place of validation (implementation details: the best model is chosen)"]
+        "select: last in place of recall (implementation details: the best model is chosen; tables: recall)"]
 
 
 def test_a_request_without_the_preset_keeps_the_defaults() -> None:
