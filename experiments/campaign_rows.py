@@ -102,7 +102,7 @@ PAIRS = {"NML": ("nml", 130), "ML": ("ml", 45), "NCA": ("nca", 70), "LMNN(s)": (
 CPU: tuple[Planned, ...] = (
     *table("birds100-heads", "birds100", HEADS, "@size=112"),
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
-    *table("birds100-last", "birds100", LAST, "@size=112", seeds=1),
+    *table("birds100-last", "birds100", LAST, "@size=112", seeds=3),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
     *table("cifar10-curves-cnn", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,
