@@ -110,8 +110,19 @@ def test_views_average_the_features_of_stored_views(run: Run) -> None:
     index = int(opened.result.indices[2])
     own = opened.embed(opened.retrieval.dataset.images[index])
     rows = view_embeddings(Embedder.load(run.embedder_path), run.dataset(), step)
-    np.testing.assert_allclose(own, rows[index], atol=1e-5)
+    np.testing.assert_allclose(own, unit(rows[[index]])[0], atol=1e-5)
     assert index in [hit.index for hit in opened.search(Query((own,)), 5)]
+
+
+@pytest.mark.parametrize("recipe", ["average:k=4", "views:zoom=0.6+average:k=4"])
+def test_images_from_outside_and_of_the_data_set_count_equally_in_a_mean(recipe: str, run: Run) -> None:
+    assert not run.is_normalized("final")
+    opened = refined(run, recipe)
+    first, second = (int(index) for index in opened.result.indices[[2, 40]])
+    own = opened.embed(opened.retrieval.dataset.images[second])
+    assert np.linalg.norm(own) == pytest.approx(1, abs=1e-5)
+    outside, inside = opened.search(Query((first, own)), 12), opened.search(Query((first, second)), 10)
+    assert [hit.index for hit in outside if hit.index != second][:10] == [hit.index for hit in inside]
 
 
 def test_only_finished_refinements_of_the_test_half_are_listed(run: Run) -> None:

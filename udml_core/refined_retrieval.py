@@ -109,15 +109,15 @@ class RefinedRetrieval:
         return Refiner(outside_recipe(self.recipe)).fit(self._rows[self.result.indices], training)
 
     def embed(self, image: Image.Image) -> Floats:
-        """Return the embedding (l,) of a user's image before the steps, averaged over the views if there are any."""
+        """Return the unit embedding (l,) of a user's image before the steps, averaged over the views if any."""
         step = self.recipe.find("views")
         if not isinstance(step, Views):
-            return self.retrieval.embed(image, "final")
+            return unit_rows(self.retrieval.embed(image, "final")[None])[0]
         embedder = Embedder.load(self.retrieval.run.embedder_path)
         views = [view(image.convert("RGB"), embedder.encoder) for view in views_of_step(step)]
         features = embed_pixels(embedder.encoder, np.stack(views)).mean(axis=0, keepdims=True)
         with torch.inference_mode():
-            return embedder.head(torch.from_numpy(features)).numpy()[0]
+            return unit_rows(embedder.head(torch.from_numpy(features)).numpy())[0]
 
     def search(self, query: Query, k: int = 10, allowed: Array | None = None) -> list[Hit]:
         """Find the k test images nearest to a query, without the query images.
@@ -126,7 +126,7 @@ class RefinedRetrieval:
         refined as the gallery is, and expanded, without changing the gallery.
 
         Args:
-            query: The query; images from outside are embeddings (l,), see `embed`.
+            query: The query; images from outside are unit embeddings (l,), see `embed`.
             k: Number of hits.
             allowed: Mask (n,) of the images that may be retrieved; all test images if None.
 

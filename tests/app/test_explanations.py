@@ -229,6 +229,15 @@ def test_triplets_compares_the_run_with_its_bound_and_with_pca(run: Run) -> None
     assert f"overlap of the two subspaces is {overlap:.2f}" in shown
 
 
+def test_triplets_say_when_mining_chose_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "triplets that violated the bound when the epoch began come first"
+    assert words not in texts(opened("triplets", run=run.id))
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    mined = worked(tmp_path / "runs", fields={"dimension": 16, "epochs": 1, "mining": "violating"})
+    shown = texts(opened("triplets", run=mined.id))
+    assert f"The run chose these triplets by mining: {words}, so the shares do not hold for random triplets." in shown
+
+
 def test_triplets_of_a_run_without_triplets_names_the_methods_that_store_them(
         frozen: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_RUNS", str(frozen.folder.parent))

@@ -176,6 +176,17 @@ def test_runs_show_both_halves_of_x_and_z_at_the_epoch_in_the_address(run: Run) 
     assert "Final, latent z" in evaluation.columns
 
 
+def test_similarity_charts_say_when_retrieval_does_not_rank_by_cosine(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = "chosen by cosine, although retrieval ranks embeddings without unit length by Euclidean distance"
+    assert words not in texts(opened("runs", run=run.id))
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    plain, unit = (worked(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "unit_length": unit_length})
+                   for unit_length in (False, True))
+    assert words in texts(opened("runs", run=plain.id))
+    assert words not in texts(opened("runs", run=unit.id))
+
+
 def test_a_run_without_embeddings_of_the_training_half_shows_the_test_half(
         run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Run(shutil.copytree(run.folder, tmp_path / "runs" / run.id))

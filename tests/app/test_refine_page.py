@@ -63,6 +63,23 @@ def metric(test: AppTest, label: str) -> str:
     return next(metric.value for metric in test.metric if metric.label == label)
 
 
+def test_the_ranking_before_is_by_distance_as_on_the_page_retrieval(run: Run) -> None:
+    test_half = make_split(run.dataset(), "seen").test
+    rows = np.asarray(run.embeddings("final"))[test_half].astype(float)
+    query = next(row for row in range(len(rows)) if list(nearest_rows(rows, row)) != list(
+        nearest_rows(rows / np.linalg.norm(rows, axis=1, keepdims=True), row)))
+    test = opened("refine", run=run.id, query=str(test_half[query]))
+    assert [tile["id"] for tile in tiles(test, "The 24 nearest images, before")] == test_half[
+        nearest_rows(rows, query)].tolist()
+    assert "Before: nearest by Euclidean distance, as on the page Retrieval." in texts(test)
+
+
+def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:
+    """Return the 24 other rows nearest to a row by distance."""
+    squared = ((rows - rows[query]) ** 2).sum(axis=1)
+    return np.delete(np.argsort(squared), np.flatnonzero(np.argsort(squared) == query))[:24]
+
+
 def test_the_first_sight_refines_the_newest_run_and_a_query_improves(plain_run: Run, run: Run) -> None:
     test = opened("refine", run=plain_run.id)
     assert not test.exception

@@ -43,6 +43,27 @@ def refined(gallery: LiveGallery, recipe: str) -> Refined:
     return gallery.refine(Recipe.parse(recipe))
 
 
+def by_distance(rows: Array) -> Array:
+    """Return the other points (n, n − 1) of each point by Euclidean distance, nearest first."""
+    squared = ((rows[:, None].astype(float) - rows) ** 2).sum(axis=2)
+    np.fill_diagonal(squared, -1)
+    return np.argsort(squared, axis=1)[:, 1:]
+
+
+@pytest.mark.parametrize("offset", [0, 100])
+def test_before_a_recipe_neighbors_are_nearest_by_distance_and_not_by_cosine(
+        offset: int, points: tuple[Array, Array]) -> None:
+    rows = points[0] + np.float32(offset)
+    expected, live = by_distance(rows), LiveGallery(rows, candidates=89, sample=90)
+    unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    assert (by_distance(unit)[:, 0] != expected[:, 0]).mean() > 0.1
+    np.testing.assert_array_equal(live.before, expected)
+    np.testing.assert_array_equal(live.ranking_before(17), expected[17])
+    np.testing.assert_array_equal(live.before_for(np.array([4, 80])), expected[[4, 80]])
+    if not offset:
+        np.testing.assert_array_equal(live.neighbors_before, expected[:, :10])
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_with_all_candidates_and_components_the_ranking_is_the_refiner_s(
         recipe: str, points: tuple[Array, Array], gallery: LiveGallery) -> None:
@@ -60,7 +81,7 @@ def test_with_all_candidates_and_components_the_ranking_is_the_refiner_s(
 def test_measures_are_those_of_the_refiner_s_ranking(recipe: str, points: tuple[Array, Array],
                                                     gallery: LiveGallery) -> None:
     rows, labels = points
-    before, after = Refiner("").fit(rows).neighbors(89).indices, Refiner(recipe).fit(rows).neighbors(89).indices
+    before, after = by_distance(rows), Refiner(recipe).fit(rows).neighbors(89).indices
     measures = measure(refined(gallery, recipe), labels)
     for name, value in retrieval_measures(after, labels, labels, True).items():
         assert measures[name] == pytest.approx((retrieval_measures(before, labels, labels, True)[name], value))
@@ -95,7 +116,7 @@ def test_a_recipe_begins_with_embeddings_of_views_and_is_compared_with_the_store
     viewed = rows + np.random.default_rng(5).normal(size=rows.shape).astype(np.float32)
     live = refined(LiveGallery(rows, viewed=viewed, candidates=89, sample=90), "average:k=4")
     np.testing.assert_allclose(live.stage.rows, Refiner("average:k=4").fit(viewed).embedding_, atol=2e-5)
-    before = Refiner("").fit(rows).neighbors(89).indices
+    before = by_distance(rows)
     assert measure(live, labels)["map@r"][0] == pytest.approx(retrieval_measures(before, labels, labels, True)["map@r"])
     np.testing.assert_array_equal(live.gallery.neighbors_before, before[:, :10])
 

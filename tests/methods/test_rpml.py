@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 from typing import Any
 
@@ -144,6 +145,31 @@ def test_mining_keeps_random_triplets_that_violate_the_bound_when_the_epoch_begi
         projection = epoch.state["projection"]
     resumed = fit_epochs(method, start=fit_epochs(method)[0].state)
     assert torch.equal(resumed[-1].state["projection"], projection)
+
+
+@pytest.mark.parametrize(("most", "violating"), [(200_000, 1), (200_000, 30), (200_000, 500), (50, 1), (50, 300)])
+def test_mining_draws_as_many_triplets_as_random_mining_and_violating_candidates_first(
+        most: int, violating: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(RPML, "MOST_TRIPLETS", most)
+    monkeypatch.setattr(RPML, "MINED_AT_ONCE", 7)
+    labels, points = torch.arange(8).repeat_interleave(5), torch.randn(40, 4, generator=generator(1, 0))
+    candidates = cluster_triplets(labels, 30, 10 * most, generator(0, 1))
+    assert len(candidates) == min(1200, 10 * most)
+    a, p, n = (points[part] for part in candidates.unbind(1))
+    tangents = (a - p).norm(dim=1) / (2 * (n - (a + p) / 2).norm(dim=1))
+    largest = tangents.sort(descending=True).values
+    # Equal candidates have equal angles, so the bound lies below the whole group of the chosen angle.
+    group = int((tangents >= largest[violating - 1] * 0.99999).sum())
+    alpha = float(((largest[group - 1] + largest[group]) / 2).atan().rad2deg())
+    drawn = RPML(**TINY, mining="violating", per_anchor=3, alpha=alpha)._triplets(points, labels, generator(0, 1))
+    count = len(RPML(**TINY, per_anchor=3)._triplets(points, labels, generator(0, 1)))
+    assert len(drawn) == count == min(120, most)
+    wanted, chosen = (Counter(map(tuple, rows.tolist())) for rows in (candidates[tangents > largest[group]], drawn))
+    assert chosen <= Counter(map(tuple, candidates.tolist()))
+    if group <= count:
+        assert wanted <= chosen
+    else:
+        assert chosen <= wanted
 
 
 @pytest.mark.parametrize("unit_length", [False, True])

@@ -55,7 +55,9 @@ class RPML(AuthorityMethod):
 
     MOST_TRIPLETS: ClassVar[int] = 200_000
     CANDIDATES: ClassVar[int] = 10
-    """Random triplets from which mining keeps violating triplets, per triplet of an epoch."""
+    """Random triplets from which mining prefers violating triplets, per triplet of an epoch."""
+    MINED_AT_ONCE: ClassVar[int] = 4_000
+    """Candidates that are tested together, few enough to stay in the processor's cache."""
 
     card: ClassVar[Card] = Card(
         name="rpml",
@@ -76,12 +78,13 @@ class RPML(AuthorityMethod):
     """Conjugate-gradient steps in each epoch. The paper gives no value."""
 
     mining: Annotated[Literal["random", "violating"], Shown(label="Mining")] = "random"
-    """Triplets of an epoch: random triplets, or only triplets beyond the bound when the epoch begins. If no triplet
-    violates it, random triplets are used."""
+    """Triplets of an epoch: random triplets, or triplets beyond the bound when the epoch begins. If too few random
+    candidates violate it, satisfied candidates fill up to the same number of triplets."""
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         triplets = min(self.MOST_TRIPLETS, images * self.per_anchor)
-        return self.steps * self.dimension * (2e-10 * images * width + 1.5e-8 * triplets)
+        mined = self.CANDIDATES * triplets if self.mining == "violating" else 0
+        return self.dimension * (self.steps * (2e-10 * images * width + 1.5e-8 * triplets) + 1e-8 * mined)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         done, point, step, labels, explained = self._resume(data, setting, start)
@@ -113,13 +116,20 @@ class RPML(AuthorityMethod):
         """
         if self.mining == "random":
             return cluster_triplets(labels, self.per_anchor, self.MOST_TRIPLETS, random)
-        candidates = cluster_triplets(labels, self.CANDIDATES * self.per_anchor, self.MOST_TRIPLETS, random)
-        points = projected.cpu()
-        anchor, positive, negative = (points[part] for part in candidates.unbind(1))
-        violating = candidates[angular_argument(anchor, positive, negative, self.alpha) > 0]
-        kept = violating if len(violating) else candidates
-        chosen = torch.randperm(len(kept), generator=random)[: max(1, len(candidates) // self.CANDIDATES)]
-        return kept[chosen.sort().values]
+        most = self.CANDIDATES * self.MOST_TRIPLETS
+        candidates = cluster_triplets(labels, self.CANDIDATES * self.per_anchor, most, random)
+        violates = self._violates(projected.cpu(), candidates)
+        # Candidates are sorted by anchor. In random order the violating candidates come first, then the others.
+        order = torch.randperm(len(candidates), generator=random)
+        order = torch.cat([order[violates[order]], order[~violates[order]]])
+        chosen = order[: len(candidates) // self.CANDIDATES]  # as many as random mining would draw
+        return candidates[chosen.sort().values]
+
+    def _violates(self, points: Tensor, triplets: Tensor) -> Tensor:
+        """Return which triplets (t, 3) of points (n, l) violate the bound, (t,) bool."""
+        parts = [angular_argument(*(points[part] for part in some.unbind(1)), self.alpha) > 0
+                 for some in triplets.split(self.MINED_AT_ONCE)]
+        return torch.cat(parts)
 
 
 class SRPML(AuthorityMethod):

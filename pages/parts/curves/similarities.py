@@ -119,8 +119,15 @@ def _picture(now: Similarities, start: Similarities, edges: Array, name: str, ke
          f"{now.negative.mean():.3f}; AUC {now.auc:.3f}, at the start {start.auc:.3f}.")
 
 
-def similarity_words(run: Run) -> str:
-    """Return the caption of the similarity charts."""
+def _has_unit_length(run: Run) -> bool:
+    """Return whether the embeddings of a run, which may still be training, have unit length; zero rows may occur."""
+    lengths = np.linalg.norm(run.epoch_sample(run.epoch_numbers()[-1]).astype(float), axis=1)
+    return bool(((abs(lengths - 1) < 0.01) | (lengths == 0)).all())
+
+
+def similarity_words(runs: Sequence[Run]) -> str:
+    """Return the caption of the similarity charts of one or several runs."""
+    run = runs[0]
     has_classes = dataset_of(run).labels is not None
     kind = (f"its {NEAREST} nearest images of the same class (positives) and its {NEAREST} nearest images of other "
             "classes (negatives), as in PSLR, Fig. 6" if has_classes else
@@ -129,6 +136,9 @@ def similarity_words(run: Run) -> str:
     words = (f"Cosines of each image to {kind}, among at most {MOST_IMAGES:,} images of a half. AUC is the probability "
              "that a positive is nearer than a negative: 0.5 is chance, 1 is perfect separation. Thin gray lines show "
              "the start. ")
+    if not all(_has_unit_length(shown) for shown in runs):
+        words += ("The nearest images are chosen by cosine, although retrieval ranks embeddings without unit length "
+                  "by Euclidean distance. ")
     if halves(run) == ("test half",):
         return words + "This run stored no embeddings of the training half; train again to see them."
     if not has_classes:
@@ -151,4 +161,4 @@ def explore_similarities(runs: Sequence[Run]) -> None:
         if len(runs) > 1:
             st.markdown(f"**{title_of(run.spec())}**")
         similarity_pictures(run, epoch_at(run, position), f"near-{run.id}")
-    st.caption(similarity_words(runs[0]))
+    st.caption(similarity_words(runs))

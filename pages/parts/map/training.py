@@ -41,4 +41,4 @@ def pair_similarities(shown: MapFrame) -> None:
     if epoch is not None:
         with st.expander("Similarities of positive and negative pairs", icon=":material/join_inner:"):
             similarity_pictures(shown.run, epoch, "map-near")
-            st.caption(similarity_words(shown.run))
+            st.caption(similarity_words([shown.run]))

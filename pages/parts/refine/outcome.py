@@ -84,6 +84,9 @@ def show_protocol(live: Live, refined: Refined) -> None:
     if steps:
         st.caption(f"**Protocol: {protocol}.** What each step has seen: {steps}. No step sees labels; they only "
                    "measure.")
+    if not live.run.is_normalized("final"):
+        st.caption("Before: nearest by Euclidean distance, as on the page Retrieval. After: nearest by cosine, because "
+                   "every recipe begins with embeddings of unit length.")
     queries, stage = live.gallery.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
     width = live.gallery.stored.shape[1]

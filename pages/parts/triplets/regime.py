@@ -23,7 +23,8 @@ def show_regime(stored: StoredTriplets, epoch: int) -> None:
 
     Nothing is shown for methods without α, and for runs that trained the encoder.
     """
-    alpha = getattr(stored.run.spec().build_method(), "alpha", None)
+    method = stored.run.spec().build_method()
+    alpha = getattr(method, "alpha", None)
     regime = None if alpha is None else _regime(stored.run, epoch, float(alpha))
     if regime is None:
         return
@@ -31,6 +32,9 @@ def show_regime(stored: StoredTriplets, epoch: int) -> None:
             f"training and {100 * regime.after:.1f} % after training. The learned subspace keeps "
             f"{100 * regime.variance:.1f} % of the variance that PCA of the same dimension keeps; the overlap of the "
             f"two subspaces is {regime.overlap:.2f} (1 for the same subspace).")
+    if getattr(method, "mining", "random") == "violating":
+        text += (" The run chose these triplets by mining: triplets that violated the bound when the epoch began come "
+                 "first, so the shares do not hold for random triplets.")
     if regime.is_pca:
         text += (" **The bound is inactive**, and the loss falls only through more variance, so the result is close "
                  "to PCA.")

@@ -43,7 +43,7 @@ class LiveGallery:
     """A gallery on which recipes can be tried.
 
     Attributes:
-        stored: Unit rows (n, d) of the stored embedding.
+        stored: The stored embedding (n, d); "before" ranks it by Euclidean distance, as retrieval in the run does.
         start: The gallery before any step.
         queries: Rows (s,) of the sample of queries.
         kept: Share of the embedding's squared length in the kept components.
@@ -63,8 +63,8 @@ class LiveGallery:
             candidates: Candidates of each image; all other images if there are fewer.
             sample: Number of queries on which retrieval is measured.
         """
-        self.stored = unit_rows(embedding)
-        begin = self.stored if viewed is None else unit_rows(viewed)
+        self.stored = np.asarray(embedding, np.float32)
+        begin = unit_rows(self.stored if viewed is None else viewed)
         projection, self.kept = main_components(begin, components)
         self.start = start_stage(begin, projection, candidates)
         self._training = None if training is None else start_stage(unit_rows(training), projection, candidates)
@@ -126,12 +126,15 @@ class LiveGallery:
         return label_free_measures(self.neighbors_before)
 
     def ranking_before(self, query: int) -> Integers:
-        """Return the gallery (n − 1,) by cosine to a query in the stored embedding, nearest first."""
+        """Return the gallery (n − 1,) by distance to a query in the stored embedding, nearest first."""
         return self.before_for(np.array([query]))[0]
 
     def before_for(self, queries: Integers) -> Integers:
-        """Return the gallery (q, n − 1) by cosine to queries (q,) in the stored embedding, nearest first."""
-        return rank_rows(self.stored[queries], self.stored, queries, len(self) - 1)
+        """Return the gallery (q, n − 1) by distance to queries (q,) in the stored embedding, nearest first."""
+        # −½‖q − x‖² = q·x − ½‖x‖² − ½‖q‖², whose last term is the same for all x, so the first two rank by distance.
+        centered = self.stored - self.stored.mean(axis=0)  # a common offset would cost digits
+        ones, halves = np.ones((len(queries), 1), np.float32), -(centered**2).sum(axis=1, keepdims=True) / 2
+        return rank_rows(np.hstack([centered[queries], ones]), np.hstack([centered, halves]), queries, len(self) - 1)
 
 
 def _remember(memory: OrderedDict[str, Value], key: str, compute: Callable[[], Value]) -> Value:

@@ -31,14 +31,14 @@ NEIGHBORS = 10
 
 
 def rank_rows(queries: Floats, rows: Floats, own: Integers, k: int) -> Integers:
-    """Return the k rows (q, k) of largest cosine to each query, nearest first, without the query's own row (q,)."""
-    cosines = queries @ rows.T
-    cosines[np.arange(len(own)), own] = -np.inf
+    """Return the k rows (q, k) of largest product with each query, nearest first, without its own row (q,)."""
+    products = queries @ rows.T
+    products[np.arange(len(own)), own] = -np.inf
     if k >= len(rows) - 1:
-        return np.argsort(-cosines, axis=1, kind="stable")[:, :k]
-    columns = np.argpartition(-cosines, k, axis=1)[:, :k]
-    columns.sort(axis=1)  # so that equal cosines go to the lowest index
-    order = np.argsort(-np.take_along_axis(cosines, columns, axis=1), axis=1, kind="stable")
+        return np.argsort(-products, axis=1, kind="stable")[:, :k]
+    columns = np.argpartition(-products, k, axis=1)[:, :k]
+    columns.sort(axis=1)  # so that equal products go to the lowest index
+    order = np.argsort(-np.take_along_axis(products, columns, axis=1), axis=1, kind="stable")
     return np.take_along_axis(columns, order, axis=1)
 
 
