@@ -127,9 +127,11 @@ class RPML(AuthorityMethod):
 
     def _violates(self, points: Tensor, triplets: Tensor) -> Tensor:
         """Return which triplets (t, 3) of points (n, l) violate the bound, (t,) bool."""
-        parts = [angular_argument(*(points[part] for part in some.unbind(1)), self.alpha) > 0
-                 for some in triplets.split(self.MINED_AT_ONCE)]
-        return torch.cat(parts)
+        violates = []
+        for some in triplets.split(self.MINED_AT_ONCE):
+            anchor, positive, negative = (points[part] for part in some.unbind(1))
+            violates.append(angular_argument(anchor, positive, negative, self.alpha) > 0)
+        return torch.cat(violates)
 
 
 class SRPML(AuthorityMethod):
