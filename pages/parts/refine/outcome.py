@@ -63,7 +63,7 @@ def show_measures(live: Live, refined: Refined) -> None:
                       delta_arrow="auto" if change else "off")
     if live.labels is not None:
         fall, error = refining.recall_change(refined, live.labels)
-        if fall < 0:
+        if fall < -error:  # a smaller fall may be an accident of the sample
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
             st.warning(f"Recall@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
                        "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
