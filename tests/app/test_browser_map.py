@@ -167,7 +167,7 @@ def test_a_neighborhood_follows_the_slider_and_a_click_chooses_the_second_image(
     page.keyboard.press("ArrowRight")
     page.wait_for_url(re.compile("n_alpha=4.1"))
     expect(page.get_by_role("img", name=first, exact=True)).to_have_count(0)
-    page.get_by_role("group", name="By cosine").get_by_role("button").nth(5).click()
+    page.get_by_role("group", name="By distance").get_by_role("button").nth(5).click()
     page.wait_for_url(re.compile("second="))
     settle(page)
     page.get_by_role("button", name=re.compile("Swap the images|Look at the second")).click()

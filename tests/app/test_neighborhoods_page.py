@@ -194,7 +194,7 @@ def test_a_method_without_proxies_has_no_part_about_proxies(rpml_run: Run) -> No
     text = texts(opened("neighborhoods", run=rpml_run.id))
     assert re.search("[Ss]imilar .*because", text)
     assert "learned points" not in text
-    assert "By cosine" in text
+    assert "By distance" in text
 
 
 def test_embeddings_without_unit_length_are_ranked_by_distance(places: Path) -> None:

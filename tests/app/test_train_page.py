@@ -165,7 +165,7 @@ def test_the_papers_settings_fill_the_form_and_the_run(submitted: list[Spec]) ->
     assert "No departures from the paper" in [expander.label for expander in test.expander]
     start(test)
     (spec,) = submitted
-    assert (spec.preset, spec.backbone, spec.split, spec.select) == ("paper", "lenet", "seen", "validation")
+    assert (spec.preset, spec.backbone, spec.split, spec.select) == ("paper", "lenet", "seen", "recall")
     assert (spec.labels_per_class, spec.fields["epochs"], spec.fields["trains"]) == (10, 50, "all")
 
 
