@@ -39,7 +39,8 @@ NEEDED: dict[str, Callable[[list[int]], bool]] = {
     "srpml": lambda counts: counts[0] <= 2 * IMAGES and counts[1] == 0,
     # A triplet has three images, and the graph of a partition is kept for ten epochs.
     "ssdml": lambda counts: counts[0] <= 3 * IMAGES and counts[1] == 0,
-    "pslr": lambda counts: counts == [2 * IMAGES, 0]}
+    # The uncertainties that an epoch stores need every image once.
+    "pslr": lambda counts: counts == [2 * IMAGES, IMAGES]}
 
 
 def first_images() -> tuple[TrainingData, Setting]:
