@@ -131,25 +131,30 @@ class Method(Options, ABC):
         return not self.trains_encoder and not self.views_needed
 
     @property
+    def cached_views(self) -> int:
+        """The number of views of each image that are cached for the head or the last blocks; 0 without random views."""
+        return 0
+
+    @property
     def views_needed(self) -> int:
         """The number of augmented views of each training image.
 
         `fit` needs the frozen features of these views.
         """
-        return 0
+        return self.cached_views if self.trained_part == "head" else 0
 
     @property
     def activations_needed(self) -> int:
         """The number of views whose activations after the early blocks `fit` needs, the whole image among them.
 
-        By default it is the whole image, if the last blocks are trained.
+        Without random views it is the whole image alone.
         """
-        return int(self.trained_part == "last")
+        return max(1, self.cached_views) if self.trained_part == "last" else 0
 
     @property
     def crops_images(self) -> bool:
         """Whether `fit` crops random views from images."""
-        return False
+        return self.trained_part == "all" and self.cached_views > 0
 
     @property
     def shares_batches(self) -> bool:

@@ -35,13 +35,11 @@ from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, BatchSize, Dimension, Epochs, KeptViews, LearningRate, Trains
 from udml_core.methods.shared.distributed import read_ahead
-from udml_core.methods.shared.projection import check_encoder_training, check_projection
+from udml_core.methods.shared.projection import check_encoder_training, check_projection, network_with_head
 from udml_core.methods.shared.training import (
     EMBEDDED,
-    Network,
     encode,
     follow_batches,
-    freeze_batch_norm,
     load_module,
     load_optimizer,
     module_state,
@@ -144,16 +142,12 @@ class Distill(Method):
         check_encoder_training(self, self.batch_norm, encoder)
 
     @property
+    def cached_views(self) -> int:
+        return self.kept_views
+
+    @property
     def views_needed(self) -> int:
-        return 0 if self.trains == "last" else self.kept_views - 1
-
-    @property
-    def activations_needed(self) -> int:
-        return self.kept_views if self.trains == "last" else 0
-
-    @property
-    def crops_images(self) -> bool:
-        return self.trains == "all"
+        return 0 if self.trains == "last" else self.kept_views - 1  # the targets need views whatever is trained
 
     def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
         steps = images / self.batch * (0.003 + 2e-9 * self.batch * width * self.dimension)
@@ -171,7 +165,8 @@ class Distill(Method):
                             f"{min(images, self.batch)}. Raise the field 'batch', lower 'group' or add images.")
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
-        return self._network(self.targets(data, setting), setting).embedder(setting.encoder)
+        targets = self.targets(data, setting)
+        return network_with_head(self, setting, targets.weight, targets.bias).embedder(setting.encoder)
 
     def fit(self, data: TrainingData, setting: Setting, start: State | None = None) -> Iterator[Epoch]:
         training = _Training(self, data, setting, start)
@@ -199,7 +194,7 @@ class Distill(Method):
         parts = []
         for batch in torch.arange(len(data)).split(EMBEDDED):
             if self.trains != "last":
-                views = whole_and_views(data, batch)
+                views = view_inputs("head", data, batch, whole=True)
             else:
                 inputs = data.view_activations(batch)
                 with torch.no_grad():
@@ -208,15 +203,6 @@ class Distill(Method):
             parts.append(views.mean(1))
         return torch.cat(parts)
 
-    def _network(self, targets: Targets, setting: Setting) -> Network:
-        network = Network(targets.weight, setting.encoder if self.trains_encoder else None, self.trained_part,
-                          setting.precision, targets.bias).to(setting.device).eval()
-        if self.batch_norm == "frozen":
-            freeze_batch_norm(network)
-        if setting.compile:
-            network.compile_encoder()
-        return network
-
 
 class _Training:
     """The student and Adam."""
@@ -224,7 +210,7 @@ class _Training:
     def __init__(self, method: Distill, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.method, self.data, self.setting = method, data, setting
         self.targets = method.targets(data, setting)
-        self.network = method._network(self.targets, setting)
+        self.network = network_with_head(method, setting, self.targets.weight, self.targets.bias)
         self._named = trained_parameters(self.network)
         self._adam = torch.optim.Adam([parameter for _, parameter in self._named], lr=method.learning_rate)
         self.done = 0
@@ -257,9 +243,7 @@ class _Training:
 
     def _read(self, batch: Tensor) -> Tensor:
         """Read images of a batch, or cached features or activations of their views."""
-        part = self.method.trained_part
-        inputs = whole_and_views(self.data, batch) if part == "head" else view_inputs(part, self.data, batch)
-        return pinned(inputs, self.setting.device)
+        return pinned(view_inputs(self.method.trained_part, self.data, batch, whole=True), self.setting.device)
 
     def _step(self, views: Tensor, batch: Tensor) -> dict[str, float]:
         method, targets = self.method, self.targets
@@ -287,8 +271,3 @@ def neighborhood_loss(rows: Tensor, targets: Tensor, temperature: float) -> Tens
     student, target = ((points @ points.mT / temperature)[others].view(len(rows), -1) for points in (rows, targets))
     probabilities = target.softmax(1)
     return cross_entropy(student, probabilities) - cross_entropy(target, probabilities)
-
-
-def whole_and_views(data: TrainingData, indices: Tensor) -> Tensor:
-    """Return the frozen features (b, v, d) of images and of their random views, the whole image first."""
-    return torch.cat([data.features[indices][:, None], data.view_features(indices)], dim=1)

@@ -167,16 +167,8 @@ class PLM(Method):
         check_encoder_training(self, self.batch_norm, encoder)
 
     @property
-    def views_needed(self) -> int:
-        return self.views if self.trains == "head" else 0
-
-    @property
-    def activations_needed(self) -> int:
-        return self.views if self.trains == "last" else 0
-
-    @property
-    def crops_images(self) -> bool:
-        return self.trains == "all"
+    def cached_views(self) -> int:
+        return self.views
 
     @property
     def shares_batches(self) -> bool:
@@ -320,19 +312,13 @@ class _Training:
     def _read(self, batch: Tensor) -> Tensor:
         """Read this process's part of a batch: images, or cached features or activations of their views."""
         rows, _ = own_part(batch)
-        part = self.method.trained_part
-        inputs = self._cached_views(rows) if part == "head" else view_inputs(part, self.data, rows)
+        inputs = view_inputs(self.method.trained_part, self.data, rows, self.method.whole_view)
         return pinned(inputs, self.setting.device)
 
     def _views(self, inputs: Tensor, batch: Tensor, random: torch.Generator) -> Tensor:
         """Return two random views of every image in this process's part of a batch."""
         crops, side = CROPS if self.method.crops_images else None, self.setting.encoder.spec.size
         return random_views(inputs, 2, random, crops, len(batch), own_part(batch)[1], side)
-
-    def _cached_views(self, batch: Tensor) -> Tensor:
-        """Return the features (b, v, d) of a batch's cached views, the whole image first if it is one of them."""
-        views = self.data.view_features(batch)
-        return torch.cat([self.data.features[batch][:, None], views], dim=1) if self.method.whole_view else views
 
 
 class _Proxies(nn.Module):

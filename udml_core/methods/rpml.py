@@ -199,12 +199,8 @@ class SRPML(AuthorityMethod):
     scratch, use 'batch'."""
 
     @property
-    def activations_needed(self) -> int:
-        return self.kept_views if self.trains == "last" and self.crops else super().activations_needed
-
-    @property
-    def crops_images(self) -> bool:
-        return self.trains == "all" and self.crops
+    def cached_views(self) -> int:
+        return self.kept_views if self.crops and self.trains_encoder else 0
 
     @property
     def shares_batches(self) -> bool:

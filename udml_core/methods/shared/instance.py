@@ -156,16 +156,8 @@ class InstanceMethod(Method, ABC):
         check_encoder_training(self, self.batch_norm, encoder)
 
     @property
-    def views_needed(self) -> int:
-        return self.kept_views if self.trains == "head" else 0
-
-    @property
-    def activations_needed(self) -> int:
-        return self.kept_views if self.trains == "last" else 0
-
-    @property
-    def crops_images(self) -> bool:
-        return self.trains == "all"
+    def cached_views(self) -> int:
+        return self.kept_views
 
     @property
     def shares_batches(self) -> bool:

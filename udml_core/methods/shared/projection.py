@@ -131,7 +131,18 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     method.check(*rows.shape)
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
-    weight, bias = first_head(rows, dimension, beginning, setting.seed)
+    return network_with_head(method, setting, *first_head(rows, dimension, beginning, setting.seed))
+
+
+def network_with_head(method: Method, setting: Setting, weight: Tensor, bias: Tensor | None) -> Network:
+    """Return a network with a linear head, and with the encoder if the method trains it.
+
+    Args:
+        method: The method; its fields `trains` and `batch_norm` decide what is trained.
+        setting: Device, encoder and its options.
+        weight: The head's projection (d, l).
+        bias: The head's bias (l,); None for zero.
+    """
     network = Network(weight, setting.encoder if method.trains_encoder else None, method.trained_part,
                       setting.precision, bias).to(setting.device).eval()
     if getattr(method, "batch_norm", "frozen") == "frozen":

@@ -132,13 +132,21 @@ def whole_inputs(part: Part, data: TrainingData, indices: Tensor) -> Tensor:
     return data.whole_activations(indices) if part == "last" else data.images(indices)
 
 
-def view_inputs(part: Part, data: TrainingData, indices: Tensor) -> Tensor:
+def view_inputs(part: Part, data: TrainingData, indices: Tensor, whole: bool = False) -> Tensor:
     """Return what `random_views` draws the views of images from.
 
-    These are features (b, v, d) or activations (b, v, c, h, w) of views, or images (b, c, S, S).
+    Args:
+        part: The trained part.
+        data: Training half.
+        indices: Positions (b,) in the training half.
+        whole: Whether the features begin with the whole image's. The activations always do.
+
+    Returns:
+        Features (b, v, d) or activations (b, v, c, h, w) of views, or images (b, c, S, S).
     """
     if part == "head":
-        return data.view_features(indices)
+        views = data.view_features(indices)
+        return torch.cat([data.features[indices][:, None], views], dim=1) if whole else views
     return data.view_activations(indices) if part == "last" else data.crop_sources(indices)
 
 
