@@ -8,7 +8,8 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.refine.applying import show_actions
 from pages.parts.refine.cards import choose_recipe
 from pages.parts.refine.live import load_live
-from pages.parts.refine.outcome import choose_query, show_measures, show_protocol, show_query
+from pages.parts.refine.measures import show_measures, show_protocol
+from pages.parts.refine.query import choose_query, show_query
 from udml_core.runs import Run
 
 

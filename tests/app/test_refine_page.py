@@ -12,7 +12,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.refine.cards import with_step
-from pages.parts.refine.outcome import moved, positions
+from pages.parts.refine.query import moved, positions
 from pages.parts.retrieval.own_images import OwnImage
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits

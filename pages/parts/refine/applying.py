@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.base.analyses import load_result, request_analysis
-from pages.parts.refine.outcome import MEASURES
+from pages.parts.refine.measures import MEASURES
 from udml_core.analyses import Refined, analysis_at, plan_analysis
 from udml_core.refinement import Recipe
 from udml_core.runs import Run

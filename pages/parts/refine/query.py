@@ -1,8 +1,6 @@
-"""What a recipe changes: measures, the ranking of a query before and after, and the votes for an image."""
+"""The ranking of a query before and after a recipe, and the votes for an image."""
 
 from __future__ import annotations
-
-from typing import Literal
 
 import numpy as np
 import streamlit as st
@@ -12,19 +10,9 @@ from pages.parts.kit.pictures import picture
 from pages.parts.refine.live import Live
 from udml_core.arrays import Array
 from udml_core.exploration import refining
-from udml_core.exploration.refining import NEIGHBORS, SHOWN, Refined
-from udml_core.refinement import STEPS
+from udml_core.exploration.refining import SHOWN, Refined
 
 TILES, VOTERS = 24, 12
-MEASURES = {
-    "recall@1": ("Recall@1", "%", "Share of queries whose nearest image has their class."),
-    "map@r": ("MAP@R", "%", "Mean average precision at R, the number of images of the query's class."),
-    "reciprocity": ("Reciprocity", "%", f"Share of the {NEIGHBORS} nearest neighbors that are mutual."),
-    "hubness": ("Hubness", "", "Skewness of how often images occur in neighbor lists; 0 without hubs."),
-    "neighbor stability": ("Neighbors kept", "%", f"Share of the {NEIGHBORS} nearest neighbors that were neighbors "
-                                                  "before the refinement."),
-}
-"""Title, unit and meaning of each measure."""
 VOTE_WORDS = {
     "average": "Its mean has **{count}** members, itself included. Each votes with its part of the cosine between "
                "the mean and the query: together {score:.3f}.",
@@ -39,64 +27,6 @@ VOTE_WORDS = {
 }
 COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: also a mutual neighbor of the query."}
 """What the sign of a common voter means, by the step that decides the ranking."""
-
-
-def show_measures(live: Live, refined: Refined) -> None:
-    """Show the measures before and after, and a warning if Recall@1 falls."""
-    if refined.recipe.find("views") and not live.has_views:
-        st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
-                "images computes them.", icon=":material/visibility_off:")
-    measures = refining.measure(refined, live.labels)
-    with st.container(horizontal=True, gap="small"):
-        for name, (title, unit, meaning) in MEASURES.items():
-            if name not in measures:
-                continue
-            before, after = measures[name]
-            value = f"{after:.1f} {unit}".strip() if unit else f"{after:.2f}"
-            if name == "neighbor stability":
-                st.metric(title, value, help=meaning, width="content")
-                continue
-            change = round(after - before, 1 if unit else 2) + 0.0
-            color: Literal["off", "inverse", "normal"] = "inverse" if name == "hubness" else "normal"
-            gain = f"{change:+.1f} from {before:.1f}" if unit else f"{change:+.2f} from {before:.2f}"
-            st.metric(title, value, gain, color if change else "off", help=meaning, width="content",
-                      delta_arrow="auto" if change else "off")
-    if live.labels is not None:
-        fall, error = refining.recall_change(refined, live.labels)
-        if fall < -error:  # a smaller fall may be an accident of the sample
-            sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
-            st.warning(f"Recall@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
-                       "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
-                       "averaging often help.", icon=":material/trending_down:")
-
-
-def show_protocol(live: Live, refined: Refined) -> None:
-    """Show which images each step has seen, and where the live figures are approximate."""
-    words = {"nothing": "no other image", "training half": "the training half",
-             "gallery": "all unlabeled test images, the queries among them"}
-    seen = refining.seen_images(refined.recipe, live.has_training)
-    protocol = "transductive" if any(images == "gallery" for _, images in seen) else "inductive"
-    steps = "; ".join(f"{STEPS[name].title.lower()}: {words[images]}" for name, images in seen)
-    if refining.voting_step(refined) == "average":
-        st.caption("**Queries from outside the gallery** are not averaged, so plain cosines rank them less well. The "
-                   "page Retrieval adds query expansion with the same neighbors; in Python, switch on **Query "
-                   "expansion** before you copy the recipe.")
-    if steps:
-        st.caption(f"**Protocol: {protocol}.** What each step has seen: {steps}. No step sees labels; they only "
-                   "measure.")
-    if not live.run.is_normalized("final"):
-        st.caption("Before: nearest by Euclidean distance, as on the page Retrieval. After: nearest by cosine, because "
-                   "every recipe begins with embeddings of unit length.")
-    queries, stage = live.gallery.queries, live.gallery.start
-    of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
-    width = live.gallery.stored.shape[1]
-    kept = (f", {stage.rows.shape[1]} components of {width} ({100 * live.gallery.kept:.0f} % of the squared length)"
-            if stage.rows.shape[1] < width else "")
-    st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} test images{kept}; neighbors are "
-               f"searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images for exact "
-               "figures.")
-    st.caption(" ".join(f"**{title}**: {meaning}" for name, (title, _, meaning) in MEASURES.items()
-                        if live.labels is not None or name not in ("recall@1", "map@r")))
 
 
 def choose_query(live: Live, refined: Refined) -> int:
