@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
@@ -249,6 +249,7 @@ class Refined:
 
 
 Result: TypeAlias = "Projection | ImageGrid | AuthorityGraph | Placed | Refined"
+OneResult = TypeVar("OneResult", "Projection", "Refined")
 
 
 @dataclass(frozen=True)
@@ -328,11 +329,7 @@ class Analysis(Task):
         Raises:
             UserError: The analysis is not a map, or is not done.
         """
-        result = self.result()
-        if not isinstance(result, Projection):
-            raise UserError(f"The analysis {self.id} is not a map ({', '.join(MAPS)}). Choose a map; "
-                            f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
-        return result
+        return self._result_as(Projection, f"map ({', '.join(MAPS)})")
 
     def refined(self) -> Refined:
         """Read the result of a refinement.
@@ -340,9 +337,13 @@ class Analysis(Task):
         Raises:
             UserError: The analysis is not a refinement, or is not done.
         """
+        return self._result_as(Refined, "refinement")
+
+    def _result_as(self, kind: type[OneResult], title: str) -> OneResult:
+        """Read the result, which must be of a kind."""
         result = self.result()
-        if not isinstance(result, Refined):
-            raise UserError(f"The analysis {self.id} is not a refinement. Choose one; "
+        if not isinstance(result, kind):
+            raise UserError(f"The analysis {self.id} is not a {title}. Choose one; "
                             f"`udml analyses {self.folder.parent.parent.name}` lists the analyses.")
         return result
 
