@@ -5,7 +5,8 @@ BIN := .venv/bin
 .PHONY: app setup dev test check benchmark wheel mutants
 
 app: setup
-	$(BIN)/streamlit run app.py
+	@echo "Starting the app. The first start takes about half a minute; later ones take seconds."
+	$(BIN)/streamlit run serve.py
 
 setup: .venv/ready
 
@@ -39,8 +40,11 @@ wheel:
 # An interrupted setup, or a system without Debian's python3-venv, leaves a Python without pip.
 .venv/ready: requirements.txt requirements-library.txt | .venv/bin/python
 	@$(BIN)/python -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	@echo "Installing PyTorch, Streamlit and about 100 packages that they need into .venv, once: 2 GB on disk, and several"
+	@echo "more where PyTorch comes with CUDA. About 5 minutes on a fast connection; pip shows its progress below."
+	$(BIN)/python -m pip install --disable-pip-version-check --progress-bar on -r requirements.txt
 	@touch $@
+	@echo "Installed. The next start takes seconds."
 
 .venv/ready-dev: requirements-dev.txt requirements.txt requirements-library.txt .venv/ready
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt

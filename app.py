@@ -7,39 +7,79 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.parts.base.address import drop_foreign_parameters
+from pages.parts.base.run_picker import begin_page, end_page
+from pages.parts.components.keys import listen_to_keys
+from udml_core import jobs
 from udml_core.malloc import keep_freed_memory
+from udml_core.paths import expose
+from udml_core.runs import runs_folder
 
-ICON = Path(__file__).parent / "assets" / "icon.png"
+ASSETS = Path(__file__).parent / "assets"
+ICON = ASSETS / "icon.png"
 
 st.cache_resource(show_spinner=False)(keep_freed_memory)()  # The cache makes it run once per process.
+expose(st.get_option("server.address"))
+st.cache_resource(show_spinner=False)(jobs.wake)(runs_folder())  # Resume the queue after a restart.
 st.set_page_config(page_title="UDML Explorer", page_icon=str(ICON), layout="wide")
 st.logo(str(ICON), size="large")
+st.html(ASSETS / "app.css")
 if st.context.theme.type == "dark":  # White text on the primary color is hard to read on a dark page.
     st.html("<style>[data-testid=stBaseButton-primary] * { color: #0b1220; }</style>")
-st.navigation({
-    "": [
-        st.Page("pages/home.py", title="Home", icon=":material/home:", default=True),
-        st.Page("pages/data.py", title="Data", icon=":material/photo_library:"),
-        st.Page("pages/labels.py", title="Labels", icon=":material/new_label:"),
-        st.Page("pages/train.py", title="Train", icon=":material/model_training:"),
-        st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:"),
+st.set_option("client.showSidebarNavigation", True)  # false in the configuration, see there
+page = st.navigation({
+    "Start": [
+        st.Page("pages/home.py", title="Home", icon=":material/home:", default=True,
+                help="Watch an example train itself, and find a way in."),
+        st.Page("pages/data.py", title="Data", icon=":material/photo_library:",
+                help="Look at a data set, or import your own images."),
+        st.Page("pages/labels.py", title="Labels", icon=":material/new_label:",
+                help="Assign a few classes and see how far they reach."),
+        st.Page("pages/train.py", title="Train", icon=":material/model_training:",
+                help="Choose images and a method, and start a run."),
+        st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:",
+                help="Queue, curves and evaluation of all runs."),
     ],
-    "Explore a run": [
-        st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:"),
-        st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:"),
-        st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:"),
-        st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:"),
-        st.Page("pages/instances.py", title="Instances", icon=":material/fingerprint:"),
-        st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:"),
-        st.Page("pages/affinity.py", title="Labels & affinity", icon=":material/share:"),
-        st.Page("pages/pairs.py", title="Pairs", icon=":material/link:"),
-        st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:"),
-        st.Page("pages/refine.py", title="Refine", icon=":material/auto_fix_high:"),
+    "Explore": [
+        st.Page("pages/explore.py", title="Explore", icon=":material/explore:",
+                help="One run on one page: the map, and what explains the current image."),
+        st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:",
+                help="All images in two dimensions, before and after training."),
+        st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:",
+                help="All images side by side, similar ones together."),
+        st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:",
+                help="Search with an image, and see what training changed."),
+        st.Page("pages/refine.py", title="Refine", icon=":material/auto_fix_high:",
+                help="Improve the neighbors of a finished run without training."),
+        st.Page("pages/compare.py", title="Compare", icon=":material/compare:",
+                help="Two to six runs in one view, and the queries on which they differ."),
     ],
-    "Compare with papers": [
-        st.Page("pages/results.py", title="Results", icon=":material/table_chart:"),
+    "Why": [
+        st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:",
+                help="Which images share a pseudo-label, and how ε changes it."),
+        st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:",
+                help="How PLM flattens the neighborhood of an image."),
+        st.Page("pages/triplets.py", title="Triplets", icon=":material/change_history:",
+                help="Which anchors, positives and negatives the method compares, and the angle α."),
+        st.Page("pages/instances.py", title="Instances", icon=":material/fingerprint:",
+                help="How strongly each image competes with all others."),
+        st.Page("pages/affinity.py", title="Labels & affinity", icon=":material/share:",
+                help="How few labels spread to similar images."),
+        st.Page("pages/pairs.py", title="Pairs", icon=":material/link:",
+                help="Which pairs are similar or dissimilar, and what they cost."),
+    ],
+    "Papers": [
+        st.Page("pages/results.py", title="Results", icon=":material/table_chart:",
+                help="Measures beside the papers' printed figures."),
     ],
     "Lessons": [
-        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:"),
+        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:",
+                help="Predict what ε does, then move it."),
     ],
-}).run()
+}, expanded=True)
+drop_foreign_parameters(page.url_path)
+listen_to_keys()
+begin_page()
+st.session_state["page"] = page.url_path  # a page without runs offers the example that shows it best
+page.run()
+end_page()

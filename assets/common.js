@@ -70,3 +70,8 @@ function positionOf({ urls, count, columns, perSheet }, id) {
   return { url: urls[sheet], column: cell % columns, row: Math.floor(cell / columns), columns,
     rows: Math.ceil(Math.min(perSheet, count - sheet * perSheet) / columns) };
 }
+
+// The image size that the user chose with the page's slider, in pixels; null without a choice.
+function imageSize() {
+  try { return Number(localStorage.getItem("udml-image-size")) || null; } catch { return null; }
+}

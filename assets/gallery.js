@@ -1,11 +1,15 @@
-// Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view.
+// Images as labeled buttons in a grid, cut out of sprite sheets. A button is painted when it scrolls into view, and more
+// buttons are added before the last one is reached: thousands at once would make the page slow to read for screen readers.
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
 //          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
-//          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query
+//          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
+//          with `strip` all tiles lie in one row; with `resizable` the page's image size slider sets the tiles' width
 // answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
 //          with `multiple` state "selection" {mask over the tiles, revision}
-const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠" };
-const WORDS = { hit: "same class", miss: "other class", query: "query", same: "same", different: "different" };
+const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−" };
+const WORDS = { hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative" };
+const CHUNK = 300;
+const AHEAD = 150;
 
 const asLink = async (answer) => URL.createObjectURL(await answer.blob());
 
@@ -16,7 +20,10 @@ class Gallery {
     this.revision = -1;
     this.seen = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
-        if (isIntersecting) { this.paint(target); this.seen.unobserve(target); }
+        if (!isIntersecting) continue;
+        this.paint(target);
+        this.seen.unobserve(target);
+        if (target.position + AHEAD >= this.grid.children.length) this.extend(this.grid.children.length + CHUNK);
       }
     }, { rootMargin: "400px" });
     grid.onclick = (event) => this.clicked(event);
@@ -32,6 +39,14 @@ class Gallery {
       grid.querySelector(`[data-id="${detail.id}"]`)?.classList.add("linked");
     };
     window.addEventListener("udml-hover", this.onHover);
+    this.onSize = () => this.resize();
+    window.addEventListener("udml-size", this.onSize);
+  }
+
+  resize() {
+    if (!this.header) return;
+    const side = (this.header.resizable && imageSize()) || this.header.side;
+    this.grid.style.setProperty("--side", `${side}px`);
   }
 
   async update(header, array, answers) {
@@ -43,10 +58,11 @@ class Gallery {
     const content = JSON.stringify([header.tiles, header.sheets, header.side]);
     this.header = header;
     this.grid.setAttribute("aria-label", header.label);
-    this.grid.style.setProperty("--side", `${header.side}px`);
+    this.resize();
     this.grid.style.maxHeight = header.height ? `${header.height}px` : "";
     this.grid.classList.toggle("scrolls", Boolean(header.height));
     this.grid.classList.toggle("pairs", Boolean(header.pairs));
+    this.grid.classList.toggle("strip", Boolean(header.strip));
     if (content !== this.content) this.build(tiles);
     this.content = content;
     if (header.multiple && header.selection.revision > this.revision) {
@@ -64,11 +80,23 @@ class Gallery {
     this.tiles = tiles;
     this.chosen = new Uint8Array(tiles.length);
     this.revision = -1;
-    this.grid.replaceChildren(...tiles.map((tile) => tileButton(tile, !this.header.pairs)));
-    [...this.grid.children].forEach((button, position) => { button.position = position; this.seen.observe(button); });
+    this.grid.replaceChildren();
+    this.extend(CHUNK);
     const again = focused === null ? -1 : tiles.findIndex((tile) => String(tile.id) === focused);
     this.rove(again >= 0 ? again : 0);
     if (again >= 0) this.grid.children[again].focus();
+  }
+
+  // Adds buttons until the grid has `count`, or all.
+  extend(count) {
+    const begin = this.grid.children.length;
+    const added = this.tiles.slice(begin, count).map((tile) => tileButton(tile, !this.header.pairs));
+    added.forEach((button, offset) => { button.position = begin + offset; });
+    this.grid.append(...added);
+    for (const button of added) {
+      this.press(button);
+      this.seen.observe(button);
+    }
   }
 
   async paint(button) {
@@ -83,21 +111,29 @@ class Gallery {
     image.style.backgroundPosition = `${percent(where.column, where.columns)}% ${percent(where.row, where.rows)}%`;
   }
 
+  // Shows whether a button is selected, where several can be.
+  press(button) {
+    if (this.header.multiple) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.position])));
+  }
+
   mark() {
     const { chosen, multiple } = this.header;
     if (multiple) {
-      for (const button of this.grid.children) button.setAttribute("aria-pressed", String(Boolean(this.chosen[button.position])));
+      for (const button of this.grid.children) this.press(button);
       return;
     }
+    this.extend(this.tiles.findIndex((tile) => tile.id === chosen) + 1);
     const [old, current] = ["[aria-current]", `[data-id="${chosen}"]`].map((found) => this.grid.querySelector(found));
     if (old === current) return;
     old?.removeAttribute("aria-current");
     current?.setAttribute("aria-current", "true");
+    if (current && this.header.strip) this.grid.scrollLeft = current.offsetLeft - (this.grid.clientWidth - current.offsetWidth) / 2;
   }
 
   // Tab reaches one tile of the grid; the arrow keys move the focus within the grid.
   rove(position) {
     if (position < 0) return;
+    this.extend(position + 1);
     const tiles = this.grid.children;
     if (tiles[this.here]) tiles[this.here].tabIndex = -1;
     this.here = Math.max(0, Math.min(tiles.length - 1, position));
@@ -150,7 +186,7 @@ class Gallery {
     let perRow = 1;
     while (tiles[perRow] && tiles[perRow].offsetTop === tiles[0].offsetTop) perRow += 1;
     const moves = { ArrowRight: here + 1, ArrowLeft: here - 1, ArrowDown: here + perRow, ArrowUp: here - perRow,
-      PageDown: here + 5 * perRow, PageUp: here - 5 * perRow, Home: 0, End: tiles.length - 1 };
+      PageDown: here + 5 * perRow, PageUp: here - 5 * perRow, Home: 0, End: this.tiles.length - 1 };
     if (event.key in moves) {
       event.preventDefault();
       this.focus(moves[event.key]);
@@ -166,6 +202,7 @@ class Gallery {
 
   end() {
     window.removeEventListener("udml-hover", this.onHover);
+    window.removeEventListener("udml-size", this.onSize);
     this.seen.disconnect();
   }
 }

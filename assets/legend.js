@@ -9,36 +9,44 @@ class Legend {
     this.box = chart.root.querySelector(".legend");
   }
 
-  entries() { // name, count, mark, color, and a test whether it holds a row
+  entries() { // name, count, number of selected points, mark, color, and a test whether it holds a row
     const { color, count } = this.chart.header;
     if (color.kind === "category") {
       const counts = new Int32Array(color.names.length);
       const chosen = new Int32Array(color.names.length);
       let without = 0;
+      let chosenWithout = 0;
       for (let row = 0; row < count; row += 1) {
         const code = this.chart.values[row];
-        if (code < 0) { without += 1; continue; }
+        if (code < 0) { without += 1; chosenWithout += this.chart.selected[row]; continue; }
         counts[code] += 1;
         chosen[code] += this.chart.selected[row];
       }
       const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
-        on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
+        chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
         color: PALETTE[code % 8], holds: (row) => this.chart.values[row] === code }));
       if (all.length > 24) all.sort((first, second) => second.count - first.count);
-      if (without) all.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
+      if (without) all.push({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }
     const step = (color.high - color.low || 1) / BINS;
     const bin = (row) => (Number.isFinite(this.chart.values[row])
       ? Math.max(0, Math.min(BINS - 1, Math.floor((this.chart.values[row] - color.low) / step))) : NONE);
     const counts = new Int32Array(BINS);
+    const chosen = new Int32Array(BINS);
     let without = 0;
-    for (let row = 0; row < count; row += 1) { const at = bin(row); if (at < 0) without += 1; else counts[at] += 1; }
+    let chosenWithout = 0;
+    for (let row = 0; row < count; row += 1) {
+      const at = bin(row);
+      if (at < 0) { without += 1; chosenWithout += this.chart.selected[row]; continue; }
+      counts[at] += 1;
+      chosen[at] += this.chart.selected[row];
+    }
     const ramp = this.chart.dark ? RAMP_DARK : RAMP;
-    const bins = [...counts.keys()].map((at) => ({ count: counts[at], mark: "●", color: ramp[at],
+    const bins = [...counts.keys()].map((at) => ({ count: counts[at], chosen: chosen[at], mark: "●", color: ramp[at],
       name: `${shown(color.low + at * step)} – ${shown(color.low + (at + 1) * step)}${color.unit ?? ""}`,
       holds: (row) => bin(row) === at }));
-    if (without) bins.push({ name: color.none ?? "none", count: without, mark: "○", color: "", holds: (row) => bin(row) < 0 });
+    if (without) bins.push({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => bin(row) < 0 });
     return bins;
   }
 
@@ -64,7 +72,10 @@ class Legend {
       name.textContent = entry.name;
       const number = document.createElement("span");
       number.className = "number";
-      number.textContent = entry.count.toLocaleString("en");
+      const [all, chosen] = [entry.count, entry.chosen].map((value) => value.toLocaleString("en"));
+      number.textContent = this.chart.selectedCount ? `${chosen} / ${all}` : all;
+      if (this.chart.selectedCount) number.title = `${chosen} of ${all} selected`;
+      button.classList.toggle("empty", this.chart.selectedCount > 0 && !entry.chosen);
       button.append(mark, name, number);
       button.onclick = (event) => {
         if (entry.on && !event.shiftKey && !event.altKey) this.chart.choose(new Uint8Array(count));

@@ -100,7 +100,11 @@ class Overlay {
     const where = positionOf(this.chart.header.sheets, id);
     if (!this.sheetImages.has(where.url)) {
       this.sheetImages.set(where.url, null);
-      fetchPart(where.url, asImage).then((image) => { this.sheetImages.set(where.url, image); this.chart.ask(false); }, () => {});
+      fetchPart(where.url, asImage).then((image) => {
+        this.sheetImages.set(where.url, image);
+        this.chart.ask(false);
+        this.chart.showTip(); // the first tip was shown before its image had arrived
+      }, () => {});
     }
     return { image: this.sheetImages.get(where.url), ...where };
   }

@@ -6,6 +6,7 @@
 // answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
 const TRAVEL = 700;
+const SIGHT = 0.8; // share of the window in which some point always lies
 const NONE = -1;
 
 const ICONS = {
@@ -110,7 +111,8 @@ class Chart {
     if (fresh || refit) this.fit();
     if (first && this.header.camera) {
       const [x, y, zoom] = this.header.camera;
-      this.camera = { x, y, zoom };
+      this.camera = { x, y, zoom: this.withinLimits(zoom) };
+      this.keepInSight();
       this.cameraIsFitted = false;
     }
     this.travel = fresh || calm() ? 1 : 0;
@@ -207,13 +209,37 @@ class Chart {
 
   zoomAt(left, top, factor) {
     const [x, y] = this.toMap(left, top);
-    const zoom = Math.max(this.fitted / 4, Math.min(this.fitted * 2000, this.camera.zoom * factor));
+    const zoom = this.withinLimits(this.camera.zoom * factor);
     const applied = zoom / this.camera.zoom;
     this.camera = { x: x - (x - this.camera.x) / applied, y: y - (y - this.camera.y) / applied, zoom };
     this.moved();
   }
 
+  // From a little more than all points to about one point on the screen where points lie evenly (or two in a grid).
+  withinLimits(zoom) {
+    const closest = Math.sqrt(this.header.count) * (this.header.grid ? 0.5 : 4);
+    return Math.max(0.8 * this.fitted, Math.min(this.fitted * Math.max(8, closest), zoom));
+  }
+
+  // Move the camera by the least distance after which some point lies well inside the window.
+  keepInSight() {
+    if (!this.header.count) return;
+    const { width, height } = this.room();
+    const reach = [(width * SIGHT) / 2 / this.camera.zoom, (height * SIGHT) / 2 / this.camera.zoom];
+    const { x, y } = this.camera;
+    let best = null; let least = Infinity;
+    for (let at = 0; at < this.to.length; at += 2) {
+      const right = this.to[at] - x; const up = this.to[at + 1] - y;
+      const by = [Math.sign(right) * Math.max(0, Math.abs(right) - reach[0]), Math.sign(up) * Math.max(0, Math.abs(up) - reach[1])];
+      const distance = Math.hypot(by[0], by[1]);
+      if (distance < least) { least = distance; best = by; }
+      if (!least) return;
+    }
+    if (best) { this.camera.x += best[0]; this.camera.y += best[1]; }
+  }
+
   moved() {
+    this.keepInSight();
     this.cameraIsFitted = false;
     this.rewriteCamera();
     this.ask();

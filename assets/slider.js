@@ -1,5 +1,6 @@
 // A slider that reports every movement, with at most one report in progress, and can step through its values itself.
-// header: {label, low, high, step, value, unit, play, logarithmic, marks: [{at, word}], revision};
+// header: {label, low, high, step, value, unit, play, logarithmic, marks: [{at, word}], words, revision}; `words` names
+// each step of a slider in one line, in place of the number;
 // reports: state "value" {value, revision}.
 const PATIENCE = 1500;
 const BEAT = 900;
@@ -13,6 +14,7 @@ class Live {
     this.range = root.querySelector("input[type=range]");
     this.number = root.querySelector("input[type=number]");
     this.button = root.querySelector("button");
+    this.word = root.querySelector("output");
     this.revision = -1;
     this.range.oninput = () => this.set(this.fromTrack(Number(this.range.value)));
     this.number.onchange = () => this.set(Number(this.number.value));
@@ -35,6 +37,11 @@ class Live {
       input.setAttribute("aria-label", unit ? `${label}, ${unit}` : label);
     }
     this.button.hidden = !header.play;
+    this.root.classList.toggle("line", Boolean(header.words));
+    this.number.hidden = Boolean(header.words);
+    this.word.hidden = !header.words;
+    // The longest word reserves the room, so that the track keeps its width while it moves.
+    if (header.words) this.word.style.minWidth = `${Math.max(...header.words.map((word) => word.length)) * 0.85}ch`;
     if (header.revision > this.revision) {
       this.revision = header.revision;
       this.value = header.value;
@@ -44,7 +51,9 @@ class Live {
     list.replaceChildren(...header.marks.map(({ at, word }) => {
       const mark = document.createElement("span");
       mark.textContent = word;
-      mark.style.left = `${(100 * (this.toTrack(at) - this.low)) / (this.high - this.low || 1)}%`;
+      const share = (100 * (this.toTrack(at) - this.low)) / (this.high - this.low || 1);
+      mark.style.left = `${share}%`;
+      mark.style.transform = `translateX(-${share}%)`; // the first and the last word stay within the track
       return mark;
     }));
     this.answered();
@@ -61,7 +70,9 @@ class Live {
   show() {
     this.range.value = this.toTrack(this.value);
     if (this.root.getRootNode().activeElement !== this.number) this.number.value = this.value;
-    this.range.setAttribute("aria-valuetext", `${this.value}${this.header.unit}`);
+    const word = this.header.words?.[Math.round((this.value - this.header.low) / this.header.step)];
+    this.word.textContent = word ?? "";
+    this.range.setAttribute("aria-valuetext", word ?? `${this.value}${this.header.unit}`);
   }
 
   set(value) {

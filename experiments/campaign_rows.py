@@ -80,6 +80,15 @@ LAST = {
     "Distilled refinement": ("distill", 250), "sRPML, all blocks": ("srpml epochs=3", 450)}
 """The encoder: its last blocks on cached activations, or all blocks."""
 
+ALL = {
+    "Learning rate 0": ("plm trains=all batch_norm=frozen epochs=1 learning_rate=0.0", 120),
+    "Learning rate 0, batch statistics": ("plm trains=all batch_norm=batch epochs=1 learning_rate=0.0", 120),
+    "PLM, batch statistics": ("plm trains=all batch_norm=batch epochs=20", 1200),
+    "PLM": ("plm trains=all batch_norm=frozen epochs=20", 1200),
+    "ISIF": ("isif trains=all batch_norm=frozen epochs=20 learning_rate=0.0001", 1000),
+    "sRPML": ("srpml batch_norm=frozen epochs=20", 1200)}
+"""Every block of the encoder on small images, twenty epochs."""
+
 LOW_DIMENSION = {
     f"RPML, {width} dimensions, α = {alpha}°": (f"rpml dimension={width} alpha={alpha}.0", 12)
     for width in (4, 8, 16) for alpha in (15, 30, 45)}
@@ -104,6 +113,7 @@ CPU: tuple[Planned, ...] = (
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
     *table("birds100-last", "birds100", LAST, "@size=112", seeds=3),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
+    *table("birds100-all", "birds100", ALL, "@size=64", seeds=1),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
     *table("cifar10-curves-cnn", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,
            printed=CURVES_PRINTED),

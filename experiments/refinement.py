@@ -3,11 +3,12 @@
     python -m experiments.refinement birds100 --size 112 --choose --out assets/results/refinement-birds100.json
     python -m experiments.refinement birds100 --size 112 --out assets/results/refinement-birds100.json
 
-`--choose` fixes the views and then k, alpha, times, k1, k2 and lambda. It divides the training half's own classes into
-two parts, fits whitening on one part and refines the other. Views are those with the largest sum of Recall@1 and MAP@R.
-From a start, each option in turn then moves along its values as long as the sum grows, until no move helps. Only the
-training half's features and labels reach the choice; whitening keeps its defaults. The record keeps the choice; without
-`--choose` the test half is measured with the choice of the record.
+`--choose` fixes the views and then k, times and alpha of averages, and k1, k2 and lambda of re-ranking. Of diffusion it
+fixes alpha only: k and gamma keep the values of the start, 50 and 3, and so does every shortlist. It divides the
+training half's own classes into two parts, fits whitening on one part and refines the other. Views are those with the
+largest sum of Recall@1 and MAP@R. From a start, each option in turn then moves along its values as long as
+the sum grows, until no move helps. Only the training half's features and labels reach the choice; whitening keeps its
+defaults. The record keeps the choice; without `--choose` the test half is measured with the choice of the record.
 
 Protocols, never mixed in one table: inductive steps are fitted on the training half only; for the gallery protocol 600
 images of the test half (of a small half, a third) are queries outside of the gallery; for the transductive protocol
@@ -56,7 +57,7 @@ PROBABILITIES = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.99)
 """The values of diffusion's alpha."""
 STARTS = {"average": "average:k=20,times=2,alpha=3", "rerank": "rerank:k1=40,k2=10,weight=0.1",
           "both": "average:k=5,alpha=3+rerank:k1=40,k2=6,weight=0.3", "diffuse": "diffuse:k=50,alpha=0.9"}
-"""The recipe from which each row's options are chosen."""
+"""The recipe from which each row's options are chosen; options whose start is not among the values keep it."""
 
 
 def main() -> None:
@@ -98,8 +99,8 @@ def main() -> None:
                         "re-ranking and average follows the views and whitening; percent; "
                         f"mean and standard deviation over {SEEDS} draws of {queries_of(labels[split.test])} queries "
                         "outside of the gallery; "
-                        "processor seconds and peak memory of fitting and of the 100 nearest images of every "
-                        "image",
+                        "processor seconds of fitting and of the 100 nearest images of every image, and peak memory "
+                        "of the process so far",
             "views": record["views"], "chosen": record["chosen"],
             "datasets": {f"{dataset.title}, {options.backbone} at {options.size} px: {title}": {"rows": rows}
                          for title, rows in titled(tables, record["chosen"])}}
@@ -146,7 +147,7 @@ def leave_classes_out(rows: Array, labels: Array) -> list[tuple[Array, Array]]:
     for seed in range(2):
         classes = np.random.default_rng(seed).permutation(np.unique(labels))
         is_left_out = np.isin(labels, classes[: len(classes) // 2])
-        refiner = Refiner("whiten").fit(rows[is_left_out], rows[~is_left_out])
+        refiner = Refiner("whiten").fit(rows[is_left_out], training=rows[~is_left_out])
         parts.append((refiner.embedding_, labels[is_left_out]))
     return parts
 
@@ -235,9 +236,9 @@ def expansion_of(recipe: str) -> str:
 
 
 def fit(recipe: str, gallery: Array, training: Array) -> tuple[Refiner, dict[str, float]]:
-    """Fit a recipe; return the processor seconds with all neighbors, and the process's peak memory in MB."""
+    """Fit a recipe; return the processor seconds with all neighbors, and the process's peak memory so far in MB."""
     start = time.process_time()
-    refiner = Refiner(recipe).fit(gallery, training)
+    refiner = Refiner(recipe).fit(gallery, training=training)
     refiner.neighbors(100)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     return refiner, {"processor seconds": round(time.process_time() - start, 2), "MB": round(peak)}
@@ -253,7 +254,7 @@ def outside_measures(recipe: str, rows: Array, training: Array, labels: Array, s
     """Measure drawn queries, which no step has seen, against the remaining images."""
     order = np.random.default_rng(seed).permutation(len(rows))
     queries, gallery = np.split(order, [queries_of(labels)])
-    refiner = Refiner(recipe).fit(unit_rows(rows[gallery]), training)
+    refiner = Refiner(recipe).fit(unit_rows(rows[gallery]), training=training)
     deepest = min(DEEPEST, int(np.unique(labels[gallery], return_counts=True)[1].max()))
     ranking = refiner.search(rows[queries], deepest)
     return rounded(retrieval_measures(ranking.indices, labels[queries], labels[gallery], inside=False))

@@ -1,13 +1,18 @@
-"""Home: what the app does, how to train the first run, and the newest runs."""
+"""Home: a training that plays, ways into the app, and the newest runs."""
 
 import streamlit as st
 
 from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import open_search
-from pages.parts.base.run_status import ICONS, live_panel, state_line, title_of
+from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, state_line
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.home.doors import show_doors, show_first_run, show_starts
+from pages.parts.home.instrument import run_to_play, show_instrument
+from pages.parts.kit.palette import percent
 from udml_core import jobs
+from udml_core.errors import UserError
 from udml_core.runs import Run, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
@@ -21,13 +26,7 @@ def start_here() -> None:
     left, right = st.columns([2, 3], gap="large", vertical_alignment="center")
     with left:
         st.subheader("Start here")
-        st.write("Train **RPML** on 1,797 handwritten digits that come with the app. Training uses no labels. It "
-                 "reduces the pixels to 4 dimensions, from a random start, and takes less than half a minute on two "
-                 "CPU cores. You can leave the page and come back.")
-        if st.button("Train RPML now", type="primary", icon=":material/play_arrow:", width="stretch"):
-            with show_user_errors():
-                run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
-                st.switch_page("pages/runs.py", query_params={"run": run.id})
+        show_first_run()
         st.page_link("pages/data.py", label="Import your own images", icon=":material/drive_folder_upload:",
                      query_params={"import": "1"})
     with right, show_user_errors():
@@ -36,6 +35,22 @@ def start_here() -> None:
                           "Sample images of the default data set", "home-gallery", side=64)
         if clicked is not None:
             open_search(dataset, clicked)
+
+
+def show_training(runs: list[Run]) -> bool:
+    """Show a training that plays, with the ways into the app; return whether a run could be played."""
+    run = run_to_play(runs)
+    if run is None:
+        return False
+    try:
+        show_instrument(run)
+    except UserError as error:
+        st.warning(str(error), icon=":material/broken_image:")
+        return False
+    run_header(run)
+    show_doors(run)
+    show_starts()
+    return True
 
 
 @st.fragment(run_every="2s")
@@ -68,11 +83,12 @@ def show_ended_run(run: Run) -> None:
     """Show a run's title, main measures and a link."""
     status = run.status()
     final = (run.evaluation() or {}).get("final", {})
-    measures = "  ·  ".join(f"{name} {final[key]:.1f} %" for name, key in SHOWN_MEASURES.items()
+    measures = "  ·  ".join(f"{name} {percent(final[key])}" for name, key in SHOWN_MEASURES.items()
                             if final.get(key) is not None)
     with st.container(border=True):
         text, link = st.columns([5, 1], vertical_alignment="center")
-        text.markdown(f"{ICONS[status.state]} **{title_of(run.spec())}**  \n"
+        example = " :gray-badge[Example]" if run.is_example else ""
+        text.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**{example}  \n"
                       f"{measures or state_line(run, status)[:300]}")
         page, label = ("retrieval", "Search") if status.state == "done" else ("runs", "Details")
         link.page_link(f"pages/{page}.py", label=label, query_params={"run": run.id})
@@ -80,8 +96,8 @@ def show_ended_run(run: Run) -> None:
 
 st.title("UDML Explorer")
 st.markdown("Train a model to place similar images close together, **with few labels or none**, and see what it "
-            "learned and why. Choose images and a method, train in the background, then search. "
-            "Everything runs on this computer; no data leaves it.")
-start_here()
-st.divider()
-show_newest_runs(list_runs(runs_folder()))
+            "learned and why, on this computer.")
+all_runs = list_runs(runs_folder())
+if not show_training(all_runs):
+    start_here()
+show_newest_runs(all_runs)

@@ -11,7 +11,7 @@ from pages.parts.base.epochs import has_record
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
-from pages.parts.instances.competition import compete
+from pages.parts.instances.competition import compete, pick_competitors, show_competitors, softmax_sliders
 from pages.parts.instances.two_views import two_views
 from pages.parts.map.uncertainty import noise
 from udml_core.data.splits import Split
@@ -24,15 +24,19 @@ REPRESENTATIONS = {"latent": "Latent z, which the loss compares", "instance": "E
 
 
 def show_image(current: ChosenImage) -> None:
-    """Show the image's name and half, with links to other images."""
+    """Show the image's name and half, and what a click does."""
     half = "training half" if current.index in current.split.train else "test half"
+    st.markdown(f"**{current.dataset.caption(current.index)}**, {half}.",
+                help="Click any image of this page to make it the current image, or choose an image on the map.")
+
+
+def show_links(current: ChosenImage) -> None:
+    """Show a button for a random image, and a link to the map."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.markdown(f"**{current.dataset.caption(current.index)}**, {half}. Click an image below to make it the "
-                    "current image, or choose an image on the map.")
-        st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:",
-                     query_params={"run": current.run.id, "picked": str(current.index)})
         st.button("Show a random image", icon=":material/shuffle:", key="instance-another", on_click=pick_random_image,
                   args=(current.split,))
+        st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:",
+                     query_params={"run": current.run.id, "picked": str(current.index)})
 
 
 def pick_random_image(split: Split) -> None:
@@ -46,7 +50,7 @@ def show_uncertainty(current: ChosenImage) -> None:
     sigma = noise(current.run, current.run.kept_epoch()) if has_record(current.run, Uncertainty) else None
     if sigma is not None and len(rows):
         own = sigma[rows[0]]
-        st.markdown(f"**Uncertainty σ = {own:.4g}**, lower than that of {100 * (sigma > own).mean():.0f} % of the "
+        st.markdown(f"**Uncertainty σ = {own:.4g}**, lower than that of {100 * (sigma > own).mean():.1f} % of the "
                     "training images.")
         st.page_link("pages/map.py", label="Show σ of all images on the map", icon=":material/scatter_plot:",
                      query_params={"run": current.run.id, "color": "uncertainty"})
@@ -70,14 +74,24 @@ def explore(run: Run) -> None:
     dataset, split = dataset_of(run), load_split(run)
     index = int(number_from_address("picked", int(split.train[0]), 0, len(dataset) - 1))
     current = ChosenImage(run, dataset, split, index, int(number_from_address("draw", 0, 0, LARGEST_DRAW)))
-    show_image(current)
-    show_uncertainty(current)
     has_latent = has_record(run, LatentLayer)
-    latent = pick_representation(has_latent)
+    controls, right = st.columns([6, 1], vertical_alignment="bottom")
+    with right.popover("More", icon=":material/tune:", width="stretch"):
+        batch = pick_competitors(run)
+        latent = pick_representation(has_latent)
+    with controls:
+        softmax = softmax_sliders(run)
     embeddings = random_views(run, index, current.draw)[1]
     cosines = {which: views.agreement(as_compared(run, embeddings[which], which, latent)) for which in EMBEDDINGS}
-    two_views(current, cosines, "z" if latent else "x" if has_latent else "the embedding")
-    compete(current, cosines, latent)
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        show_image(current)
+        two_views(current, cosines, "z" if latent else "x" if has_latent else "the embedding")
+        show_links(current)
+        show_uncertainty(current)
+    with right:
+        competitions = compete(current, cosines, latent, batch, softmax)
+    show_competitors(current, competitions)
 
 
 st.title("Instances")

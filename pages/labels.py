@@ -10,6 +10,8 @@ from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.palette import percent
+from pages.parts.kit.sections import Section, show_sections
 from pages.parts.labels.assignment import assignment_panel
 from pages.parts.labels.board import Board, board_of
 from pages.parts.labels.few_labels import gamma_slider
@@ -25,13 +27,13 @@ def show_numbers(board: Board) -> None:
     metrics = [("Labels", f"{len(board.labels):,}", "Images with a label."),
                ("Classes", f"{len(board.classes):,}", "Classes that an image has now.")]
     if trained:
-        metrics.append(("Reached", f"{100 * (board.ends.best >= 0).mean():.0f} %",
+        metrics.append(("Reached", percent(100 * float((board.ends.best >= 0).mean())),
                         "Images of the training half from which a random walk can end at a label."))
-        metrics.append(("Certainty", f"{100 * np.nanmean(board.ends.certainty):.0f} %",
+        metrics.append(("Certainty", percent(100 * float(np.nanmean(board.ends.certainty))),
                         "Mean share of the most probable class among the walks that end at a label."))
         share_correct = accuracy(board)
         if share_correct is not None:
-            metrics.append(("Accuracy", f"{100 * share_correct:.1f} %",
+            metrics.append(("Accuracy", percent(100 * share_correct),
                             "Unlabeled images whose most probable class is their class in the data set."))
     with st.container(horizontal=True):
         for label, value, meaning in metrics:
@@ -73,22 +75,22 @@ def next_steps(board: Board) -> None:
 def explore(run: Run) -> None:
     """Show everything that changes with a label or γ."""
     dataset = dataset_of(run)
-    board = board_of(run, dataset, gamma_slider("labels-gamma"))
-    show_numbers(board)
     left, right = st.columns([2, 3], gap="medium")
+    with right:
+        gamma = gamma_slider("labels-gamma")
+    board = board_of(run, dataset, gamma)
     with left:
         assignment_panel(board, selection(dataset))
+        show_numbers(board)
     with right:
         spread_map(board)
-    suggestion_list(board)
-    assigned_labels(board)
+    show_sections([Section("next", "Images to label next", lambda: suggestion_list(board)),
+                   Section("labels", "Assigned labels", lambda: assigned_labels(board))], "labels-section")
     next_steps(board)
 
 
-st.title("Labels")
-st.markdown("Assign classes to a few images. The labels spread along the neighbor graph of an embedding, and methods "
-            "that learn from few labels can train on them. Each label is saved immediately; **U** undoes the last "
-            "action.")
+st.title("Labels", help="Assign classes to a few images. The labels spread along the neighbor graph of an embedding, "
+                        "and methods that learn from few labels can train on them. Each label is saved immediately.")
 with show_user_errors():
     run = pick_run("Run whose embedding defines the neighbors")
     if run is not None:

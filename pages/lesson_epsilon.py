@@ -40,7 +40,7 @@ def digits() -> tuple[Dataset, Ascent]:
 
 def words_of(numbers: Summary) -> str:
     """Describe clusters in one line."""
-    purity = "" if numbers.purity is None else f", purity {100 * numbers.purity:.0f} %"
+    purity = "" if numbers.purity is None else f", purity {100 * numbers.purity:.1f} %"
     return (f"{numbers.count:,} clusters, the largest with {numbers.sizes.max():,} images; {numbers.singletons:,} "
             f"singletons{purity}")
 
@@ -60,13 +60,13 @@ def clusters_at(name: str, epsilons: tuple[float, ...]) -> tuple[list[Array], li
     return pictures, [summary(clusters, labels) for clusters in clusterings]
 
 
-def show_steps(name: str, epsilons: tuple[float, ...]) -> list[Summary]:
-    """Show small multiples over ε and return their numbers."""
+def show_steps(name: str, epsilons: tuple[float, ...], note: str = "") -> list[Summary]:
+    """Show small multiples over ε, with a note in a further column, and return their numbers."""
     pictures, numbers = clusters_at(name, epsilons)
     words = [words_of(step) for step in numbers]
     multiples([Image.fromarray(picture) for picture in pictures],
               [f"**ε = {epsilon:g}**  \n{text}" for epsilon, text in zip(epsilons, words, strict=True)],
-              [f"At ε {epsilon:g}: {text}." for epsilon, text in zip(epsilons, words, strict=True)])
+              [f"At ε {epsilon:g}: {text}." for epsilon, text in zip(epsilons, words, strict=True)], note)
     return numbers
 
 
@@ -103,34 +103,33 @@ def explore_digits() -> None:
                       for cluster in largest], "Modes of the largest clusters", "lesson-modes", 72)
 
 
-st.title("ε merges and shatters")
-st.markdown(
+st.title("ε merges and shatters", help=(
     "Authority ascent does not need the number of clusters. Each image moves along an edge of the neighbor graph to an "
     "image with **higher authority**, if the edge is **relevant enough: ψ > ε**. A path ends at a mode, an image "
     "without such an edge. Images with the same mode share a pseudo-label, and RPML draws its triplets from the "
-    "pseudo-labels. The clusters depend strongly on ε.")
-st.subheader("1 · Smallest case: 45 points, two groups close together and one apart")
-show_steps("smallest", SMALL_STEPS)
-st.caption("Figure 1. Lines are ascent steps; gray points are singletons. **Notice:** on the left, two close groups "
-           "ascend to one mode although they are two groups; in the middle, each group has its own mode; on the right, "
-           "they fall apart. Colors only distinguish adjacent clusters.")
-st.subheader("2 · The handwritten digits: ten true classes, which the method never sees")
+    "pseudo-labels."))
+st.caption("ε is the least relevancy of an edge; images that ascend to the same mode share a pseudo-label.")
+st.markdown("**1 · Smallest case: 45 points, two groups close together and one apart**")
+show_steps("smallest", SMALL_STEPS,
+           "Lines are ascent steps; gray points are singletons. **Notice:** on the left, two close groups ascend to "
+           "one mode; in the middle, each group has its own mode; on the right, they fall apart.")
+st.markdown("**2 · Your turn: move ε on the handwritten digits, ten classes that the method never sees**")
+explore_digits()
+st.caption("**Do:** drag slowly from 0.4 to 0.8. **Notice:** first the sparse regions between digits break off, then "
+           "each digit splits by handwriting. Areas, gaps and axes of the map carry no units.")
+st.markdown("**3 · The whole range of ε**")
 rows = show_steps("digits", STEPS)
-st.caption("Figure 2. Fixed: 20 neighbors, γ = 100, raw pixels of unit length; the map is a t-SNE and does not change. "
-           "**Notice:** purity rises with ε while more and more images become singletons. High purity alone is not a "
-           "success: on the right it comes from singletons, which give no positive pairs.")
-table_behind("Figure 2 as a table", pd.DataFrame([
+st.caption("**Notice:** purity rises with ε while more and more images become singletons. High purity alone is not a "
+           "success: on the right it comes from singletons, which give no positive pairs.",
+           help="Fixed: 20 neighbors, γ = 100, raw pixels of unit length; the map is a t-SNE and does not change.")
+table_behind("These clusters as a table", pd.DataFrame([
     {"ε": epsilon, "clusters": numbers.count, "largest": int(numbers.sizes.max()), "singletons": numbers.singletons,
      "coverage %": round(100 * numbers.coverage, 1), "purity %": round(100 * (numbers.purity or 0), 1)}
     for epsilon, numbers in zip(STEPS, rows, strict=True)]))
-st.subheader("3 · Your turn: move ε")
-explore_digits()
-st.caption("Figure 3. **Do:** drag slowly from 0.4 to 0.8. **Notice:** first the sparse regions between digits break "
-           "off, then each digit splits by handwriting. Areas, gaps and axes of the map carry no units.")
-st.subheader("4 · When it goes wrong")
+st.markdown("**4 · When it goes wrong**")
 st.markdown("If ε is too low, an **8** and a **1** share a pseudo-label, and training pulls them together. If ε is too "
             "high, nearly every image is a singleton, and there are no positive pairs. Training rejects both extremes "
-            "with a message. Photographs need other values: explore your own images on the page Clusters.")
+            "with a message.")
 st.page_link("pages/clusters.py", label="Explore the clusters of your own images", icon=":material/workspaces:")
 show_takeaway("ε is the minimum relevancy of an edge. A lower ε merges clusters and a higher ε splits them; judge "
               "coverage and purity together.")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import streamlit as st
 
@@ -9,9 +11,9 @@ from pages.parts.base.address import choice_from_address, number_from_address, w
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.components.gallery import clicked_tile
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.pictures import picture
+from pages.parts.kit.sections import Section, open_section, show_sections
 from pages.parts.neighborhoods.center import OWN_IMAGE, Center, load_center, second_index, set_images
 from pages.parts.neighborhoods.flat import quality_bars, show_candidates_3d
 from pages.parts.neighborhoods.geometry import choose_geometry
@@ -22,11 +24,13 @@ from pages.parts.neighborhoods.proxies import explore_proxies, proxies_of
 from pages.parts.neighborhoods.rankings import show_directions, show_rankings
 from pages.parts.retrieval.own_images import receive_images
 from udml_core.arrays import Array
+from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
 from udml_core.retrieval import Which
 from udml_core.runs import Run
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
+SECTIONS, PAIR = "neighborhoods-section", "Why similar?"
 CLICK_WORDS = {"second": "make it the second", "first": "make it the first"}
 
 
@@ -35,54 +39,93 @@ def choose_embedding() -> Which:
     default: Which = "final"
     wanted = choice_from_address("embedding", EMBEDDING_WORDS, default)
     which = st.segmented_control("Embedding", list(EMBEDDING_WORDS), default=wanted, required=True,
-                                 key="neighborhood-embedding", format_func=EMBEDDING_WORDS.__getitem__) or default
+                                 key="neighborhood-embedding", format_func=EMBEDDING_WORDS.__getitem__,
+                                 label_visibility="collapsed") or default
     write_address("embedding", which, default)
     return which
 
 
 def show_first_image(center: Center) -> None:
     """Show the first image, with a button that removes an own image."""
-    with st.container(horizontal=True, vertical_alignment="center"):
-        picture(center.image, 96, f"First image: {center.name}")
-        st.markdown(f"**{center.name}**  \nClick a point on the map to choose another image, or bring your own.")
-        if center.index < 0:
-            st.button("Remove", icon=":material/close:", key="neighborhood-away", on_click=set_images)
+    picture(center.image, 56, f"First image: {center.name}")
+    st.markdown(f"**{center.name}**", help="Click a point on the map to choose another image, or bring your own.",
+                width="content")
+    if center.index < 0:
+        st.button("Remove", icon=":material/close:", key="neighborhood-away", on_click=set_images)
+
+
+def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
+    """Show the first image and the controls in two rows."""
+    toolbar = st.container(horizontal=True, vertical_alignment="center")
+    with toolbar:
+        image = st.container(horizontal=True, vertical_alignment="center", width="stretch")
+        which = choose_embedding()
+        with st.popover("Own image", icon=":material/add_photo_alternate:"):
+            received = receive_images("neighborhood-paste", 1)
+        more = st.popover("More", icon=":material/tune:")
+    if received:
+        st.session_state[OWN_IMAGE] = received[0]
+    center = load_center(run, dataset_of(run), which)
+    with image:
+        show_first_image(center)
+    geometry = choose_geometry(run, more).within(center.around.candidates.shape[1], center.around.points.shape[1])
+    if geometry.flat < number_from_address("flat", geometry.flat):
+        st.caption(f"m = {geometry.flat} is used: a flat has at most as many dimensions as there are candidates, and "
+                   "as the embedding has.")
+    return center, geometry
 
 
 @st.fragment
 @show_user_errors()
-def explore(run: Run, which: Which) -> None:
-    """Show the sliders, the first image's neighborhood and the second image."""
-    dataset = dataset_of(run)
-    received = receive_images("neighborhood-paste", 1)
-    if received:
-        st.session_state[OWN_IMAGE] = received[0]
-    center = load_center(run, dataset, which)
-    show_first_image(center)
-    geometry = choose_geometry(run).within(center.around.candidates.shape[1], center.around.points.shape[1])
-    if geometry.flat < number_from_address("flat", geometry.flat):
-        st.caption(f"m = {geometry.flat} is used: a flat has at most as many dimensions as there are candidates, and "
-                   "as the embedding has.")
+def explore(run: Run) -> None:
+    """Show the first image's neighborhood on the map and in space, and the open section."""
+    center, geometry = choose_image_and_geometry(run)
     hoods = center.around.neighborhoods(geometry)
-    similarities = views.similarities(center.around, hoods, geometry)[1:]
     second = second_index(center)
     left, right = st.columns(2, gap="medium")
     with left:
         clicked_point = show_map(center, hoods, second)
     with right:
         show_candidates_3d(center, hoods)
-        quality_bars(hoods, geometry.threshold, geometry.untested)
     click = st.segmented_control("Click an image below to", list(CLICK_WORDS), default="second", required=True,
                                  key="neighborhood-click", format_func=CLICK_WORDS.__getitem__)
-    clicks = [show_candidates(center, hoods, geometry, second)]
-    show_pair(center, hoods, geometry, second, similarities)
-    clicks += [show_directions(center, hoods, second), show_rankings(center, similarities, second)]
-    show_heat(center, geometry)
-    with st.expander("Lines of equal similarity in a plane", icon=":material/lens_blur:"):
-        show_contours(geometry.n_alpha, geometry.n_beta)
-    share([Download("Nearest images (CSV)", "neighborhood.csv", "text/csv",
-                    lambda: nearest_file(center, similarities))], "neighborhood")
-    follow_click(center, clicked_point, clicked_tile(clicks), click == "first")
+    clicked = show_sections(sections_of(center, hoods, geometry, second), SECTIONS, first_section())
+    follow_click(center, clicked_point, clicked, click == "first")
+
+
+def first_section() -> str:
+    """Return the section that the address asks for: a second image is compared, a proxy is shown."""
+    return next((name for parameter, name in (("second", "pair"), ("proxy", "proxies"))
+                 if parameter in st.query_params), "")
+
+
+def sections_of(center: Center, hoods: LinearNeighborhoods, geometry: views.Geometry,
+                second: int) -> list[Section]:
+    """Return the sections below the neighborhood."""
+    @cache
+    def similarities() -> Array:
+        return views.similarities(center.around, hoods, geometry)[1:]
+
+    def members() -> int | None:
+        clicked = show_candidates(center, hoods, geometry, second)
+        quality_bars(hoods, geometry.threshold, geometry.untested)
+        return clicked
+
+    def rankings() -> int | None:
+        clicked = show_rankings(center, similarities(), second)
+        share([Download("Nearest images (CSV)", "neighborhood.csv", "text/csv",
+                        lambda: nearest_file(center, similarities()))], "neighborhood")
+        return clicked
+
+    sections: list[Section] = [
+        Section("members", "Members", members),
+        Section("pair", PAIR, lambda: show_pair(center, hoods, geometry, second, similarities())),
+        Section("directions", "Directions", lambda: show_directions(center, hoods, second)),
+        Section("rankings", "Rankings", rankings), Section("classes", "Classes", lambda: show_heat(center, geometry)),
+        Section("plane", "Lines of equal similarity", lambda: show_contours(geometry.n_alpha, geometry.n_beta))]
+    if proxies_of(center.run) is not None:
+        sections.append(Section("proxies", "Proxies", lambda: explore_proxies(center.run)))
+    return sections
 
 
 def nearest_file(center: Center, similarities: Array) -> bytes:
@@ -99,6 +142,7 @@ def follow_click(center: Center, clicked_point: int | None, clicked_image: int |
         st.rerun(scope="fragment")
     if clicked_image is not None:
         write_address("second", str(clicked_image))
+        open_section(SECTIONS, PAIR)
         st.toast(f"The second image is now {center.dataset.caption(clicked_image)}.",
                  icon=":material/compare_arrows:")
         st.rerun(scope="fragment")
@@ -108,6 +152,4 @@ st.title("Neighborhoods")
 with show_user_errors():
     run = pick_run()
     if run is not None:
-        explore(run, choose_embedding())
-        if proxies_of(run) is not None:
-            explore_proxies(run)
+        explore(run)

@@ -27,15 +27,20 @@ VIEWS = {STORED: "Training pairs", PROTOTYPES: "Prototypes", LABELING: "Label pa
 
 @st.fragment
 @show_user_errors()
-def explore(run: Run, epoch: int) -> None:
-    """Show the sliders, the distances, the list of pairs and the current pair."""
+def explore(run: Run) -> None:
+    """Show the sliders, the distances, the current pair and the list of pairs."""
+    controls, right = st.columns([6, 1], vertical_alignment="bottom")
+    with right:
+        epoch = pick_epoch(run, Pairs)
     record = load_record(run, epoch, Pairs)
     assert record is not None
     stored = StoredPairs(run, dataset_of(run), record)
-    hinge = hinge_sliders(run, "pairs")
+    with controls:
+        hinge = hinge_sliders(run, "pairs")
     arguments = hinge.arguments(record.after, record.same)
-    violations(stored, hinge, arguments, epoch)
     charts = st.container()
+    violations(stored, hinge, arguments, epoch)
+    current_pair = st.container()
     rows = pick_rows(stored, arguments)
     current = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
     current = int(rows[0]) if current is None and len(rows) else current
@@ -46,9 +51,10 @@ def explore(run: Run, epoch: int) -> None:
     pair_list(stored, rows, current)
     if current is not None:
         first, second = stored.pairs[current].tolist()
-        pair_detail(stored, current, hinge, float(arguments[current]))
-        st.button("Label this pair", icon=":material/edit:", key="pairs-answer", on_click=label_pair,
-                  args=(stored.dataset, (first, second)))
+        with current_pair:
+            pair_detail(stored, current, hinge, float(arguments[current]))
+            st.button("Label this pair", icon=":material/edit:", key="pairs-answer", on_click=label_pair,
+                      args=(stored.dataset, (first, second)))
     share([Download("Pairs as a table", "pairs.csv", "text/csv", lambda: table_file(
         stored.dataset, stored.pairs[:, 0], {
             "second": stored.pairs[:, 1], "same": record.same, "d2 before": record.before, "d2 after": record.after,
@@ -94,4 +100,4 @@ with show_user_errors():
         elif view == PROTOTYPES:
             explore_prototypes(run)
         else:
-            explore(run, pick_epoch(run, Pairs))
+            explore(run)

@@ -5,35 +5,40 @@ import streamlit as st
 from pages.parts.base.analyses import show_analysis_progress
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
+from pages.parts.kit.sections import Section, show_sections
 from pages.parts.refine.applying import show_actions
 from pages.parts.refine.cards import choose_recipe
+from pages.parts.refine.distilling import show_distillation
 from pages.parts.refine.live import load_live
-from pages.parts.refine.measures import show_measures, show_protocol
-from pages.parts.refine.query import choose_query, show_query
+from pages.parts.refine.measures import show_measures, show_protocol, warn_of_fall
+from pages.parts.refine.query import choose_query, current_query, explain_rank, show_query
 from udml_core.runs import Run
 
 
 @st.fragment
 @show_user_errors()
 def explore(run: Run) -> None:
-    """Show the recipe beside everything that depends on it."""
-    left, right = st.columns([1, 2.4], gap="large")
-    with left:
-        st.subheader("Recipe")
+    """Show everything that depends on the recipe, and the recipe; on a phone the results come first."""
+    results, cards = st.columns([2.4, 1], gap="large")
+    with cards:
         recipe = choose_recipe()
         show_actions(run, recipe)
-    with right, show_user_errors():
+    with results, show_user_errors():
         live = load_live(run, recipe)
         refined = live.gallery.refine(recipe)
         show_measures(live, refined)
-        query = choose_query(live, refined)
+        query = current_query(live)
         show_query(live, refined, query)
-        show_protocol(live, refined)
+        choose_query(live, refined, query)
+        warn_of_fall(live, refined)
+        show_sections([Section("votes", "Why this rank?", lambda: explain_rank(live, refined, query)),
+                       Section("protocol", "What each step has seen", lambda: show_protocol(live, refined)),
+                       Section("distill", "Without a gallery: distillation", lambda: show_distillation(run))],
+                      "refine-section")
 
 
-st.title("Refine")
-st.caption("A refinement improves the embedding of a finished run without training and without labels: the unlabeled "
-           "test images decide which of them belong together.")
+st.title("Refine", help="A refinement improves the embedding of a finished run without training and without labels: "
+                        "the unlabeled test images decide which of them belong together.")
 with show_user_errors():
     run = pick_run()
     if run is not None:

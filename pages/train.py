@@ -6,14 +6,16 @@ from typing import Any
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.address import write_address
 from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_picker import app_dataset
 from pages.parts.base.run_status import duration
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
-from pages.parts.results.table import measure_words
+from pages.parts.train.preview import show_preview
+from pages.parts.train.settings import Settings, choose_settings, forget_fields, keep_choices, restore_choices
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -25,14 +27,14 @@ from udml_core.tasks import LIVE_STATES
 
 NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.", "pairs": "Needs pairs of images.",
          "all": "Needs labels of all images."}
-SETTINGS = {"default": "Default values", "paper": "As printed in the paper"}
+SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
 PROMISES = {"gain": "Expected to improve on its own start", "may fall": "May end below its start"}
 
 
 def choose_dataset() -> Dataset | None:
     """Choose an available data set; a link can also open the folder of an earlier run."""
     titles = {source.name: source.title for source in catalog.sources() if source.missing() is None}
-    wanted = st.query_params.get("dataset", next(iter(titles)))
+    wanted = st.query_params.get("dataset") or app_dataset(list(titles))
     if wanted not in titles and any(run.spec().dataset == wanted for run in list_runs(runs_folder())):
         with suppress(UserError):
             titles |= {source.name: source.title for source in [catalog.find(wanted)] if source.missing() is None}
@@ -54,6 +56,8 @@ def choose_method() -> type[Method]:
     wanted = st.query_params.get("method", METHODS[0].card.name)
     name = st.selectbox("Method", list(by_name), list(by_name).index(wanted) if wanted in by_name else 0,
                         format_func=lambda name: by_name[name].card.title)
+    if name != wanted:
+        forget_fields()
     st.query_params["method"] = name
     return by_name[name]
 
@@ -63,25 +67,6 @@ def explain(method: type[Method]) -> None:
     card = method.card
     st.markdown(card.idea)
     st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}: {card.source} {card.paper}")
-
-
-def choose_settings(method: type[Method], dataset: Dataset) -> jobs.Preset | None:
-    """Choose between the default values and the paper's; return the paper's settings if they are chosen."""
-    wanted = choice_from_address("preset", SETTINGS, "default")
-    name = st.selectbox("Settings", list(SETTINGS), list(SETTINGS).index(wanted), key="preset",
-                        format_func=SETTINGS.__getitem__,
-                        help="The values to start from. You can change every value below.")
-    write_address("preset", name, "default")
-    if name != "paper":
-        return None
-    preset = jobs.find_preset(method.card.name, jobs.image_kind(dataset))
-    if preset is None:
-        st.info(f"No paper prints settings for {method.card.title}, so the default values are shown.",
-                icon=":material/info:")
-        return None
-    st.caption(f"The paper of {preset.paper} reports {', '.join(map(measure_words, preset.measures))}. Its training "
-               "can take days on a CPU; see the expected time below.")
-    return preset
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -128,47 +113,71 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     """Show the expected time, memory and disk space, and the button."""
     expected = jobs.estimate(spec, dataset)
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
-    columns = st.columns(4)
-    columns[0].metric("Features", duration(expected.feature_seconds) if expected.feature_seconds else "cached")
-    columns[1].metric("Training, about", duration(expected.training_seconds))
-    columns[2].metric("Memory, about", f"{expected.memory / 1e9:.1f} GB")
-    columns[3].metric("New files, about", f"{expected.disk / 1e9:.1f} GB" if expected.disk else "none")
-    st.caption("A rough estimate for two CPU cores; a GPU is faster."
+    seconds = expected.feature_seconds + expected.training_seconds
+    st.markdown(f"**About {duration(seconds)}**" + (" on this machine, as measured" if expected.measured else ""))
+    st.caption(f"Features {duration(expected.feature_seconds) if expected.feature_seconds else 'cached'} · training "
+               f"{duration(expected.training_seconds)} · {expected.memory / 1e9:.1f} GB memory"
+               + (f" · {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")
+               + ("" if expected.measured else ". A rough estimate for two CPU cores; a GPU is faster.")
                + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
     if pairs.given is not None:
         train = make_split(dataset, spec.split, spec.select, spec.seed).train
         st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "
                    "training half.")
-    if st.button("Start training", type="primary", icon=":material/play_arrow:"):
+    if st.button("Start training", type="primary", icon=":material/play_arrow:", width="stretch"):
         with show_user_errors():
             run = jobs.submit(spec, runs_folder(), pairs.given)
             st.switch_page("pages/runs.py", query_params={"run": run.id})
 
 
+def main_form(method: type[Method], settings: Settings) -> dict[str, Any]:
+    """Show the hyper-parameters; the address holds the values that differ from the settings."""
+    key = f"train-{method.card.name}" + (f"-{settings.key}" if settings.key else "")
+    written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
+    with st.container(border=True):
+        fields = method_form(method, key, settings.fields, written)
+    write_address(jobs.FIELDS, jobs.write_fields(fields))
+    return fields
+
+
 st.title("Train")
 try:
-    left, right = st.columns(2, gap="large")
-    with left:
+    restore_choices()
+    failure = st.session_state.pop("train-like-failure", "")
+    if failure:
+        st.warning(failure, icon=":material/link_off:")
+    columns = st.columns(3, gap="medium")
+    with columns[0]:
         data = choose_dataset()
-    with right:
+    with columns[1]:
         chosen = choose_method()
     if data is not None:
-        explain(chosen)
-        preset = choose_settings(chosen, data)
-        shown_fields, shown_options = (preset.field_values(), preset.option_values()) if preset else ({}, {})
-        with st.container(border=True):
-            fields = method_form(chosen, f"train-{chosen.card.name}" + (f"-{preset.images}" if preset else ""),
-                                 shown_fields)
-        supervised, pair_choice = choose_supervision(chosen, data, shown_options)
+        with columns[2]:
+            settings = choose_settings(chosen, data)
+        left, right = st.columns([5, 2], gap="medium")
+        with left:
+            fields = main_form(chosen, settings)
+            preview_slot = st.container()
+            supervised, pair_choice = choose_supervision(chosen, data, settings.options)
+        with right, st.container(border=True):
+            slot = st.container()
+            explain(chosen)
         if pair_choice is not None:
-            with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
-                values = option_form(RunRequest, form_options(RunRequest), first=shown_options)
-            with show_user_errors():
-                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name, "fields": fields,
-                                           "preset": "paper" if preset else "default"} | values | supervised)
+            with left:
+                with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
+                    values = option_form(RunRequest, form_options(RunRequest), first=settings.options)
+                notes = st.container()
+            with slot, show_user_errors():
+                request = RunRequest.make({"dataset": data.name, "method": chosen.card.name,
+                                           "fields": {**({} if settings.preset else settings.fields), **fields},
+                                           "preset": "paper" if settings.preset else "default"} | values | supervised)
                 spec = jobs.plan(request, data, pair_choice.given)
-                if preset:
-                    show_departures(spec, data)
+                if settings.preset:
+                    with notes:
+                        show_departures(spec, data)
                 start(spec, data, pair_choice)
+                with preview_slot:
+                    show_preview(spec, data)
+        keep_choices()
 except UserError as error:
     st.error(str(error), icon=":material/error:")

@@ -16,11 +16,13 @@ from pages.parts.components.scatter import scatter
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.figures import histogram
+from pages.parts.kit.palette import percent
+from pages.parts.kit.sections import Section, show_sections
 from pages.parts.kit.tables import table_behind
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
 from pages.parts.triplets.browsing import Choice, browse_triplets, open_first_of
-from pages.parts.triplets.detail import show_triplet
+from pages.parts.triplets.detail import show_triangles, show_triplet
 from pages.parts.triplets.regime import show_regime
 from pages.parts.triplets.stored import ROLES, StoredTriplets
 from udml_core.arrays import Array
@@ -43,39 +45,55 @@ def choose_alpha(run: Run) -> float:
 
 @st.fragment
 @show_user_errors()
-def explore(run: Run, epoch: int) -> None:
-    """Show the slider, the list of triplets, and the current triplet."""
+def explore(run: Run) -> None:
+    """Show α, the triangles of the current triplet, the anchors, and the open section."""
+    left, right = st.columns([4, 1], vertical_alignment="bottom")
+    with left:
+        alpha = choose_alpha(run)
+    with right:
+        epoch = pick_epoch(run, Triplets, lambda: write_address("triplet", ""))
     record = load_record(run, epoch, Triplets)
     assert record is not None
     stored = StoredTriplets(run, record)
-    alpha = choose_alpha(run)
     violating = stored.shape.angle > alpha
-    show_shares(stored, violating, alpha, epoch)
+    st.markdown(f"**Violating α = {alpha:g}°: {violating.sum():,} of {len(violating):,} stored triplets** of epoch "
+                f"{epoch}.")
+    triangles = st.container()
+    choice = browse_triplets(stored, violating, alpha)
+    if choice is not None:
+        with triangles:
+            show_triangles(stored, choice.triplet, alpha)
+    sections = [Section("all", "All triplets", lambda: show_all(stored, violating, alpha, epoch))]
+    if choice is not None:
+        sections = [Section("numbers", "Numbers of this triplet", lambda: show_triplet(stored, choice.triplet, alpha)),
+                    *sections, Section("map", "Map", lambda: draw_on_map(stored, choice))]
+    show_sections(sections, "triplets-section")
+
+
+def show_all(stored: StoredTriplets, violating: Array, alpha: float, epoch: int) -> None:
+    """Show the agreement of all triplets with the classes, their angles, and the effect of the bound."""
+    show_agreement(stored, violating)
     show_regime(stored, epoch)
     edges, counts = views.angle_histogram(stored.shape)
     histogram(edges.tolist(), counts.tolist(), "Angles of the stored triplets, in degrees", "triplets-angles", alpha)
     table_behind("The angles as a table", pd.DataFrame({"From, °": edges[:-1], "To, °": edges[1:],
                                                         "Triplets": counts}))
-    choice = browse_triplets(stored, violating, alpha)
-    if choice is not None:
-        show_triplet(stored, choice.triplet, alpha)
-        draw_on_map(stored, choice)
     columns = {"positive": stored.images[1], "negative": stored.images[2], "angle": stored.shape.angle,
-               "weight": record.weight, "loss": record.loss}
+               "weight": stored.record.weight, "loss": stored.record.loss}
     share([Download("Triplets as a CSV file", "triplets.csv", "text/csv",
                     lambda: table_file(stored.dataset, stored.images[0], columns))], "triplets")
 
 
-def show_shares(stored: StoredTriplets, violating: Array, alpha: float, epoch: int) -> None:
-    """Show how many triplets violate the angle, and how many agree with the classes."""
-    text = f"**Violating α = {alpha:g}°: {violating.sum():,} of {len(violating):,} stored triplets** of epoch {epoch}."
-    if stored.correct is not None:
-        positive, negative = stored.correct
-        both = positive & negative
-        among = f" and {100 * both[violating].mean():.0f} % of the violating triplets" if violating.any() else ""
-        text += (f" {100 * both.mean():.0f} % of all triplets{among} agree with the classes "
-                 f"({100 * positive.mean():.0f} % of the positives, {100 * negative.mean():.0f} % of the negatives).")
-    st.markdown(text)
+def show_agreement(stored: StoredTriplets, violating: Array) -> None:
+    """Show how many triplets agree with the classes; nothing without classes."""
+    if stored.correct is None:
+        return
+    positive, negative = stored.correct
+    both = positive & negative
+    among = f" and {percent(100 * both[violating].mean())} of the violating triplets" if violating.any() else ""
+    st.markdown(f"{percent(100 * both.mean())} of all triplets{among} agree with the classes "
+                f"({percent(100 * positive.mean())} of the positives, {percent(100 * negative.mean())} of the "
+                "negatives).")
 
 
 def draw_on_map(stored: StoredTriplets, choice: Choice) -> None:
@@ -116,5 +134,4 @@ with show_user_errors():
     run = pick_run(fits=has_triplets,
                    missing="No finished run has triplets; a method that trains with triplets stores them.")
     if run is not None:
-        epoch = pick_epoch(run, Triplets, lambda: write_address("triplet", ""))
-        explore(run, epoch)
+        explore(run)

@@ -34,6 +34,8 @@ def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         session = session.parent
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UDML_CACHE", str(folder))
+        patch.setenv("UDML_EXAMPLES", "0")  # tests count runs; tests of the examples turn them on
+        patch.setenv("UDML_MAPS", "0")  # tests of maps after a run switch them on
         patch.setenv("UDML_TEST_RUNS", str(session / "executed-runs"))  # see `tests.running.worked`
         yield folder
 

@@ -118,6 +118,17 @@ def test_bad_input_in_its_own_process_exits_with_2_and_leaves_stdout_empty(tmp_p
     assert "has no images" in done.stderr
 
 
+@pytest.mark.usefixtures("no_workers")
+def test_presets_of_the_command_line_fill_the_fields_that_are_not_set(capsys: Any, monkeypatch: pytest.MonkeyPatch
+                                                                      ) -> None:
+    words = ("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--split", "seen", "--no-wait",
+             "--preset", "best", "--set", "alpha=30", "--set", "dimension=16")
+    code, out, err = call(capsys, monkeypatch, *words, "--json")
+    spec = Run(Path(json.loads(out)["folder"])).spec()
+    assert (code, spec.preset, spec.fields["beginning"], spec.fields["alpha"]) == (0, "default", "pca", 30.0)
+    assert "best: beginning=pca. From the principal components" in err
+
+
 HEAVY = ("torch", "faiss", "sklearn", "pandas", "scipy", "pyarrow", "umap", "numba", "openTSNE", "udml_core.methods")
 
 
@@ -204,6 +215,8 @@ def test_data_sets_begin_with_the_embedded_one(capsys: Any, monkeypatch: pytest.
     rows = answer(capsys, monkeypatch, "datasets", "--remember", str(folder))["datasets"]
     assert rows[-1]["name"] == str(folder)
     assert rows[-1]["images"] == 60
+    levels = answer(capsys, monkeypatch, "datasets", "--levels", str(folder))["levels"]
+    assert [(row["level"], len(row["sizes"]), row["loose"], row["classes"]) for row in levels] == [(1, 10, 0, True)]
     assert len(answer(capsys, monkeypatch, "datasets", "--forget", str(folder))["datasets"]) == len(rows) - 1
 
 
@@ -226,8 +239,14 @@ def test_evaluate_query_and_export_accept_the_folder_of_a_run(
     code, out, _ = call(capsys, monkeypatch, "evaluate", str(run.folder))
     assert code == 0
     assert "recall@1" in out
-    hits = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4")["results"]
-    assert [hit["rank"] for hit in hits] == [1, 2, 3, 4]
+    result = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4")
+    assert [hit["rank"] for hit in result["results"]] == [1, 2, 3, 4]
+    assert result["searched"] == "1,797 of 1,797 images searched (training half included)"
+    code, out, err = call(capsys, monkeypatch, "query", str(run.folder), "17", "--gallery", "test")
+    assert (code, len(out.splitlines())) == (0, 10)
+    assert "of 1,797 images searched (test half)" in err
+    initial = answer(capsys, monkeypatch, "query", str(run.folder), "17", "-k", "4", "--embedding", "initial")
+    assert initial["results"] != result["results"]
     image = write_digits(tmp_path / "single", 1, by_class=False) / "000.png"
     assert len(answer(capsys, monkeypatch, "query", str(run.folder), str(image))["results"]) == 10
     exported = answer(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "out"))
@@ -357,6 +376,7 @@ BAD: list[tuple[list[str], str]] = [
     (["continue", "RUN", "--given-pairs"], "Choose a run of NML, ML or KML"),
     (["continue", "nothing", "--given-pairs"], "No run 'nothing' in"),
     (["query", "RUN", "FILE"], "must be an image in one of the formats"),
+    (["query", "RUN", "3", "--embedding", "last"], "has no embedding 'last'. Choose one of"),
     (["query", "RUN", "nothing.png"], "got 'nothing.png'"),
     (["query", "RUN", "²"], "got '²'"),
     (["query", "RUN", "9" * 5000], "got '9999"),
@@ -364,7 +384,7 @@ BAD: list[tuple[list[str], str]] = [
     (["query", "RUN", "99999"], "between 0 and 1796, got 99999"),
     (["query", "RUN", "3", "-k", "0"], "-k"),
     (["query", "RUN", "~unknown-user"], "got '~unknown-user'"),
-    (["query", "RUN", "EMPTY"], "must be an image, but could not be read"),
+    (["query", "RUN", "EMPTY"], "must be an image file, but is a folder, a named pipe or a device"),
     (["export", "RUN", "FLAT"], "new or empty folder"),
     (["export", "RUN", "FILE"], "new or empty folder"),
     (["export", "RUN", "BELOW"], "could not be written to"),

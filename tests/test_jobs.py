@@ -168,13 +168,6 @@ def test_the_estimate_counts_early_blocks_once_if_the_last_blocks_are_trained() 
     assert after.training_seconds == before.training_seconds
 
 
-def test_a_worker_is_started_through_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    commands: list[list[str]] = []
-    monkeypatch.setattr("udml_core.jobs.launch.subprocess.Popen", lambda words, **_options: commands.append(words))
-    jobs.submit(spec(), tmp_path / "runs")
-    assert commands[0][1:4] == ["-m", "udml_core", "work"]
-
-
 def test_the_command_line_raises_the_memory_thresholds_before_it_loads_a_numerical_library() -> None:
     code = ("import sys\n"
             "from udml_core import __main__ as program\n"
@@ -191,10 +184,6 @@ def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path
     wait_for(first, "running")
     second = jobs.submit(spec(fields={"dimension": 16, "epochs": 1}), root)
     third = jobs.submit(spec(method="pca", fields={"dimension": 16}), root)
-    deadline = time.monotonic() + 120
-    while not (second.is_alive() and third.is_alive()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
     assert [jobs.queue_position(run, root) for run in (first, second, third)] == [0, 1, 2]
     assert [run.status().state for run in (first, second, third)] == ["running", "waiting", "waiting"]
     began = time.monotonic()
@@ -211,11 +200,9 @@ def test_runs_start_in_the_order_of_submission_and_can_be_stopped(tmp_path: Path
 def test_a_run_that_waits_for_another_program_can_be_stopped_and_resumed(tmp_path: Path) -> None:
     with jobs.device_lock("cpu").acquire():
         run = jobs.submit(spec(method="pca", fields={"dimension": 16}), tmp_path / "runs")
-        deadline = time.monotonic() + 120
-        while run.stored_status().phase != "waiting for another program's run":
-            assert time.monotonic() < deadline, run.stored_status()
-            time.sleep(0.02)
+        time.sleep(2)
         assert run.status().state == "waiting"
+        assert not run.is_alive()
         began = time.monotonic()
         jobs.stop(run)
         assert time.monotonic() - began < 5
@@ -338,17 +325,7 @@ def test_a_run_stopped_before_its_worker_starts_does_no_work(tmp_path: Path) -> 
     run = jobs.submit(spec(fields=LONG), tmp_path / "runs")
     jobs.stop(run)
     assert run.status().state == "stopped"
-    deadline = time.monotonic() + 20
-    while "stopped" not in run.log_tail() and time.monotonic() < deadline and run.metrics()[0] == []:
-        if _gone(run):
-            break
-        time.sleep(0.05)
+    other = jobs.submit(spec(method="pca", fields={"dimension": 16}), tmp_path / "runs")
+    wait_for(other, "done")
     assert run.status().state == "stopped"
     assert run.metrics()[0] == []
-
-
-def _gone(run: Run) -> bool:
-    """Return whether no process works on a run anymore."""
-    return not any(str(run.folder) in (process.info["cmdline"] or [])
-                   and process.info["status"] != psutil.STATUS_ZOMBIE
-                   for process in psutil.process_iter(["cmdline", "status"]))

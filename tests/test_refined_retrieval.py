@@ -10,6 +10,7 @@ import pytest
 from tests.running import worked
 from udml_core.analyses import plan_analysis
 from udml_core.data.splits import make_split
+from udml_core.embedding_search import open_search
 from udml_core.errors import UserError
 from udml_core.graph import AuthorityGraph
 from udml_core.methods import Embedder
@@ -32,8 +33,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return worked(tmp_path_factory.mktemp("runs"))
 
 
-def refined(run: Run, recipe: str) -> RefinedRetrieval:
-    analysis = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None)
+def refined(run: Run, recipe: str, scope: str = "test", frame: str = "final") -> RefinedRetrieval:
+    analysis = keep(run, plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,)), silent)
     return RefinedRetrieval(Retrieval(run), analysis)
 
 
@@ -51,12 +52,36 @@ def test_a_test_image_has_the_ranking_of_the_analysis(recipe: str, run: Run) -> 
     test, labels = opened.result.indices, np.asarray(opened.retrieval.dataset.labels)
     split = opened.retrieval.split
     embeddings = np.asarray(run.embeddings("final"))
-    exact = Refiner(recipe).fit(embeddings[split.test], embeddings[split.train]).neighbors(20)
+    exact = Refiner(recipe).fit(embeddings[split.test], training=embeddings[split.train]).neighbors(20)
     hits = opened.search(Query((int(test[11]),)), 20)
     assert [hit.index for hit in hits] == test[exact.indices[11]].tolist()
     np.testing.assert_allclose([hit.similarity for hit in hits], exact.scores[11], atol=1e-6)
     assert [hit.rank for hit in hits] == list(range(1, 21))
     assert [hit.correct for hit in hits] == (labels[[hit.index for hit in hits]] == labels[test[11]]).tolist()
+
+
+@pytest.mark.parametrize("recipe", ["whiten:k=4", "average:k=5,alpha=2+expand:k=3", "average:k=5,alpha=2",
+                                    "rerank:k1=12", "diffuse:k=9"])
+def test_a_test_image_has_all_hits_that_are_asked_for(recipe: str, run: Run) -> None:
+    opened = refined(run, recipe)
+    split, rows = opened.retrieval.split, np.asarray(run.embeddings("final"))
+    exact = Refiner(recipe).fit(rows[split.test], training=rows[split.train]).neighbors(len(split.test) - 1)
+    query, last = Query((int(split.test[11]),)), split.test[exact.indices[11, -20:]]
+    hits = opened.search(query, 250)
+    assert [hit.index for hit in hits] == split.test[exact.indices[11, :250]].tolist()
+    np.testing.assert_allclose([hit.similarity for hit in hits], exact.scores[11, :250], atol=1e-5)
+    allowed = np.isin(np.arange(len(rows)), last)
+    assert [hit.index for hit in opened.search(query, 5, allowed)] == last[:5].tolist()
+
+
+@pytest.mark.parametrize("recipe", ["", "expand:k=3", "rerank:k1=12", "diffuse:k=9,shortlist=30"])
+def test_some_images_rank_the_gallery_as_all_do(recipe: str) -> None:
+    refiner = Refiner(recipe).fit(np.random.default_rng(0).normal(size=(60, 8)))
+    chosen = np.array([40, 3])
+    for k in (5, 59):
+        every, some = refiner.neighbors(k), refiner.neighbors(k, chosen)
+        np.testing.assert_array_equal(some.indices, every.indices[chosen])
+        np.testing.assert_allclose(some.scores, every.scores[chosen], atol=1e-6)
 
 
 def test_a_query_from_outside_is_expanded_and_changes_nothing_in_the_gallery(run: Run) -> None:
@@ -84,12 +109,69 @@ def test_images_of_a_query_are_not_hits_and_filters_apply(run: Run) -> None:
         assert set(hits) <= set(opened.result.indices.tolist())
 
 
+def test_a_refinement_is_opened_like_a_stored_embedding_and_says_that_it_covers_the_test_half(run: Run) -> None:
+    opened = refined(run, "average:k=4")
+    analysis = finished_refinements(run)[0]
+    search = open_search(Retrieval(run), analysis.id)
+    query = Query((int(opened.result.indices[3]),))
+    assert search.search(query, 7) == RefinedRetrieval(Retrieval(run), analysis).search(query, 7)
+    count, covered = len(opened.retrieval.dataset), len(opened.result.indices)
+    for gallery in ("all", "test"):
+        assert search.describe_searched(gallery) == (  # type: ignore[arg-type]
+            f"{covered:,} of {count:,} images searched (test half, which the refinement covers)")
+
+
 def test_a_training_image_is_a_query_from_outside(run: Run) -> None:
     opened = refined(run, "average:k=4")
     index = int(opened.retrieval.split.train[9])
     vector = unit(np.asarray(run.embeddings("final"))[[index]])[0]
     assert [hit.index for hit in opened.search(Query((index,)), 9)] == [
         hit.index for hit in opened.search(Query((vector,)), 9)]
+
+
+@pytest.mark.parametrize(("frame", "scope", "recipe"), [
+    *((frame, scope, "whiten:k=4+average:k=4") for frame in ("frozen", "initial", "final")
+      for scope in ("test", "train", "all")),
+    ("1", "sample", "whiten:k=4+average:k=4"), ("frozen", "all", "views:zoom=1+whiten:k=4"),
+    ("initial", "test", "views:zoom=1+whiten:k=4")])
+def test_queries_are_refined_in_the_frame_and_scope_of_the_analysis(frame: str, scope: str, recipe: str,
+                                                                    run: Run) -> None:
+    opened = refined(run, recipe, scope, frame)
+    np.testing.assert_allclose(opened._refiner.embedding_, opened.result.embedding, atol=1e-5)
+    if frame != "1":
+        index = int(opened.result.indices[7])
+        own = opened.embed(opened.retrieval.dataset.images[index])
+        np.testing.assert_allclose(own, opened._rows(np.array([index]))[0], atol=1e-5)
+
+
+def test_a_refinement_of_an_epoch_or_a_refinement_has_only_queries_of_its_own_images(run: Run) -> None:
+    opened = refined(run, "average:k=4", "sample", "1")
+    first, second = (int(index) for index in opened.result.indices[[3, 9]])
+    hits = opened.search(Query((first, second)), 5)
+    assert len(hits) == 5
+    assert {hit.index for hit in hits} <= set(opened.result.indices.tolist())
+    outside = int(opened.retrieval.split.train[0])
+    with pytest.raises(UserError, match=f"Image {outside} has no embedding in the frame 1"):
+        opened.search(Query((outside,)), 5)
+    source = keep(run, plan_analysis(kind="refine", recipe="whiten", scope="train"), silent)
+    again = refined(run, "average:k=4", "train", source.id)
+    np.testing.assert_allclose(again._refiner.embedding_, again.result.embedding, atol=1e-5)
+    with pytest.raises(UserError, match="refinement of a refinement"):
+        again.embed(again.retrieval.dataset.images[0])
+
+
+def test_a_refinement_of_all_images_searches_the_half_that_it_says(run: Run) -> None:
+    refined(run, "average:k=4", "all")
+    analysis = plan_analysis(kind="refine", recipe="average:k=4", scope="all").id
+    search = open_search(Retrieval(run), analysis)
+    test, train = search.retrieval.split.test, search.retrieval.split.train
+    indices = {gallery: {hit.index for hit in search.search(Query((int(test[0]), int(train[0]))), 2000, gallery)}
+               for gallery in ("all", "test")}
+    assert len(indices["all"]) == len(search.retrieval.dataset) - 2
+    assert indices["test"] == set(test[1:].tolist())
+    assert search.describe_searched("test").startswith(f"{len(test):,} of")
+    part = refined(run, "whiten", "train").describe_searched()
+    assert part.endswith("(training half, which the refinement covers)")
 
 
 def test_the_recipe_for_outside_expands_by_the_last_averaging() -> None:

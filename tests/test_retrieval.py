@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from tests.running import worked
-from udml_core.data.features import embed_pixels
+from udml_core.data.features import embed_pixels, features_path
+from udml_core.embedding_search import open_search
 from udml_core.errors import UserError
 from udml_core.evaluation import recall_at_k
 from udml_core.methods import Embedder
@@ -40,6 +41,69 @@ def test_search_equals_brute_force_without_the_query_image(run: Run, which: str,
         np.testing.assert_allclose([hit.similarity for hit in hits], expected, atol=1e-5)
         labels = np.asarray(opened.dataset.labels)
         assert [hit.correct for hit in hits] == [labels[hit.index] == labels[query] for hit in hits]
+
+
+def test_all_images_are_searched_by_default_and_the_number_is_said(run: Run) -> None:
+    opened = Retrieval(run)
+    count, test = len(opened.dataset), opened.split.test
+    query = int(opened.split.train[5])
+    assert len(opened.search_item(query, 10_000)) == count - 1
+    assert len(opened.search_image(opened.dataset.images[query], 10_000)) == count
+    assert {hit.index for hit in opened.search_item(query, 10_000, gallery="test")} == set(test.tolist())
+    allowed = np.arange(count) % 2 == 0
+    assert opened.describe_searched() == f"{count:,} of {count:,} images searched (training half included)"
+    assert opened.describe_searched("final", "test") == f"{len(test):,} of {count:,} images searched (test half)"
+    assert opened.describe_searched("final", "test", allowed) == (
+        f"{allowed[test].sum():,} of {count:,} images searched (test half, filtered)")
+
+
+def test_every_stored_embedding_equals_brute_force(run: Run) -> None:
+    opened = Retrieval(run)
+    features = np.load(features_path(opened.dataset, run.spec().encoder)).astype(np.float64)
+    everything = np.arange(len(opened.dataset))
+    sample = run.sample_indices()
+    expected = {"frozen": (features / np.linalg.norm(features, axis=1, keepdims=True), everything),
+                "initial": (np.asarray(run.embeddings("initial")), everything),
+                "final": (np.asarray(run.embeddings("final")), everything),
+                "1": (run.epoch_sample(1), sample), "2": (run.epoch_sample(2), sample)}
+    assert opened.stored_embeddings() == list(expected)
+    row = 7
+    for name, (rows, indices) in expected.items():
+        query = int(sample[row])
+        similarity = rows.astype(np.float64) @ rows[np.searchsorted(indices, query)].astype(np.float64)
+        similarity[indices == query] = -2
+        hits = open_search(opened, name).search(Query((query,)), 9)
+        np.testing.assert_allclose([hit.similarity for hit in hits], np.sort(similarity)[::-1][:9], atol=1e-5)
+        assert {hit.index for hit in hits} <= set(indices.tolist())
+    hits = open_search(opened, "1").search(Query((int(sample[3]), int(sample[9])), (int(sample[20]),)), 4)
+    rows = run.epoch_sample(1).astype(np.float64)
+    similarity = rows @ ((rows[3] + rows[9]) / 2 - rows[20])
+    similarity[[3, 9, 20]] = -9
+    assert hits[0].index == sample[similarity.argmax()]
+
+
+def test_an_epoch_searches_its_sample_and_says_what_it_lacks(run: Run) -> None:
+    opened = Retrieval(run)
+    sample = run.sample_indices()
+    assert opened.describe_searched("1") == (
+        f"{len(sample):,} of {len(opened.dataset):,} images searched (fixed sample of the test half)")
+    with pytest.raises(UserError, match="has no embedding of epoch 1: epochs keep a fixed sample"):
+        opened.search_item(int(opened.split.train[0]), which="1")
+    with pytest.raises(UserError, match="cannot be embedded as in epoch 2"):
+        opened.embed(opened.dataset.images[0], "2")
+    with pytest.raises(UserError, match=r"has no embedding '7'. Choose one of frozen, initial, final, 1, 2"):
+        open_search(opened, "7")
+
+
+def test_an_own_image_has_its_frozen_embedding(run: Run) -> None:
+    opened = Retrieval(run)
+    first, *_ = opened.search_image(opened.dataset.images[12], 1, "frozen")
+    assert (first.index, first.similarity) == (12, pytest.approx(1, abs=1e-5))
+
+
+def test_only_training_that_changes_the_embedding_counts_as_a_change(run: Run, tmp_path: Path) -> None:
+    assert Retrieval(run).is_changed
+    assert not Retrieval(worked(tmp_path, method="frozen")).is_changed
 
 
 def test_a_copy_of_an_image_retrieves_that_image_first(run: Run) -> None:
@@ -141,7 +205,7 @@ def test_the_failure_atlas_covers_the_test_half_and_agrees_with_recall(run: Run,
     assert shares[-1] == 1
     assert opened.atlas(which) is atlas  # type: ignore[arg-type]
     for row in (0, 7, 99):
-        first, *_ = opened.search_item(int(test[row]), 1, which)  # type: ignore[arg-type]
+        first, *_ = opened.search_item(int(test[row]), 1, which, "test")
         assert first.index == atlas.nearest[row]
 
 
@@ -166,7 +230,7 @@ def test_without_unit_length_hits_show_the_distance(by_distance: Run, run: Run) 
     opened = Retrieval(by_distance)
     embeddings = np.asarray(by_distance.embeddings("final")).astype(np.float64)
     query = int(opened.split.test[5])
-    distances = np.linalg.norm(embeddings[opened.split.test] - embeddings[query], axis=1)
+    distances = np.linalg.norm(embeddings - embeddings[query], axis=1)
     hits = opened.search_item(query, 6)
     np.testing.assert_allclose([hit.distance for hit in hits], np.sort(distances)[1:7], rtol=1e-3)
     assert [hit.shown for hit in hits] == [hit.distance for hit in hits]

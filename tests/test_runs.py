@@ -154,15 +154,15 @@ def test_a_spec_without_few_labels_can_be_read(run: Run) -> None:
 def spec_reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Return a list to which every read of a spec from now on is added."""
     reads: list[Path] = []
-    read_text = Path.read_text
+    read_bytes = Path.read_bytes
 
-    def read(path: Path, *arguments: Any, **options: Any) -> str:
+    def read(path: Path) -> bytes:
         if path.name == "spec.json":
             reads.append(path)
-        return read_text(path, *arguments, **options)
+        return read_bytes(path)
 
     folder._read_spec.cache_clear()
-    monkeypatch.setattr(Path, "read_text", read)
+    monkeypatch.setattr(Path, "read_bytes", read)
     return reads
 
 
@@ -178,6 +178,19 @@ def test_finding_a_run_by_its_id_reads_one_spec_of_three_hundred(run: Run, monke
     assert reads[1:] == [run.folder / "spec.json"]
     assert len(list_runs(root)) == 300
     assert len(reads) == 300, "each spec is read once"
+
+
+def test_an_unchanged_status_is_parsed_once_and_a_replaced_one_again(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Path] = []
+    monkeypatch.setattr("udml_core.tasks.read_regular", lambda path: reads.append(path) or path.read_bytes())
+    run.write_status(Status(state="done", ticket=1.0))
+    assert run.stored_status() == run.stored_status() == Status(state="done", ticket=1.0)
+    assert len(reads) == 1
+    run.write_status(Status(state="done", ticket=2.0))
+    assert run.stored_status().ticket == 2.0
+    (run.folder / "status.json").unlink()
+    assert run.stored_status().state == "interrupted"
 
 
 def test_a_replaced_spec_is_read_again_and_an_unchanged_one_is_not(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

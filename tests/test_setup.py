@@ -26,13 +26,17 @@ def test_a_setup_that_failed_without_pip_can_be_repeated(tmp_path: Path) -> None
     (tmp_path / "python").write_text(STAND_IN)
     (tmp_path / "python").chmod(0o755)
 
-    def setup() -> int:
-        return subprocess.run(["make", "setup", "PYTHON=./python"], cwd=tmp_path, capture_output=True,
-                              check=False).returncode
+    def setup() -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["make", "setup", "PYTHON=./python"], cwd=tmp_path, capture_output=True, text=True,
+                              check=False)
 
-    assert setup() != 0
+    assert setup().returncode != 0
     assert (tmp_path / ".venv" / "bin" / "python").exists()
     assert not (tmp_path / ".venv" / "ready").exists()
     (tmp_path / "ensurepip").touch()
-    assert setup() == 0
+    done = setup()
+    assert done.returncode == 0
+    assert "Installing PyTorch" in done.stdout
+    assert "minutes" in done.stdout, "a new user must know how long it takes"
     assert (tmp_path / ".venv" / "ready").exists()
+    assert "Installing" not in setup().stdout

@@ -262,21 +262,25 @@ def test_fields_that_leave_no_triplets_fail_with_the_name_of_the_field(
     assert message in status.message
 
 
-def test_a_full_disk_fails_with_a_message_and_the_run_can_be_resumed(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("number", "message"), [
+    (errno.ENOSPC, "The disk is full"),
+    (errno.EROFS, "The system refused to read or write /there: Read-only file system"),
+])
+def test_a_refused_write_fails_with_a_message_and_the_run_can_be_resumed(
+        number: int, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = create_run(spec(fields={"dimension": 16, "epochs": 4, "steps": 2}), tmp_path)
     write = Run.write_checkpoint
 
-    def full(self: Run, number: int, *rest: Any) -> None:
-        if number == 3:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        write(self, number, *rest)
+    def full(self: Run, epoch: int, *rest: Any) -> None:
+        if epoch == 3:
+            raise OSError(number, os.strerror(number), "/there")
+        write(self, epoch, *rest)
 
     with monkeypatch.context() as patch:
         patch.setattr(Run, "write_checkpoint", full)
         status = worker.work(run)
     assert status.state == "failed"
-    assert "The disk is full" in status.message
+    assert message in status.message
     assert run.epoch_numbers()[:3] == [0, 1, 2]
     assert worker.work(run).state == "done"
     assert [row["epoch"] for row in run.metrics()[0]] == [0, 1, 2, 3, 4]

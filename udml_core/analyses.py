@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, g
 
 from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, misfit
 from udml_core.declaration import Options, Shown
-from udml_core.errors import UserError
-from udml_core.files import read_arrays, replace_arrays
+from udml_core.errors import UserError, quoted
+from udml_core.files import publish_folder, read_arrays, read_regular, replace_arrays
 from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, State, Status, Task
 
@@ -47,6 +47,16 @@ RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "refine": ("scope", "frames", "recipe"),
 }
 """The fields that change the result of each kind."""
+
+_MAP = {"indices": "int m", "positions": "float f m 2", "neighbors": "int f m k", "trustworthiness": "float f m",
+        "continuity": "float f m"}
+SHAPES: dict[Kind, dict[str, str]] = dict.fromkeys(MAPS, _MAP) | {
+    "graph": {"indices": "int n", "authority": "float n", "rows": "int e", "columns": "int e", "affinity": "float e"},
+    "grid": {"indices": "int m", "cells": "int m", "right": "float rows steps", "down": "float drops columns"},
+    "placed": {"indices": "int m", "positions": "float q 2", "nearest": "int q k"},
+    "refine": {"indices": "int m", "embedding": "float m l", "neighbors": "int m k", "scores": "float m k",
+               "before": "int m k", "protocol": "text", "seen": "text s 2", "names": "text t", "values": "float 2 t"}}
+"""Types and axes of the arrays of a result; see `misfit`."""
 
 
 class AnalysisSpec(Options):
@@ -152,9 +162,15 @@ def plan_analysis(**values: Any) -> AnalysisSpec:
     try:
         return AnalysisSpec(**values)
     except ValidationError as error:
-        problems = "; ".join(f"{problem['loc'][0]}: {problem['msg']}, got {problem['input']!r}" if problem["loc"]
-                             else problem["msg"].removeprefix("Value error, ") for problem in error.errors())
+        problems = "; ".join(map(_explanation, error.errors()))
         raise UserError(f"The analysis cannot be computed: {problems}.") from None
+
+
+def _explanation(problem: Any) -> str:
+    """Return a problem in words; a message of our own names the value received."""
+    if problem["type"] == "value_error":
+        return str(problem["ctx"]["error"]).removesuffix(".")
+    return f"{problem['loc'][0]}: {problem['msg']}, got {quoted(problem['input'])}"
 
 
 @dataclass(frozen=True)
@@ -270,7 +286,7 @@ class Analysis(Task):
         """
         path = self.folder / "spec.json"
         try:
-            return AnalysisSpec.model_validate_json(path.read_text(encoding="utf-8"))
+            return AnalysisSpec.model_validate_json(read_regular(path))
         except (OSError, ValueError) as error:
             raise UserError(f"{path} must describe an analysis, but could not be read: {error}") from error
 
@@ -285,6 +301,7 @@ class Analysis(Task):
 
     def remove(self) -> None:
         """Remove the analysis; a later request computes it again."""
+        self.check_writable()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def is_done(self) -> bool:
@@ -293,6 +310,7 @@ class Analysis(Task):
 
     def write_result(self, arrays: Mapping[str, Array]) -> None:
         """Store the arrays of a result; `indices` (m,) are the indices of its images."""
+        self.check_writable()
         replace_arrays(self._result_path, arrays)
 
     def indices(self) -> Array:
@@ -353,7 +371,11 @@ class Analysis(Task):
             raise UserError(" ".join(filter(None, (
                 f"The analysis {self.id} is {status.state} and has no result.", status.message,
                 ADVICE[status.state]))))
-        return read_arrays(self._result_path)
+        arrays = read_arrays(self._result_path)
+        if problem := misfit(arrays, SHAPES[self.spec().kind]):
+            raise UserError(f"{self._result_path} should hold the result of {self.id}, but {problem}. Remove the "
+                            "analysis and compute it again.")
+        return arrays
 
 
 def analysis_at(run: Run, spec: AnalysisSpec) -> Analysis:
@@ -378,6 +400,7 @@ def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | 
         UserError: The folder cannot be written.
     """
     final = analysis_at(run, spec)
+    final.check_writable()
     aside = Analysis(final.folder.with_name(f".{final.id}.{time.monotonic_ns()}.part"))
     try:
         aside.folder.parent.mkdir(exist_ok=True)
@@ -389,7 +412,7 @@ def create_analysis(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | 
         if result is not None:
             aside.write_result(result)
         aside.write_status(Status(state=state, ticket=time.time()))
-        aside.folder.rename(final.folder)
+        publish_folder(aside.folder, final.folder)
     except OSError as error:
         shutil.rmtree(aside.folder, ignore_errors=True)
         if not final.folder.is_dir():
@@ -418,7 +441,7 @@ def find_analysis(run: Run, text: str) -> Analysis:
     if matches:
         raise UserError(f"'{text}' is the beginning of {len(matches)} analysis ids: "
                         f"{', '.join(analysis.id for analysis in matches[:4])}. Give more of the id.")
-    raise UserError(f"The run {run.id} has no analysis '{text}'. `udml analyses {run.id}` lists its analyses.")
+    raise UserError(f"The run {run.id} has no analysis {quoted(text)}. `udml analyses {run.id}` lists its analyses.")
 
 
 def _is_readable(analysis: Analysis) -> bool:

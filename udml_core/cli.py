@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import io
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -31,6 +32,7 @@ from udml_core.cli_output import (
     follow_analysis,
     follow_run,
     print_answer,
+    print_levels,
     print_progress,
     print_run,
     summarize_analysis,
@@ -38,7 +40,7 @@ from udml_core.cli_output import (
     summarize_run,
 )
 from udml_core.declaration import Options, describe
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 from udml_core.paths import existing_path, runs_folder
 from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, LIVE_STATES
@@ -58,25 +60,37 @@ RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beg
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
                                                   help="Set a hyper-parameter; VALUE is JSON.")]
+Preset = Annotated[Literal["default", "quick", "best", "paper"], typer.Option("--preset", help=(
+    "Start from the default values; from few epochs and views, so that the run takes about a minute (quick); from what "
+    "the records in assets/results favor (best); or from all settings that the method's paper prints (paper). Fields "
+    "and options that you set yourself replace these; with paper they are listed as departures."))]
+Maps = Annotated[bool | None, typer.Option("--maps/--no-maps", show_default=False, help=(
+    "Compute UMAP, t-SNE and a grid in the background after the run. Default: yes, unless UDML_MAPS is 0."))]
 PairsFile = Annotated[Path | None, typer.Option(
     metavar="CSV", help="Learn from these pairs: columns first, second (name or number of an image), same.")]
 
 
 @app.command()
 def datasets(as_json: Json = False,
-             remember: Annotated[Path | None, typer.Option(help="Add this folder of images to the list.")] = None,
-             forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None) -> None:
+             remember: Annotated[str | None, typer.Option(
+                 help="Add this folder of images to the list; photos#level=2 also chooses the level of subfolders that "
+                      "are the classes.")] = None,
+             forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
+             levels: Annotated[Path | None, typer.Option(
+                 help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
     """List the data sets, the embedded one first."""
     from udml_core.data import catalog
-    from udml_core.data.sources.folder import Folder
 
     if remember is not None:
-        problem = Folder(remember).missing()
+        problem = catalog.folder_of(remember).missing()
         if problem:
             raise UserError(problem)
         catalog.remember(remember)
     if forget is not None:
         catalog.forget(forget)
+    if levels is not None:
+        print_levels(catalog.folder_of(str(levels)), as_json)
+        return
     rows = []
     for source in catalog.sources():
         missing = source.missing()
@@ -117,13 +131,14 @@ def train(context: typer.Context) -> Any:
     """
     from udml_core.runs import RunRequest  # its fields are the options
 
-    return call_with_options(_train, RunRequest, context, without=("fields",))
+    return call_with_options(_train, RunRequest, context, without=("fields", "preset"))
 
 
-def _train(options: dict[str, Any], context: typer.Context, settings: Fields = None, pairs_file: PairsFile = None,
+def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "default", settings: Fields = None,
+           pairs_file: PairsFile = None,
            given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Learn from the pairs given in the app.")
                                   ] = False,
-           wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
+           maps: Maps = None, wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
     """Train a method on a data set.
 
     An interrupt stops the run; its finished epochs stay.
@@ -134,9 +149,10 @@ def _train(options: dict[str, Any], context: typer.Context, settings: Fields = N
     from udml_core.data.splits import make_split
     from udml_core.runs import RunRequest
 
-    # A preset replaces every option that the user does not give.
+    # The paper's preset replaces every option that the user does not give.
     chosen = {name: value for name, value in options.items() if _is_given(context, name)}
-    request = RunRequest.make(chosen | {"fields": parse_settings(settings or [])})
+    request = RunRequest.make(chosen | {"fields": parse_settings(settings or []),
+                                        "preset": "paper" if preset == "paper" else "default"})
     dataset = catalog.load(request.dataset, print_progress())
     for skipped in dataset.skipped[:MOST_SKIPPED]:
         typer.echo(f"skipped {skipped.file}: {skipped.reason}", err=True)
@@ -145,6 +161,9 @@ def _train(options: dict[str, Any], context: typer.Context, settings: Fields = N
     pairs = _pairs_of(dataset, pairs_file, given_pairs)
     if pairs is not None and request.most_pairs != MOST_PAIRS:
         raise UserError("--pairs limits the pairs drawn from labels, but pairs were given. Remove --pairs.")
+    if preset in ("quick", "best"):
+        request, words = jobs.apply_suggestion(request, preset, dataset, pairs)
+        typer.echo(f"{preset}: {words}", err=True)
     spec = jobs.plan(request, dataset, pairs)
     if spec.preset == "paper":
         for departure in jobs.departures(spec, dataset):
@@ -152,7 +171,7 @@ def _train(options: dict[str, Any], context: typer.Context, settings: Fields = N
     if pairs is not None:
         inside = pairs.within(make_split(dataset, spec.split, spec.holds_out, spec.seed).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
-    _follow_new_run(jobs.submit(spec, _root(root), pairs), wait, as_json)
+    _follow_new_run(jobs.submit(spec, _root(root), pairs, maps), wait, as_json)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -180,6 +199,7 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
     PSLR, ISIF, NCE, PLM, SSDML and sRPML can train so: start the run, stop it, then run
     `torchrun … -m udml_core work RUN --again`.
     """
+    from udml_core import jobs
     from udml_core.methods.shared.distributed import join_process_group
     from udml_core.workers import train as worker
 
@@ -191,6 +211,8 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
         if again and run.status().state not in LIVE_STATES:
             run.clear_failure()
         status = worker.work(run)
+    jobs.ensure_dispatcher(run.folder.parent, run.spec().device)  # It may have been killed meanwhile.
+    jobs.start_maps(run.folder.parent)
     line = " ".join(part for part in (f"{run.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
     if status.state != "done":
         exit_with(line, 1)
@@ -214,7 +236,7 @@ def continue_(name: RunName, pairs_file: PairsFile = None,
               given_pairs: Annotated[bool, typer.Option(
                   "--given-pairs", help="Learn from the pairs given in the app that the run has not used.")] = False,
               settings: Fields = None,
-              device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto",
+              device: Annotated[str, typer.Option(help="auto, cpu or cuda:N.")] = "auto", maps: Maps = None,
               wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
     """Continue a finished run of a method that learns from pairs with new pairs.
 
@@ -231,7 +253,8 @@ def continue_(name: RunName, pairs_file: PairsFile = None,
                         "in the app with --given-pairs.")
     further = earlier.unused_pairs(pairs) if given_pairs else pairs
     spec = jobs.plan_continuation(earlier, dataset, further, parse_settings(settings or []), device)
-    _follow_new_run(jobs.submit(spec, earlier.folder.parent, further), wait, as_json)
+    target = _root(root) if earlier.is_example else earlier.root
+    _follow_new_run(jobs.submit(spec, target, further, maps), wait, as_json)
 
 
 @app.command()
@@ -246,14 +269,33 @@ def stop(name: RunName, root: Root = None, as_json: Json = False) -> None:
 
 @app.command(name="runs")
 def list_all(root: Root = None, as_json: Json = False) -> None:
-    """List all runs, newest first."""
+    """List all runs, newest first, then the examples. Resume the queue if the computer was restarted."""
+    from udml_core import jobs
     from udml_core.runs import list_runs
 
+    jobs.wake(_root(root))
     rows = [summarize_run(run) for run in list_runs(_root(root))]
     print_answer({"runs": rows}, as_json, lambda: [
         f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
-        + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" else "") for row in rows]
+        + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" else "  (example)" if row["example"] else "")
+        for row in rows]
         or [f"No runs in {_root(root)}. Start one: udml train --dataset fashion-mini --method rpml"])
+
+
+@app.command()
+def examples(hide: Annotated[bool, typer.Option("--hide", help="Leave them out of the list of runs.")] = False,
+             show: Annotated[bool, typer.Option("--show", help="List them after your runs again.")] = False,
+             root: Root = None, as_json: Json = False) -> None:
+    """List the finished runs that come with the app, or hide or show them among your runs."""
+    from udml_core.runs import example_runs, hide_examples, show_examples
+
+    if hide and show:
+        raise UserError("Examples can be hidden or shown. Remove --hide or --show.")
+    if hide or show:
+        (hide_examples if hide else show_examples)(_root(root))
+    rows = [summarize_run(run) for run in example_runs()]
+    print_answer({"examples": rows}, as_json, lambda: [
+        f"{row['run']}  {row['method']} on {row['dataset']}" for row in rows])
 
 
 @app.command()
@@ -284,27 +326,36 @@ def evaluate(name: RunName, again: Annotated[bool, typer.Option(help="Recompute 
 def query(name: RunName, image: Annotated[str, typer.Argument(help="An image file, or the number of an image of the "
                                                                    "data set.")],
           k: Annotated[int, typer.Option("-k", min=1, max=10_000, help="Number of results.")] = 10,
-          gallery: Annotated[Literal["test", "all"], typer.Option(help="Search the test half or all images.")] = "test",
+          gallery: Annotated[Literal["test", "all"], typer.Option(help="Search all images or the test half.")] = "all",
+          embedding: Annotated[str, typer.Option(help="final, initial, frozen, the number of an epoch (fixed sample of "
+                                                      "test images only), or the id of a refinement.")] = "final",
           root: Root = None, as_json: Json = False) -> None:
-    """Find the images most similar to a query image."""
-    from udml_core.data.dataset import read_user_image
-    from udml_core.retrieval import Retrieval
+    """Find the images most similar to a query image.
 
-    opened = Retrieval(_find_run(name, root))
+    All images are searched, the training half included, unless --gallery test is given.
+    """
+    from udml_core.data.dataset import read_user_image
+    from udml_core.embedding_search import open_search
+    from udml_core.retrieval import Query, Retrieval
+
+    opened = open_search(Retrieval(_find_run(name, root)), embedding)
     path = existing_path(image)
     if path is not None:
-        hits = opened.search_image(read_user_image(path, str(path)), k, "final", gallery)
+        wanted = Query((opened.embed(read_user_image(path, str(path))),))
     elif image.isdecimal() and len(image) < LONGEST_NUMBER:
-        hits = opened.search_item(int(image), k, "final", gallery)
+        wanted = Query((int(image),))
     else:
         raise UserError(f"The query must be an existing image file or the number of an image, got '{image[:80]}'.")
-    dataset = opened.dataset
+    hits, searched = opened.search(wanted, k, gallery), opened.describe_searched(gallery)
+    dataset = opened.retrieval.dataset
     rows: list[dict[str, Any]] = [
         {"rank": hit.rank, "index": hit.index, "image": dataset.names[hit.index], "distance": hit.distance,
          "similarity": hit.similarity, "shown": hit.shown,
          "class": None if dataset.labels is None else dataset.class_names[dataset.labels[hit.index]],
          "correct": hit.correct} for hit in hits]
-    print_answer({"run": opened.run.id, "query": image, "results": rows}, as_json, lambda: [
+    typer.echo(f"{searched}, embedding: {embedding}", err=True)
+    print_answer({"run": opened.retrieval.run.id, "query": image, "embedding": embedding, "searched": searched,
+                  "results": rows}, as_json, lambda: [
         f"{row['rank']:3}  {row['shown']:.4f}  #{row['index']}  {dataset.caption(row['index'])}" for row in rows])
 
 
@@ -325,7 +376,7 @@ def analyse(options: dict[str, Any], name: RunName,
         options = {"frame": source.spec().frames[-1]} | options | {"source": source.id}
     if frames:
         options["frames"] = tuple(frames.split(","))
-    _compute_analysis(run, plan_analysis(**options), wait, as_json)
+    _compute_analysis(run, plan_analysis(**options), wait, root, as_json)
 
 
 @app.command()
@@ -344,14 +395,14 @@ def refine(name: RunName,
     spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
     if caution := Recipe.parse(spec.recipe).caution():
         typer.echo(caution, err=True)
-    _compute_analysis(_find_run(name, root), spec, wait, as_json)
+    _compute_analysis(_find_run(name, root), spec, wait, root, as_json)
 
 
-def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, as_json: bool) -> None:
+def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | None, as_json: bool) -> None:
     """Start an analysis, follow it if `wait` is set, and print its summary."""
     from udml_core import jobs
 
-    analysis = jobs.analyse(run, spec)
+    analysis = jobs.analyse(run, spec, root=_root(root))
     typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
     if wait:
         follow_analysis(analysis)
@@ -362,15 +413,24 @@ def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, as_json: bool) -
 
 
 @app.command(name="analyse-work", hidden=True)
-def analyse_work(folder: Path) -> None:
-    """Execute an analysis in this process. `analyse` and the app start this."""
+def analyse_work(folder: Path, background: bool = False) -> None:
+    """Execute an analysis in this process. `analyse` and the app start this; in the background it yields to runs."""
     from udml_core.workers import analyse as worker
 
     analysis = Analysis(folder.resolve())
     analysis.spec()  # rejects other folders before anything is written
-    status = worker.work(analysis)
+    status = worker.work(analysis, background)
     if status.state == "failed":
         exit_with(status.message, 1)
+
+
+@app.command(name="map-work", hidden=True)
+def map_work(folder: Path) -> None:
+    """Compute the maps that runs in a folder want. A run's worker starts this when it has finished."""
+    from udml_core.workers import maps
+
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    maps.work(folder.resolve())
 
 
 @app.command()
@@ -432,7 +492,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
     for setting in settings:
         name, equals, text = setting.partition("=")
         if not equals or not name.strip():
-            raise UserError(f"--set needs FIELD=VALUE, got '{setting}'.")
+            raise UserError(f"--set needs FIELD=VALUE, got {quoted(setting)}.")
         try:
             values[name.strip()] = json.loads(text)
         except ValueError:

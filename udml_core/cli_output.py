@@ -11,12 +11,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from udml_core.analyses import RELEVANT_FIELDS, Analysis
+from udml_core.errors import UserError
 from udml_core.files import jsonable
 from udml_core.tasks import LIVE_STATES
 
 if TYPE_CHECKING:
+    from udml_core.data.sources.folder import Folder
     from udml_core.runs import Run
 
+SHOWN_CLASSES = 8
 POLL_SECONDS = 0.2
 
 
@@ -27,6 +30,24 @@ def print_answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> N
     else:
         for line in lines():
             typer.echo(line)
+
+
+def print_levels(folder: Folder, as_json: bool) -> None:
+    """Print the classes at each level of a folder's subfolders.
+
+    Raises:
+        UserError: The folder does not exist or has no images.
+    """
+    problem = folder.missing()
+    if problem:
+        raise UserError(problem)
+    rows = [{"level": found.level, "sizes": dict(found.sizes), "loose": found.loose, "classes": found.has_classes}
+            for found in folder.levels()]
+    print_answer({"levels": rows}, as_json, lambda: [
+        f"level {found.level}: {len(found.sizes)} subfolders "
+        f"({', '.join(list(found.sizes)[:SHOWN_CLASSES])}{', …' if len(found.sizes) > SHOWN_CLASSES else ''})"
+        + (f", {found.loose} images above it" if found.loose else "") for found in folder.levels()]
+        or ["no subfolders with images: the images have no classes"])
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:
@@ -58,6 +79,7 @@ def summarize_run(run: Run) -> dict[str, Any]:
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
+            "example": run.is_example,
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 
 

@@ -15,7 +15,7 @@ import annotated_types
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 
 
 @dataclass(frozen=True)
@@ -205,9 +205,9 @@ def _explanation(options: type[Options], problem: Any) -> str:
     name = str(problem["loc"][0]) if problem["loc"] else ""
     if name not in options.model_fields:
         known = ", ".join(options.model_fields) or "none"
-        return f"{options.__name__} has no field '{name}'; its fields are: {known}."
+        return f"{options.__name__} has no field {quoted(name)}; its fields are: {known}."
     prefix = f"{options.__name__}." if options.message_prefix is None else options.message_prefix
     field = _describe_field(name, options.model_fields[name])
     if problem["type"] == "missing":
         return f"{prefix}{name} is required. Give {field.text[:1].lower()}{field.text[1:]}"
-    return f"{prefix}{name} must be {field.allowed}, got {problem['input']!r}."
+    return f"{prefix}{name} must be {field.allowed}, got {quoted(problem['input'])}."

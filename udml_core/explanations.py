@@ -188,6 +188,20 @@ KINDS: dict[str, type[Explanation]] = {
     "affinities": Affinities, "pairs": Pairs, "prototypes": Prototypes, "uncertainty": Uncertainty,
     "latent": LatentLayer}
 
+_TRIPLETS = dict.fromkeys(("anchor", "positive", "negative"), "int t") | dict.fromkeys(
+    ("argument", "weight", "near", "far", "side", "similar", "dissimilar", "loss"), "float t")
+SHAPES: dict[type[Explanation], dict[str, str]] = {
+    Clusters: {"labels": "int n", "modes": "int c", "parents": "int n"},
+    Triplets: _TRIPLETS,
+    LinearNeighborhoods: {"neighbors": "int n k", "members": "bool n k", "basis": "float n d m",
+                          "quality": "float n k", "worst": "float n k"},
+    Proxies: {"places": "float c l", "directions": "float c l m"},
+    Affinities: {"points": "int p", "neighbors": "int p k", "before": "float p k", "after": "float p k",
+                 "labels": "int p", "reach": "float p c", "classes": "int c"},
+    Pairs: {"pairs": "int p 2", "same": "bool p", "before": "float p", "after": "float p", "argument": "float p"},
+    Prototypes: {"rows": "float d w"}, Uncertainty: {"sigma": "float n"}, LatentLayer: {"weight": "float l l"}}
+"""Types and axes of the stored arrays; see `misfit`."""
+
 
 def stored_name(record: Explanation) -> str:
     """Return the name under which a record is stored, for example ``clusters``."""

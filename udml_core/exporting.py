@@ -24,7 +24,7 @@ TABLES: dict[Which, str] = {"initial": "embeddings-initial.parquet", "final": "e
 def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]:
     """Copy the results of a run into a new folder.
 
-    Tables of the images and their embeddings are added.
+    Tables of the images and their embeddings are added. No file names a folder of this computer.
 
     Args:
         run: A finished run.
@@ -43,7 +43,8 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None) -> list[Path]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for path in run.files_to_export():
-            shutil.copy2(path, folder / path.name)
+            shutil.copyfile(path, folder / path.name)
+        _write_spec(run, folder / "spec.json")
         _write_images(opened, folder / "images.csv")
         for which, name in TABLES.items():
             with (folder / name).open("wb") as file:
@@ -76,6 +77,12 @@ def embeddings_file(opened: Retrieval, which: Which) -> bytes:
     content = io.BytesIO()
     write_embeddings(opened, which, content)
     return content.getvalue()
+
+
+def _write_spec(run: Run, path: Path) -> None:
+    """Write the spec with the name of a folder of images in place of its path, which says who exported it."""
+    spec = run.spec().model_copy(update={"dataset": Path(run.spec().dataset).name})
+    path.write_text(spec.model_dump_json(indent=1), encoding="utf-8")
 
 
 def _write_images(opened: Retrieval, path: Path) -> None:

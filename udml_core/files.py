@@ -1,13 +1,15 @@
 """Atomic file writes: a reader sees the old or the new file, never a part.
 
-This also holds after a kill.
+This also holds after a kill and after a power cut.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import threading
+import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,6 +19,10 @@ import numpy as np
 
 from udml_core.arrays import Array
 from udml_core.errors import UserError
+
+READ_ERRORS = (OSError, ValueError, TypeError, AttributeError, KeyError, EOFError, MemoryError, NotImplementedError,
+               BadZipFile, zlib.error)
+"""What NumPy raises for files that are not arrays, are damaged, or name an impossible shape."""
 
 
 def replace_text(path: Path, text: str) -> None:
@@ -51,9 +57,35 @@ def _replace(path: Path, aside: Path, write: Callable[[BinaryIO], object]) -> No
     """
     with aside.open("wb") as file:
         write(file)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+    publish(aside, path)
+
+
+def publish_folder(aside: Path, final: Path) -> None:
+    """Rename a folder that was written aside, after its files are on the disk.
+
+    Without this a power cut can leave a renamed folder of empty files.
+    """
+    for path in aside.rglob("*"):
+        _sync(path)
+    publish(aside, final)
+
+
+def publish(aside: Path, final: Path) -> None:
+    """Rename a file or a folder that was written aside, after it is on the disk."""
+    _sync(aside)
+    aside.replace(final)
+    _sync(final.parent)
+
+
+def _sync(path: Path) -> None:
+    """Wait until a file, or the list of files of a folder, is on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows keeps the lists of folders by itself.
+        return
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def read_array(path: Path, mapped: bool = False) -> Array:
@@ -63,11 +95,28 @@ def read_array(path: Path, mapped: bool = False) -> Array:
         UserError: The file is missing or damaged.
     """
     try:
+        _check_length(path)
         loaded: Array = np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False)
         return loaded
-    except (OSError, ValueError, EOFError) as error:
+    except READ_ERRORS as error:
         raise UserError(f"{path} should hold an array, but could not be read: {error}. "
                         "Resume the run or analysis, or start a new one.") from error
+
+
+def _check_length(path: Path) -> None:
+    """Check that a file is as long as its header says, before memory is reserved for it.
+
+    Raises:
+        OSError: It is not a regular file.
+        ValueError: It is shorter, or not an array.
+    """
+    check_regular(path)
+    with path.open("rb") as file:
+        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+        shape, _, dtype = read_header[np.lib.format.read_magic(file)](file)
+        needed = file.tell() + math.prod(shape) * dtype.itemsize
+        if min(shape, default=0) < 0 or path.stat().st_size < needed:
+            raise ValueError(f"its header says {needed:,} bytes, and it has {path.stat().st_size:,}")
 
 
 def replace_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -82,11 +131,60 @@ def read_arrays(path: Path) -> dict[str, Array]:
         UserError: The file is missing or damaged.
     """
     try:
+        check_regular(path)
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, EOFError, BadZipFile) as error:
+    except READ_ERRORS as error:
         raise UserError(f"{path} should hold arrays, but could not be read: {error}. "
                         "Remove the file and compute it again.") from error
+
+
+def check_regular(path: Path) -> None:
+    """Check that a path is not a folder, a named pipe or a device, which could be read for ever.
+
+    Raises:
+        OSError: It is; a missing file is left to the reader.
+    """
+    if path.exists() and not path.is_file():
+        raise OSError("it is not a regular file")
+
+
+def read_regular(path: Path, most: int | None = None) -> bytes:
+    """Read a regular file.
+
+    Args:
+        path: The file.
+        most: Largest length in bytes.
+
+    Raises:
+        OSError: There is no such regular file, or it is longer.
+    """
+    check_regular(path)
+    if most is not None and path.stat().st_size > most:
+        raise OSError(f"it has {path.stat().st_size:,} bytes, and at most {most:,} are read")
+    return path.read_bytes()
+
+
+def read_json(path: Path) -> Any:
+    """Read a regular JSON file.
+
+    Raises:
+        OSError: There is no such regular file.
+        ValueError: It is not JSON.
+    """
+    return parse_json(read_regular(path))
+
+
+def parse_json(text: str | bytes) -> Any:
+    """Parse JSON.
+
+    Raises:
+        ValueError: It is not JSON, or nested so deeply that it cannot be parsed.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def jsonable(value: Any) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from udml_core.arrays import Array, Booleans, Floats, Integers
 from udml_core.errors import UserError
+from udml_core.files import check_regular, publish
 
 
 def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats, Integers]:
@@ -89,8 +90,10 @@ def search(index: faiss.Index, queries: Array, k: int, allowed: Booleans | None 
 
 
 def write_index(index: faiss.Index, path: Path) -> None:
-    """Write an index in faiss's own format."""
-    faiss.write_index(index, str(path))
+    """Write an index in faiss's own format, atomically."""
+    aside = path.with_suffix(".part")
+    faiss.write_index(index, str(aside))
+    publish(aside, path)
 
 
 def read_index(path: Path) -> faiss.Index:
@@ -100,7 +103,8 @@ def read_index(path: Path) -> faiss.Index:
         UserError: The file is missing or damaged.
     """
     try:
+        check_regular(path)
         return faiss.read_index(str(path))
-    except (RuntimeError, MemoryError) as error:  # a damaged length field can request any amount of memory
+    except (OSError, RuntimeError, MemoryError) as error:  # a damaged length field can request any amount of memory
         raise UserError(f"{path} should hold a search index, but could not be read: {error}. "
                         "Resume the run, or start a new one.") from error

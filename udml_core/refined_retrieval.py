@@ -6,23 +6,35 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-import torch
 from PIL import Image
 
-from udml_core.analyses import Analysis, Scope, list_analyses
-from udml_core.arrays import Array, Floats
+from udml_core.analyses import REFINED, Analysis, Scope, find_analysis, list_analyses
+from udml_core.arrays import Array, Floats, Integers
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.methods import Embedder
 from udml_core.paths import dataset_cache
-from udml_core.refinement import Recipe, Refiner, Step
+from udml_core.refinement import Ranking, Recipe, Refiner, Step
 from udml_core.refinement.linear import unit_rows
 from udml_core.refinement.recipe import Average, Expand, Views
 from udml_core.refinement.views import View, average_features, views_of_step
-from udml_core.retrieval import Hit, Query, Retrieval, query_vector
+from udml_core.retrieval import (
+    FROZEN,
+    Gallery,
+    Hit,
+    Query,
+    Retrieval,
+    describe_searched,
+    query_vector,
+    searched_images,
+)
 from udml_core.runs import Run
+
+PARTS: dict[Scope, str] = {"all": "", "test": "test half", "train": "training half",
+                           "sample": "fixed sample of the test half"}
+"""The images of a refinement in words, by its scope."""
 
 
 def finished_refinements(run: Run, scope: Scope = "test") -> list[Analysis]:
@@ -44,11 +56,18 @@ def outside_recipe(recipe: Recipe) -> Recipe:
     return Recipe(steps)
 
 
-def are_views_stored(run: Run, step: Views) -> bool:
-    """Return whether the features of all views are stored, so that their average takes no pass of the encoder."""
+def are_views_stored(run: Run, step: Views, frame: str = "final") -> bool:
+    """Return whether the features of all views are stored, so that their average takes no pass of the encoder.
+
+    Args:
+        run: The run.
+        step: The views.
+        frame: The embedding: `frozen`, `initial` or `final`.
+    """
     folder, key = dataset_cache(run.spec().fingerprint), run.spec().encoder.key
     stored = all((folder / f"{key}-{view.key}.npy").exists() for view in views_of_step(step) if view != View())
-    return stored and not _is_encoder_trained(run.embedder_path)
+    path = run.initial_embedder_path if frame == "initial" else run.embedder_path
+    return stored and (frame == FROZEN or not _is_encoder_trained(path))
 
 
 @lru_cache(maxsize=64)
@@ -71,11 +90,13 @@ def view_embeddings(embedder: Embedder, dataset: Dataset, step: Views,
 
 
 class RefinedRetrieval:
-    """Search among a run's test images in a refined embedding.
+    """Search among the images of a refinement, in its embedding.
 
     Attributes:
         retrieval: The search of the run.
         recipe: The recipe.
+        scope: The images that are refined.
+        frame: The embedding that is refined.
         result: The refinement.
     """
 
@@ -85,69 +106,157 @@ class RefinedRetrieval:
         Raises:
             UserError: The analysis is not a finished refinement.
         """
+        spec = analysis.spec()
         self.retrieval = retrieval
-        self.recipe = Recipe.parse(analysis.spec().recipe)
+        self.recipe, self.scope, (self.frame, *_) = Recipe.parse(spec.recipe), spec.scope, spec.frames
         self.result = analysis.refined()
 
     @cached_property
-    def _rows(self) -> Floats:
-        """Unit embeddings (n, l) of all images before the steps, averaged over the views if the recipe has them."""
-        step = self.recipe.find("views")
+    def _start(self) -> tuple[Floats, Integers]:
+        """Unit embeddings (m, l) before the steps, and the indices (m,) of their images, ascending.
+
+        They cover all images, averaged over the views if the recipe has them; of the frame's own images if it is
+        an epoch or a refinement.
+        """
+        run, step = self.retrieval.run, self.recipe.find("views")
+        if self.frame.startswith(REFINED):
+            refined = find_analysis(run, self.frame).refined()
+            return refined.embedding, refined.indices
+        if isinstance(step, Views) and not are_views_stored(run, step, self.frame):
+            raise self._missing("features of the views")
+        if self.frame == FROZEN and FROZEN not in self.retrieval.stored_embeddings():
+            raise self._missing("frozen features")
+        stored = self.retrieval.stored(self.frame)
         if not isinstance(step, Views):
-            return unit_rows(self.retrieval.run.embeddings("final"))
-        if not are_views_stored(self.retrieval.run, step):
-            raise UserError("A refinement with views can be searched with one test image at a time here, because the "
-                            "features of the views are not stored. Choose a test image as the query.")
-        return unit_rows(view_embeddings(Embedder.load(self.retrieval.run.embedder_path), self.retrieval.dataset, step))
+            return unit_rows(stored.rows), stored.indices
+        embedder = self.retrieval.embedder(self.frame)
+        return unit_rows(view_embeddings(embedder, self.retrieval.dataset, step)), stored.indices
+
+    def _missing(self, what: str) -> UserError:
+        return UserError("This refinement can be searched with one of its own images at a time here, for its "
+                         f"{self.result.neighbors.shape[1]} nearest images, because the {what} are not stored. Choose "
+                         f"one of the {len(self.result.indices):,} refined images as the query, fewer results or "
+                         "fewer filters.")
+
+    def _rows(self, images: Array) -> Floats:
+        """Return unit embeddings (m, l) of images before the steps.
+
+        Raises:
+            UserError: The frame lacks an image.
+        """
+        rows, indices = self._start
+        missing = np.setdiff1d(images, indices)
+        if len(missing):
+            raise UserError(f"Image {missing[0]} has no embedding in the frame {self.frame}, which this refinement "
+                            f"starts from; it has {len(indices):,} images. Choose one of them as the query.")
+        return rows[np.searchsorted(indices, images)]
 
     @cached_property
     def _refiner(self) -> Refiner:
         """The recipe fitted as in the analysis, for queries from outside."""
-        spec = self.retrieval.spec
+        return self._fitted(outside_recipe(self.recipe))
+
+    @cached_property
+    def _inside_refiner(self) -> Refiner:
+        """The recipe fitted as in the analysis, for the refined images as queries."""
+        recipe = self.recipe.without("views")
+        return self._refiner if recipe == outside_recipe(self.recipe) else self._fitted(recipe)
+
+    def _fitted(self, recipe: Recipe) -> Refiner:
+        spec, training = self.retrieval.spec, None
         split = make_split(self.retrieval.dataset, spec.split, spec.holds_out, spec.seed)
-        training = None if split.name == "all" else self._rows[split.train]
-        return Refiner(outside_recipe(self.recipe)).fit(self._rows[self.result.indices], training)
+        if self.scope == "test" and split.name != "all":
+            training = self._rows(split.train)
+        return Refiner(recipe).fit(self._rows(self.result.indices), training=training)
 
     def embed(self, image: Image.Image) -> Floats:
-        """Return the unit embedding (l,) of a user's image before the steps, averaged over the views if any."""
+        """Return the unit embedding (l,) of a user's image before the steps, averaged over the views if any.
+
+        Raises:
+            UserError: The model of the refined embedding is not stored.
+        """
+        if self.frame.startswith(REFINED):
+            raise UserError("Your own images cannot be searched in a refinement of a refinement, which has no model. "
+                            "Choose a refinement of the embedding before or after training.")
         step = self.recipe.find("views")
         if not isinstance(step, Views):
-            return unit_rows(self.retrieval.embed(image, "final")[None])[0]
-        embedder = Embedder.load(self.retrieval.run.embedder_path)
+            return unit_rows(self.retrieval.embed(image, self.frame)[None])[0]
+        embedder = self.retrieval.embedder(self.frame)
         views = [view(image.convert("RGB"), embedder.encoder) for view in views_of_step(step)]
         features = embed_pixels(embedder.encoder, np.stack(views)).mean(axis=0, keepdims=True)
-        with torch.inference_mode():
-            return unit_rows(embedder.head(torch.from_numpy(features)).numpy())[0]
+        return unit_rows(embedder.apply_head(features))[0]
 
-    def search(self, query: Query, k: int = 10, allowed: Array | None = None) -> list[Hit]:
-        """Find the k test images nearest to a query, without the query images.
+    def search(self, query: Query, k: int = 10, allowed: Array | None = None, gallery: Gallery = "all") -> list[Hit]:
+        """Find the k refined images nearest to a query, without the query images.
 
-        A single test image has the ranking that the analysis stored. Every other query comes from outside: it is
-        refined as the gallery is, and expanded, without changing the gallery.
+        A single image of the refinement has the ranking that the analysis stored, which is recomputed if it holds
+        fewer than k allowed images. Every other query comes from outside: it is refined as the gallery is, and
+        expanded, without changing the gallery.
 
         Args:
             query: The query; images from outside are unit embeddings (l,), see `embed`.
-            k: Number of hits.
-            allowed: Mask (n,) of the images that may be retrieved; all test images if None.
+            k: Number of hits; fewer if the refinement has fewer images.
+            allowed: Mask (n,) of the images that may be retrieved; all refined images if None.
+            gallery: Search all refined images, or only the test half.
 
         Returns:
             Hits, nearest first; the similarity is the score of the refinement.
         """
-        order, scores = self._ranking(query)
-        kept = ~np.isin(order, query.indices) & (order >= 0)
-        if allowed is not None:
-            kept &= allowed[order]
+        searched = self._searched(gallery, allowed)
+        order, scores = self._ranking(query, k, searched)
+        kept = ~np.isin(order, query.indices) & searched[order]
         return [Hit(rank, int(index), float(max(0.0, 2 - 2 * score) ** 0.5), float(score),
                     self.retrieval.is_correct(query, int(index)))
                 for rank, (index, score) in enumerate(zip(order[kept][:k], scores[kept][:k], strict=True), 1)]
 
-    def _ranking(self, query: Query) -> tuple[Array, Array]:
-        """Rank test images by their indices, with scores."""
+    def describe_searched(self, gallery: Gallery = "all", allowed: Array | None = None) -> str:
+        """Describe what a search covers: the refined images only."""
+        part = "" if len(self.result.indices) == len(self.retrieval.dataset) else (
+            f"{PARTS[self.scope]}, which the refinement covers")
+        searched = self._searched(gallery, allowed)
+        return describe_searched(searched, self.retrieval.split, gallery, allowed is not None, part)
+
+    def _searched(self, gallery: Gallery, allowed: Array | None) -> Array:
+        """Return the mask (n,) of the images that a search covers."""
+        return searched_images(self.result.indices, self.retrieval.split, gallery, allowed, len(self.retrieval.dataset))
+
+    def _ranking(self, query: Query, k: int, searched: Array) -> tuple[Array, Array]:
+        """Rank the refined images by their indices, with scores.
+
+        Args:
+            query: The query.
+            k: Number of images that are needed.
+            searched: Mask (n,) of the images that count.
+        """
         indices = self.result.indices
         if len(query.add) == 1 and not query.subtract and query.indices:
             row = int(np.searchsorted(indices, query.indices[0]))
             if row < len(indices) and indices[row] == query.indices[0]:
-                return indices[self.result.neighbors[row]], self.result.scores[row]
-        ranking = self._refiner.search(query_vector(query, self._rows, normalized=True)[None], len(indices))
+                order = indices[self.result.neighbors[row]]
+                needed = min(k, int(searched.sum()) - int(searched[query.indices[0]]))
+                if searched[order].sum() >= needed:
+                    return order, self.result.scores[row]
+                return self._listed(self._inside_refiner.neighbors(len(indices), np.array([row])))
+        return self._listed(self._refiner.search(self._vector(query)[None], len(indices)))
+
+    def _listed(self, ranking: Ranking) -> tuple[Array, Array]:
+        """Return the image indices and the scores of a ranking of one query."""
+        indices = self.result.indices
         ranked = ranking.indices[0] >= 0
         return indices[ranking.indices[0][ranked]], ranking.scores[0][ranked]
+
+    def _vector(self, query: Query) -> Array:
+        """Return a query as one unit vector (l,).
+
+        Raises:
+            UserError: An index is unknown, the frame lacks an image, or the images cancel each other out.
+        """
+        rows, indices = self._start
+        if len(indices) == len(self.retrieval.dataset):
+            return query_vector(query, rows, normalized=True)
+        self._rows(np.array(query.indices, dtype=np.int64))
+
+        def of_rows(images: tuple[int | Array, ...]) -> tuple[int | Array, ...]:
+            return tuple(int(np.searchsorted(indices, image)) if isinstance(image, int) else image for image in images)
+
+        return query_vector(Query(of_rows(query.add), of_rows(query.subtract)), rows, normalized=True)

@@ -1,28 +1,35 @@
-"""Search the embeddings of a finished run, before and after training."""
+"""Search any stored embedding of a finished run: frozen, before and after training, or of an epoch."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, get_args
 
 import numpy as np
 from PIL import Image
 
 from udml_core.arrays import Array
+from udml_core.backbones import Encoder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.features import embed_pixels
+from udml_core.data.features import embed_pixels, features_path
 from udml_core.data.splits import Split, make_split
 from udml_core.errors import UserError
 from udml_core.exploration.failures import Atlas, History, failure_atlas, history
+from udml_core.files import read_array
 from udml_core.methods import Embedder
 from udml_core.neighbors import build_index, read_index, search
+from udml_core.refinement.linear import unit_rows
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE
 
 Which = Literal["initial", "final"]
 Gallery = Literal["test", "all"]
+FROZEN = "frozen"
+COMPARED = 64
+"""Number of images that tell whether training changed the embedding."""
 SHORTEST = 1e-6
 """Smallest length of a query vector that still has a direction."""
 
@@ -71,8 +78,28 @@ class Hit:
         return self.distance if self.similarity is None else self.similarity
 
 
+@dataclass(frozen=True, eq=False)
+class StoredEmbedding:
+    """A stored embedding of all images, or of some.
+
+    Attributes:
+        rows: Embeddings (m, l).
+        indices: Image indices (m,), ascending.
+        normalized: Whether the rows have unit length, so that hits have a cosine similarity.
+        index: Search index over the rows.
+    """
+
+    rows: Array
+    indices: Array
+    normalized: bool
+    index: Any
+
+
 class Retrieval:
-    """Search among the images of a finished run, embedded before and after training.
+    """Search among the images of a finished run in any of its stored embeddings.
+
+    The embeddings are `frozen` (the backbone's features), `initial` (before training), `final` (after training), and
+    each epoch by its number, such as `3`, with the fixed sample of test images only.
 
     Attributes:
         run: The run.
@@ -98,6 +125,8 @@ class Retrieval:
                             f"{ADVICE[status.state]}")
         self.dataset = dataset or catalog.load(self.spec.dataset)
         run.check_dataset(self.dataset)
+        self._stored: dict[str, StoredEmbedding] = {}
+        self._embedders: dict[str, Embedder] = {}
         self._atlases: dict[Which, Atlas] = {}
         self._history: History | None = None
 
@@ -106,88 +135,172 @@ class Retrieval:
         return make_split(self.dataset, self.spec.split)
 
     @cached_property
-    def _final_index(self) -> Any:
-        """The stored index; rebuilt from the embeddings if the file is missing or damaged."""
+    def is_changed(self) -> bool:
+        """Whether training changed the embedding; frozen features, for example, stay as they are."""
+        before, after = (self.run.embeddings(which)[:COMPARED] for which in get_args(Which))
+        return not np.array_equal(before, after)
+
+    def stored_embeddings(self) -> list[str]:
+        """List the embeddings that can be searched; frozen features only if the cache still holds them."""
+        epochs = [str(number) for number in self.run.epoch_numbers() if number]
+        return [*([FROZEN] if self._features_path.exists() else []), "initial", "final", *epochs]
+
+    @property
+    def _features_path(self) -> Path:
+        return features_path(self.dataset, self.spec.encoder)
+
+    def stored(self, name: str) -> StoredEmbedding:
+        """Return a stored embedding, opened once.
+
+        Raises:
+            UserError: The run does not have it.
+        """
+        if name not in self._stored:
+            self._stored[name] = self._open(name)
+        return self._stored[name]
+
+    def _open(self, name: str) -> StoredEmbedding:
+        if name not in self.stored_embeddings() and name != "0":
+            raise UserError(f"The run {self.run.id} has no embedding '{name[:40]}'. Choose one of "
+                            f"{', '.join(self.stored_embeddings())}.")
+        everything = np.arange(len(self.dataset))
+        match name:
+            case "final":
+                rows = self._of_all("final")
+                return StoredEmbedding(rows, everything, self.run.is_normalized("final"), self._final_index(rows))
+            case "initial":
+                rows = self._of_all("initial")
+                return StoredEmbedding(rows, everything, self.run.is_normalized("initial"), build_index(rows))
+            case "frozen":
+                rows = unit_rows(read_array(self._features_path, mapped=True))
+                return StoredEmbedding(rows, everything, True, build_index(rows))
+        rows = self._of_sample(int(name), self.run.sample_indices())
+        normalized = self.run.is_normalized("final" if int(name) else "initial")
+        return StoredEmbedding(rows, self.run.sample_indices(), normalized, build_index(rows))
+
+    def _of_all(self, which: Which) -> Array:
+        """Return the embeddings of all images.
+
+        Raises:
+            UserError: They are missing, damaged or of another number of images.
+        """
+        return _with_rows(self.run.embeddings(which), len(self.dataset), f"the {which} embeddings")
+
+    def _of_sample(self, epoch: int, sample: Array) -> Array:
+        """Return the embedding of the fixed sample after an epoch.
+
+        Raises:
+            UserError: It is missing, damaged or of another number of images.
+        """
+        return _with_rows(self.run.epoch_sample(epoch), len(sample), f"the sample of epoch {epoch}")
+
+    def _final_index(self, rows: Array) -> Any:
+        """Return the stored index; rebuilt from the embeddings if the file is missing or damaged."""
         try:
-            return read_index(self.run.index_path)
+            index = read_index(self.run.index_path)
         except UserError:
-            return build_index(self.run.embeddings("final"))
+            return build_index(rows)
+        return index if (index.ntotal, index.d) == rows.shape else build_index(rows)
 
-    @cached_property
-    def _initial_index(self) -> Any:
-        return build_index(self.run.embeddings("initial"))
+    def embedder(self, name: str) -> Embedder:
+        """Return the model of an embedding, loaded once.
 
-    @cached_property
-    def _normalized(self) -> dict[Which, bool]:
-        """Whether the embeddings have unit length, so that hits have a cosine similarity."""
-        return {"initial": self.run.is_normalized("initial"), "final": self.run.is_normalized("final")}
+        Raises:
+            UserError: The model of an epoch is not stored.
+        """
+        if name not in self._embedders:
+            match name:
+                case "frozen":
+                    self._embedders[name] = Embedder(Encoder(self.spec.encoder)).eval()
+                case "initial":
+                    self._embedders[name] = Embedder.load(self.run.initial_embedder_path)
+                case "final":
+                    self._embedders[name] = Embedder.load(self.run.embedder_path)
+                case _:
+                    raise UserError(f"Your own images cannot be embedded as in epoch {name}, because the models of "
+                                    "epochs are not stored. Compare the embeddings before and after training.")
+        return self._embedders[name]
 
-    @cached_property
-    def _final_embedder(self) -> Embedder:
-        return Embedder.load(self.run.embedder_path)
+    def embed(self, image: Image.Image, which: str = "final") -> Array:
+        """Return the embedding (l,) of a user's image.
 
-    @cached_property
-    def _initial_embedder(self) -> Embedder:
-        return Embedder.load(self.run.initial_embedder_path)
-
-    def embed(self, image: Image.Image, which: Which = "final") -> Array:
-        """Return the embedding (l,) of a user's image."""
+        Raises:
+            UserError: The embedding is that of an epoch, whose model is not stored.
+        """
         return self.embed_prepared(self.prepared(image)[None], which)[0]
 
     def prepared(self, image: Image.Image) -> Array:
         """Return an image as input of the network, uint8 (3, s, s)."""
-        return self._final_embedder.encoder.prepare(image.convert("RGB"))
+        return self.embedder("final").encoder.prepare(image.convert("RGB"))
 
-    def embed_prepared(self, pixels: Array, which: Which = "final") -> Array:
+    def embed_prepared(self, pixels: Array, which: str = "final") -> Array:
         """Return the embeddings (b, l) of prepared images (b, 3, s, s)."""
-        return embed_pixels(self._final_embedder if which == "final" else self._initial_embedder, pixels)
+        return embed_pixels(self.embedder(which), pixels)
 
-    def search(self, query: Query, k: int = 10, which: Which = "final", gallery: Gallery = "test",
+    def search(self, query: Query, k: int = 10, which: str = "final", gallery: Gallery = "all",
                allowed: Array | None = None) -> list[Hit]:
         """Find the k images nearest to a query, without the query images.
 
         Args:
             query: The query.
             k: Number of hits; fewer if the gallery is smaller.
-            which: The embedding before training (`initial`) or after (`final`).
-            gallery: Search the test half or all images.
+            which: The stored embedding: `frozen`, `initial`, `final` or the number of an epoch.
+            gallery: Search all images or the test half.
             allowed: Mask (n,) of the images that may be retrieved; all if None.
 
         Returns:
             Hits, nearest first.
 
         Raises:
-            UserError: The query has an unknown index or no image to add, or its images cancel each other out.
+            UserError: The query has an unknown index or no image to add, its images cancel each other out, or the
+                embedding does not exist or lacks a query image.
         """
-        vector = self._vector(query, which)
-        candidates = np.zeros(len(self.dataset), dtype=bool)
-        candidates[self.split.test if gallery == "test" else slice(None)] = True
-        if allowed is not None:
-            candidates &= allowed
+        stored = self.stored(which)
+        vector = query_vector(self._in_rows(query, which), stored.rows, stored.normalized)
+        candidates = self.searched(which, gallery, allowed)
         candidates[query.indices] = False
-        index = self._final_index if which == "final" else self._initial_index
-        squared, neighbors = search(index, vector[None], k, candidates)
-        label, labels, normalized = self._common_class(query), self.dataset.labels, self._normalized[which]
-        return [Hit(rank, int(neighbor), float(distance**0.5), float(1.0 - distance / 2.0) if normalized else None,
-                    None if label is None or labels is None else bool(labels[neighbor] == label))
-                for rank, (distance, neighbor) in enumerate(zip(squared[0], neighbors[0], strict=True), 1)]
+        squared, rows = search(stored.index, vector[None], k, candidates[stored.indices])
+        return [Hit(rank, int(neighbor), float(distance**0.5),
+                    float(1.0 - distance / 2.0) if stored.normalized else None, self.is_correct(query, int(neighbor)))
+                for rank, (distance, neighbor) in enumerate(zip(squared[0], stored.indices[rows[0]], strict=True), 1)]
 
-    def search_item(self, index: int, k: int = 10, which: Which = "final", gallery: Gallery = "test") -> list[Hit]:
+    def searched(self, which: str = "final", gallery: Gallery = "all", allowed: Array | None = None) -> Array:
+        """Return the mask (n,) of the images that a search covers."""
+        return searched_images(self.stored(which).indices, self.split, gallery, allowed, len(self.dataset))
+
+    def describe_searched(self, which: str = "final", gallery: Gallery = "all", allowed: Array | None = None) -> str:
+        """Describe what a search covers, such as "2,933 of 5,902 images searched (test half)"."""
+        part = "" if which in (FROZEN, *get_args(Which)) else "fixed sample of the test half"
+        return describe_searched(self.searched(which, gallery, allowed), self.split, gallery, allowed is not None, part)
+
+    def _in_rows(self, query: Query, which: str) -> Query:
+        """Replace the image indices of a query by rows of an embedding.
+
+        Raises:
+            UserError: An index is unknown, or the embedding lacks the image.
+        """
+        count, indices = len(self.dataset), self.stored(which).indices
+        unknown = [index for index in query.indices if not 0 <= index < count]
+        if unknown:
+            raise UserError(f"The index of an image must be between 0 and {count - 1}, got {unknown[0]}.")
+        missing = [index for index in query.indices if index not in indices]
+        if missing:
+            raise UserError(f"Image {missing[0]} has no embedding of epoch {which}: epochs keep a fixed sample of "
+                            f"{len(indices):,} test images. Choose a query from the sample, or another embedding.")
+
+        def rows(images: tuple[int | Array, ...]) -> tuple[int | Array, ...]:
+            return tuple(int(np.searchsorted(indices, image)) if isinstance(image, int) else image for image in images)
+
+        return Query(rows(query.add), rows(query.subtract))
+
+    def search_item(self, index: int, k: int = 10, which: str = "final", gallery: Gallery = "all") -> list[Hit]:
         """Find the k images nearest to an image of the data set, without that image."""
         return self.search(Query((index,)), k, which, gallery)
 
-    def search_image(self, image: Image.Image, k: int = 10, which: Which = "final",
-                     gallery: Gallery = "test") -> list[Hit]:
+    def search_image(self, image: Image.Image, k: int = 10, which: str = "final",
+                     gallery: Gallery = "all") -> list[Hit]:
         """Find the k images nearest to a user's image."""
         return self.search(Query((self.embed(image, which),)), k, which, gallery)
-
-    def _vector(self, query: Query, which: Which) -> Array:
-        """Return a query as one vector (l,).
-
-        The vector has unit length if the embeddings have unit length. Otherwise a difference of means is a direction,
-        and the vector is the mean of all images moved along it.
-        """
-        return query_vector(query, self.run.embeddings(which), self._normalized[which])
 
     def is_correct(self, query: Query, index: int) -> bool | None:
         """Return whether an image has the class of a query; None if the added images have no known common class."""
@@ -214,7 +327,7 @@ class Retrieval:
         if which not in self._atlases:
             test = self.split.test
             phase = f"searching with every test image, {'before' if which == 'initial' else 'after'} training"
-            self._atlases[which] = failure_atlas(np.asarray(self.run.embeddings(which)[test]), test,
+            self._atlases[which] = failure_atlas(np.asarray(self._of_all(which)[test]), test,
                                                  self.dataset.labels[test], lambda share: report(share, phase))
         return self._atlases[which]
 
@@ -229,10 +342,54 @@ class Retrieval:
         if self._history is None:
             sample, epochs = self.run.sample_indices(), tuple(self.run.epoch_numbers())
             labels = self.dataset.labels
-            self._history = history(sample, epochs, map(self.run.epoch_sample, epochs),
+            self._history = history(sample, epochs, (self._of_sample(epoch, sample) for epoch in epochs),
                                     None if labels is None else labels[sample],
                                     lambda share: report(share, "searching in every epoch"))
         return self._history
+
+
+def _with_rows(rows: Array, count: int, what: str) -> Array:
+    """Return rows if there are as many as images.
+
+    Raises:
+        UserError: There are not.
+    """
+    if len(rows) != count:
+        raise UserError(f"The run stores {what} of {len(rows):,} images in place of {count:,}. Resume the run, or "
+                        "start a new one.")
+    return rows
+
+
+def searched_images(covered: Array, split: Split, gallery: Gallery, allowed: Array | None, count: int) -> Array:
+    """Return the mask (n,) of the images that a search covers.
+
+    Args:
+        covered: Indices of the images that the embedding has.
+        split: Training and test half.
+        gallery: Search all images or the test half.
+        allowed: Mask (n,) of the images that may be retrieved; all if None.
+        count: Number n of images in the data set.
+    """
+    mask = np.zeros(count, dtype=bool)
+    mask[covered] = True
+    if gallery == "test":
+        mask &= np.isin(np.arange(count), split.test)
+    return mask if allowed is None else mask & allowed
+
+
+def describe_searched(searched: Array, split: Split, gallery: Gallery, is_filtered: bool, part: str = "") -> str:
+    """Describe what a search covers, such as "5,902 of 5,902 images searched (training half included)".
+
+    Args:
+        searched: Mask (n,) of the images.
+        split: Training and test half.
+        gallery: Whether all images or the test half were to be searched.
+        is_filtered: Whether filters reduce the images.
+        part: The part of the data set that the embedding has, in words; empty for all images.
+    """
+    half = "" if split.name == "all" else "test half" if gallery == "test" else "training half included"
+    notes = ", ".join(note for note in (part or half, "filtered" if is_filtered else "") if note)
+    return f"{searched.sum():,} of {len(searched):,} images searched" + (f" ({notes})" if notes else "")
 
 
 def query_vector(query: Query, embeddings: Array, normalized: bool) -> Array:

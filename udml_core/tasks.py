@@ -5,20 +5,26 @@ A task is a folder with its status, its worker's lock, requests to stop, and the
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from udml_core.files import replace_text
+from udml_core import paths
+from udml_core.errors import UserError
+from udml_core.files import read_regular, replace_text
 
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
 LIVE_STATES: tuple[State, ...] = ("waiting", "running")
+ENVIRONMENT = "environment.json"
+"""Settings of the process that queued a task. A waiting task without this file was never queued."""
 STARTING_SECONDS = 120.0
-"""Seconds that a submitted worker has to take its lock and to write its process number."""
+"""Seconds that a new task has until it is queued, or until a worker takes its lock and writes its process number."""
 RESERVE_BYTES = 65_536
 SHARE_TO_GO_BY = 0.03
 """Smallest finished share of a phase from which the remaining time is estimated."""
@@ -106,35 +112,55 @@ class Task:
         """
         return (self.folder / "spec.json").exists()
 
+    @property
+    def is_example(self) -> bool:
+        """Whether the task belongs to a run that came with the app and can only be read."""
+        return paths.EXAMPLES in self.folder.parents
+
+    def check_writable(self) -> None:
+        """Check that the folder may change.
+
+        Raises:
+            UserError: The task belongs to an example.
+        """
+        if self.is_example:
+            raise UserError(f"{self.id} belongs to an example, which cannot be changed. Start a new run with its "
+                            "settings, or compute analyses in your own copy.")
+
     # Status
 
     def stored_status(self) -> Status:
         """Return the last written status, without checking that a worker is alive."""
+        path = self.folder / "status.json"
         try:
-            return Status.model_validate_json((self.folder / "status.json").read_text(encoding="utf-8"))
+            file = path.stat()
+            return _read_status(path, file.st_ino, file.st_mtime_ns, file.st_size)
         except (OSError, ValueError):
             return Status(state="interrupted", message="The status file could not be read.")
 
     def status(self) -> Status:
         """Return the status.
 
-        The state is `interrupted` if the task should be in progress but its worker is dead.
+        The state is `interrupted` if the task should be in progress but its worker is dead. A task in a queue has no
+        worker yet.
         """
         status = self.stored_status()
-        if status.state in LIVE_STATES and not self.is_alive():
-            starting = status.pid is None and time.time() - status.ticket < STARTING_SECONDS
-            if not starting:
-                after = self.stored_status()
-                if after.state != status.state:  # the worker ended between the two reads
-                    return after
-                return status.model_copy(update={"state": "interrupted"})
+        starting = time.time() - status.ticket < STARTING_SECONDS
+        waits = status.state == "waiting" and status.pid is None and (starting or self.is_queued())
+        if status.state in LIVE_STATES and not waits and not self.is_alive():
+            after = self.stored_status()
+            if after.state != status.state:  # the worker ended between the two reads
+                return after
+            return status.model_copy(update={"state": "interrupted"})
         return status
 
     def write_status(self, status: Status) -> None:
+        self.check_writable()
         replace_text(self.folder / "status.json", status.model_dump_json())
 
     def lock(self) -> FileLock:
         """Return the lock that the worker holds while it lives."""
+        self.check_writable()
         return FileLock(self.folder / "lock")
 
     def is_alive(self) -> bool:
@@ -148,6 +174,15 @@ class Task:
             return True
         except OSError:
             return False
+
+    # Queue
+
+    def queue(self, environment: dict[str, str]) -> None:
+        """Mark the task as one that a dispatcher starts with these environment variables."""
+        replace_text(self.folder / ENVIRONMENT, json.dumps(environment))
+
+    def is_queued(self) -> bool:
+        return (self.folder / ENVIRONMENT).exists()
 
     # Log and error
 
@@ -170,10 +205,12 @@ class Task:
 
     def clear_failure(self) -> None:
         """Remove the trace of a failure and the request to stop, before a resume."""
+        self.check_writable()
         (self.folder / "error.txt").unlink(missing_ok=True)
         (self.folder / "stop").unlink(missing_ok=True)
 
     def request_stop(self) -> None:
+        self.check_writable()
         (self.folder / "stop").touch()
 
     def stop_requested(self) -> bool:
@@ -187,8 +224,14 @@ class Task:
         (self.folder / "ballast").unlink(missing_ok=True)
 
 
+@lru_cache(maxsize=4096)
+def _read_status(path: Path, _inode: int, _modified: int, _size: int) -> Status:
+    """Parse a status once, because pages look at the statuses of all runs; a replaced file is parsed again."""
+    return Status.model_validate_json(read_regular(path))
+
+
 def _tail(path: Path, lines: int) -> str:
     try:
-        return "\n".join(path.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:])
+        return "\n".join(read_regular(path).decode("utf-8", errors="replace").splitlines()[-lines:])
     except OSError:
         return ""

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlparse
@@ -18,13 +13,8 @@ from urllib.parse import urlparse
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
+from experiments.real_server import BROWSERS, FLAGS, ROOT, find_browser, serving
 from udml_core.runs import Run, list_runs
-
-ROOT = Path(__file__).resolve().parents[2]
-FLAGS = ["--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-gpu-compositing",
-         "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update",
-         "--disable-sync"]
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 expect.set_options(timeout=120_000)  # A slow machine must not fail a test.
 
@@ -81,36 +71,6 @@ def finished(app: App) -> Run:
     return list_runs(app.runs)[0]
 
 
-@contextmanager
-def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """Serve a script; yield the server's address and process."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, "-m", "streamlit", "run", script, "--server.port", str(port)], cwd=ROOT,
-                              env=environment | {"PYTHONPATH": str(ROOT)}, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.STDOUT)
-    url = f"http://127.0.0.1:{port}"
-    try:
-        _wait_until_healthy(url, server)
-        yield url, server
-    finally:
-        server.terminate()
-        server.wait(60)
-
-
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline:
-        assert server.poll() is None, "the server ended while starting"
-        try:
-            with urllib.request.urlopen(f"{url}/_stcore/health", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError("the server did not answer within four minutes")
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """The browser."""
@@ -123,7 +83,7 @@ def browser() -> Iterator[Browser]:
 
 def chromium() -> str:
     """Return the path of Chromium; skip the test with instructions if it is not installed."""
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = find_browser()
     if path is None:
         pytest.skip(f"Browser tests need Chromium, but none of {', '.join(BROWSERS)} is on the PATH. Install it: "
                     "`sudo apt install chromium` on Debian and Ubuntu.")

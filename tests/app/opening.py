@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import Any
 
 from streamlit.components.v2 import manifest_scanner
+from streamlit.runtime.pages_manager import PagesManager
 from streamlit.testing.v1 import AppTest
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,6 +15,17 @@ KINDS = ("title", "header", "subheader", "markdown", "caption", "info", "warning
 
 # AppTest scans all installed packages for components in every test, which takes longer than most pages.
 manifest_scanner.scan_component_manifests = functools.cache(manifest_scanner.scan_component_manifests)
+
+_make_manager = PagesManager.__init__
+
+
+def _make_navigating_manager(manager: PagesManager, *arguments: Any, **options: Any) -> None:
+    """Make a manager as if st.navigation had been called; else AppTest would run a page without app.py."""
+    PagesManager.uses_pages_directory = False
+    _make_manager(manager, *arguments, **options)
+
+
+PagesManager.__init__ = _make_navigating_manager  # type: ignore[method-assign]
 
 
 def opened(page: str, **query: str) -> AppTest:
@@ -23,5 +36,6 @@ def opened(page: str, **query: str) -> AppTest:
 
 
 def texts(test: AppTest) -> str:
-    """Return all texts on a page, one a line."""
-    return "\n".join(str(element.value) for kind in KINDS for element in test.get(kind))
+    """Return all texts on a page, one a line, each with the text behind its "?"."""
+    return "\n".join(f"{element.value} {getattr(element.proto, 'help', '')}".rstrip()
+                     for kind in KINDS for element in test.get(kind))

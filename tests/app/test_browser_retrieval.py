@@ -60,6 +60,11 @@ def paste(page: Page, *images: tuple[str, str]) -> None:
     page.evaluate(PASTE, images)
 
 
+def query_images(page: Page) -> Locator:
+    """Return the images of the query beside the strip."""
+    return page.locator(".st-key-query-shown img")
+
+
 def after(page: Page) -> Locator:
     """Return the tiles of the ranking after training."""
     return page.get_by_role("group", name="The 10 nearest images, after training").get_by_role("button")
@@ -74,9 +79,8 @@ def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run
     broken.write_bytes(b"no image at all")
 
     page.locator("input[type=file]").set_input_files(known)
-    page.get_by_text("all images", exact=True).click()
     expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7,.*0.000"))
-    expect(page.get_by_text("does not include your own images")).to_be_visible()
+    expect(page.get_by_text("digit.png")).to_be_visible()
     page.locator("input[type=file]").set_input_files(broken)
     expect(page.get_by_text("broken.png must be an image")).to_be_visible()
     expect(after(page).first).to_have_attribute("aria-label", re.compile("digit 7,.*0.000"))
@@ -109,12 +113,12 @@ def test_own_images_come_from_clipboard_drop_and_files(page: Page, finished: Run
     for file in files:
         picture(int(file.stem)).save(file)
     page.locator("input[type=file]").set_input_files(files)
-    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(2)
+    expect(query_images(page)).to_have_count(2)
     settle(page)
     chosen = after(page).nth(1).get_attribute("data-id")
     after(page).nth(1).click()
     page.wait_for_url(re.compile(rf"add={chosen}(&|$)"))
-    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(1)
+    expect(query_images(page)).to_have_count(1)
     settle(page)
 
 
@@ -122,29 +126,82 @@ def test_several_images_are_added_and_subtracted_and_a_link_shows_the_same(page:
     open_search(page, finished)
     samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
     ids = [samples.nth(position).get_attribute("data-id") for position in range(3)]
+
+    def choose_mode(words: str) -> None:
+        page.get_by_role("button", name="Compose").click()
+        page.get_by_text(words).click()
+        settle(page)
+        page.keyboard.press("Escape")
+
     samples.nth(0).click()
     page.wait_for_url(re.compile(rf"add={ids[0]}(&|$)"))
-    page.get_by_text("+ add it").click()
-    settle(page)
+    choose_mode("+ add it")
     samples.nth(1).click()
     page.wait_for_url(re.compile(rf"add={ids[0]}\.{ids[1]}(&|$)"))
-    page.get_by_text("− subtract it").click()
-    settle(page)
+    choose_mode("− subtract it")
     samples.nth(2).click()
     page.wait_for_url(re.compile(rf"subtract={ids[2]}(&|$)"))
     settle(page)
-    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(3)
+    expect(query_images(page)).to_have_count(3)
     shown = [tile.get_attribute("aria-label") for tile in after(page).all()]
     url = page.url
     page.goto("/data")
     settle(page)
     page.goto(url)
-    expect(page.get_by_role("button", name="Remove", exact=True)).to_have_count(3)
+    expect(query_images(page)).to_have_count(3)
     expect(after(page)).to_have_count(10)
     settle(page)
     assert [tile.get_attribute("aria-label") for tile in after(page).all()] == shown
+    page.get_by_role("button", name="Compose").click()
     page.get_by_role("button", name="Remove", exact=True).nth(2).click()
     page.wait_for_url(lambda url: "subtract" not in url)
+    settle(page)
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
+def test_results_come_first_and_keys_images_and_columns_change_them(page: Page, finished: Run) -> None:
+    """The main path: results at once, next and previous by key, image size in the browser, a third embedding."""
+    sent: list[int] = []
+    page.on("websocket", lambda socket: socket.on("framesent", lambda frame: sent.append(len(frame))))
+    page.goto(f"/retrieval?run={finished.id}")
+    expect(after(page)).to_have_count(10)
+    settle(page)
+    box = after(page).first.bounding_box()
+    assert box is not None
+    assert box["y"] + box["height"] < 900, "the first results lie above the fold"
+    samples = page.get_by_role("group", name="Sample queries").get_by_role("button")
+    expect(samples.first).to_have_attribute("aria-current", "true")
+    ids = [samples.nth(position).get_attribute("data-id") for position in range(2)]
+    page.keyboard.press("n")
+    page.wait_for_url(re.compile(rf"add={ids[1]}(&|$)"))
+    expect(samples.nth(1)).to_have_attribute("aria-current", "true")
+    settle(page)
+    page.keyboard.press("p")
+    page.wait_for_url(re.compile(rf"add={ids[0]}(&|$)"))
+    settle(page)
+
+    messages = len(sent)
+    assert messages, "messages to Python are seen"
+    slider = page.get_by_role("slider", name="Image size")
+    slider.focus()
+    for _ in range(12):
+        page.keyboard.press("ArrowRight")
+    expect(slider).to_have_attribute("aria-valuetext", "136 pixels")
+    larger = after(page).first.bounding_box()
+    assert larger is not None
+    assert larger["width"] > box["width"] + 10, "the slider acts in the browser"
+    assert len(sent) == messages
+
+    page.goto(f"/retrieval?run={finished.id}&add={ids[0]}&compare=initial~2~final")
+    expect(page.get_by_role("group", name="The 10 nearest images, Epoch 2").get_by_role("button")).to_have_count(10)
+    settle(page)
+    enlarged = after(page).first.bounding_box()
+    assert enlarged is not None
+    assert enlarged["width"] >= 136, "the browser remembers the size"
+    picked = after(page).nth(3).get_attribute("data-id")
+    after(page).nth(3).click()
+    page.wait_for_url(re.compile(rf"add={picked}(&|$)"))
+    expect(page.get_by_text("1,797 of 1,797 images searched (training half included)")).to_have_count(2)
     settle(page)
 
 
@@ -222,7 +279,7 @@ def test_embeddings_model_index_and_results_can_be_downloaded(page: Page, finish
     assert download("Index (faiss)").read_bytes() == finished.index_path.read_bytes()
     assert download("Model (safetensors)").read_bytes() == finished.embedder_path.read_bytes()
     rows = download("Results (CSV)").read_text(encoding="utf-8").splitlines()
-    assert rows[0] == "index,image,class,training,rank,similarity,distance"
+    assert rows[0] == "index,image,class,embedding,rank,similarity,distance"
     assert len(rows) == 21
 
 

@@ -191,15 +191,15 @@ def test_clusters_without_a_map_links_to_the_page_map(run: Run, bare: Run) -> No
 @pytest.mark.parametrize("epoch", ["", "1"])
 def test_triplets_counts_the_triplets_that_violate_the_alpha_in_the_link(alpha: str, epoch: str, run: Run) -> None:
     query = {name: value for name, value in (("alpha", alpha), ("epoch", epoch)) if value}
-    test = opened("triplets", run=run.id, **query)
+    test = opened("triplets", run=run.id, section="all", **query)
     assert not test.exception
     record, labels = stored_triplets(run, int(epoch or 2)), run.dataset().labels
     assert labels is not None
     violating = triplets.recorded_shape(record).argument(float(alpha or 40)) > 0
     assert f"Violating α = {alpha or 40}°: {violating.sum():,} of {len(violating):,} stored triplets" in texts(test)
     positive, negative = triplets.truth(record, labels[make_split(run.dataset(), "seen").train])
-    assert f"{100 * (positive & negative).mean():.0f} % of all triplets" in texts(test)
-    assert f"{100 * positive.mean():.0f} % of the positives" in texts(test)
+    assert f"{100 * (positive & negative).mean():.1f} % of all triplets" in texts(test)
+    assert f"{100 * positive.mean():.1f} % of the positives" in texts(test)
 
 
 def test_triplets_compares_the_run_with_its_bound_and_with_pca(run: Run) -> None:
@@ -222,7 +222,7 @@ def test_triplets_compares_the_run_with_its_bound_and_with_pca(run: Run) -> None
     principal = np.linalg.svd(centered, full_matrices=False)[2][:16].T
     variance = ((centered @ weights[1]) ** 2).sum() / ((centered @ principal) ** 2).sum()
     overlap = ((weights[1].T @ principal) ** 2).sum() / 16
-    shown = texts(opened("triplets", run=run.id, alpha="20"))
+    shown = texts(opened("triplets", run=run.id, alpha="20", section="all"))
     assert (f"At this run's α = 40°, {100 * shares[0]:.1f} % of these triplets violate the bound before training and "
             f"{100 * shares[1]:.1f} % after training.") in shown
     assert f"keeps {100 * variance:.1f} % of the variance that PCA of the same dimension keeps" in shown
@@ -231,10 +231,10 @@ def test_triplets_compares_the_run_with_its_bound_and_with_pca(run: Run) -> None
 
 def test_triplets_say_when_mining_chose_them(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = "triplets that violated the bound when the epoch began come first"
-    assert words not in texts(opened("triplets", run=run.id))
+    assert words not in texts(opened("triplets", run=run.id, section="all"))
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
     mined = worked(tmp_path / "runs", fields={"dimension": 16, "epochs": 1, "mining": "violating"})
-    shown = texts(opened("triplets", run=mined.id))
+    shown = texts(opened("triplets", run=mined.id, section="all"))
     assert f"The run chose these triplets by mining: {words}, so the shares do not hold for random triplets." in shown
 
 

@@ -112,7 +112,7 @@ def test_the_suggested_image_gets_a_class_and_undo_removes_it(run: Run) -> None:
     assert "reach a label" in texts(test)
     codes = np.where(np.arange(len(images)) == first.row, 0, -1)
     ends = labels.walk_ends(neighbors, codes, 1, 0.99)
-    assert metrics(test)["Reached"] == f"{100 * (ends.best >= 0).mean():.0f} %"
+    assert metrics(test)["Reached"] == f"{100 * (ends.best >= 0).mean():.1f} %"
     test = press(test, "labels-undo")
     assert annotations.assigned_labels(dataset) == {}
     assert metrics(test)["Labels"] == "0"
@@ -123,7 +123,7 @@ def test_selected_images_get_the_typed_class_and_are_deselected(run: Run) -> Non
     dataset = run.dataset()
     train = make_split(dataset, "seen").train[:3]
     token = f"{dataset.fingerprint[:6]}:{'.'.join(map(str, np.sort(train)))}"
-    test = opened("labels", run=run.id, selected=token)
+    test = opened("labels", run=run.id, section="labels", selected=token)
     assert "**3 images to label**" in texts(test)
     test.text_input(key="labels-typed").input("  my   own ")
     press_submit(test)
@@ -138,7 +138,7 @@ def test_a_class_keeps_its_number_when_another_class_loses_its_images(run: Run) 
     train = make_split(dataset, "seen").train
     for image, name in zip(train[[0, 1, 2, 0]].tolist(), ("shirt", "bag", "shirt", "coat"), strict=True):
         annotations.assign(dataset, [image], name)
-    test = opened("labels", run=run.id)
+    test = opened("labels", run=run.id, section="labels")
     assert [test.button(key=f"labels-class-{number}").label for number in (1, 2, 3)] == ["shirt", "bag", "coat"]
     annotations.assign(dataset, [train[1]], "coat")
     test = test.run()
@@ -299,6 +299,7 @@ def test_affinity_shows_the_training_affinities_and_the_share_of_correct_triplet
         assert row["Correct, %"] == pytest.approx(100 * judged.both, abs=0.06)
         assert row["Positives of the anchor's class, %"] == pytest.approx(100 * judged.positives, abs=0.06)
         assert row["Negatives of the anchor's class, %"] == pytest.approx(100 - 100 * judged.negatives, abs=0.06)
+    test = opened("affinity", run=run.id, picked=str(make_split(dataset, "seen").train[9]), section="table")
     affinities = next(frame.value for frame in test.dataframe if "W0" in frame.value.columns)
     row = graph.row_of(int(make_split(dataset, "seen").train[9]))
     np.testing.assert_allclose(affinities.iloc[:, -1], record.after[row], rtol=1e-5)
@@ -319,7 +320,7 @@ def test_affinity_lists_the_labels_nearest_to_the_image_and_the_chosen_label(
                         galleries.update({name: ([tile.id for tile in tiles], named.get("chosen"))})
                         or gallery(dataset, tiles, name, *args, **named))
     query = {} if label is None else {"label": str(images[wanted])}
-    test = opened("affinity", run=frozen.id, source="given", picked=str(images[90]), **query)
+    test = opened("affinity", run=frozen.id, source="given", picked=str(images[90]), section="reach", **query)
     assert not test.exception
     assert galleries["Images with a label"] == (
         [*images[nearest[:60]], *([] if label is None else [images[wanted]])], images[wanted])
@@ -333,7 +334,7 @@ def test_affinity_warns_about_an_image_outside_its_graph_and_keeps_the_shown_ima
     warning = f"{dataset.caption(outside)} is not among the 1,438 images of this graph"
     test = opened("affinity", run=run.id, picked=str(outside))
     assert warning in test.warning[0].value
-    test = opened("affinity", run=run.id, picked=str(inside))
+    test = opened("affinity", run=run.id, picked=str(inside), section="reach")
     assert not test.warning
     monkeypatch.setattr("pages.parts.labels.label_reach.scatter", lambda *_, **__: outside)
     monkeypatch.setattr("pages.parts.labels.label_reach.covering_map", a_map)
@@ -467,7 +468,7 @@ def test_the_spectrum_follows_a_run_in_progress_and_the_graph_waits(
         test = opened("affinity", run=unfinished.id)
         assert not test.exception
         assert f"need a finished run; {unfinished.id} is running" in texts(test)
-        assert "Positives and negatives" not in texts(test)
+        assert "Before propagation" not in texts(test)
         assert f"effective rank {views.spectrum(unfinished.epoch_sample(1)).rank:.1f} of 8" in texts(test)
         assert "2s" in intervals
         later.rename(second)
@@ -476,7 +477,7 @@ def test_the_spectrum_follows_a_run_in_progress_and_the_graph_waits(
     intervals.clear()
     assert f"{unfinished.id} is stopped. Resume" in texts(test.run())
     unfinished.write_status(done)
-    assert "Positives and negatives" in texts(test.run())
+    assert "Before propagation" in texts(test.run())
     assert not test.exception
     assert "2s" not in intervals
 

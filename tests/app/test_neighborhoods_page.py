@@ -95,11 +95,12 @@ def test_neighborhoods_pass_through_what_the_run_used_until_the_other_reading_is
     for geometry, words, chosen in (
             (views.Geometry(through="origin"), "the image and its 2 nearest images need no test", {}),
             (views.Geometry(), "the 3 nearest images are members without a test", {"through": "point"})):
+        members = opened("neighborhoods", **query | chosen | {"section": "members"})
+        hoods = around.neighborhoods(geometry)
+        assert words in texts(members)
+        assert f"Members: {hoods.members[0].sum()}" in texts(members)
         test = opened("neighborhoods", **query | chosen)
         assert not test.exception
-        hoods = around.neighborhoods(geometry)
-        assert words in texts(test)
-        assert f"Members: {hoods.members[0].sum()}" in texts(test)
         assert similarity_shown(texts(test)) == pytest.approx(
             views.pair(around.centers, hoods.basis, geometry).similarity, abs=6e-4)
     assert test.segmented_control(key="geometry-through").value == "point"
@@ -113,7 +114,8 @@ def test_a_run_of_an_ablation_opens_with_its_own_geometry(ablation: Run) -> None
 
 def test_the_second_image_does_not_change_with_the_sliders(run: Run) -> None:
     def pair(**query: str) -> str:
-        return re.search(r"second \*\*(.*?)\*\*", texts(opened("neighborhoods", run=run.id, **query)))[1]  # type: ignore[index]
+        shown = texts(opened("neighborhoods", run=run.id, section="pair", **query))
+        return re.search(r"second \*\*(.*?)\*\*", shown)[1]  # type: ignore[index]
 
     assert pair() == pair(threshold="0.1") == pair(candidates="20")
 
@@ -151,7 +153,7 @@ def test_every_candidate_of_the_slider_s_end_is_searched(run: Run) -> None:
     {"picked": "nan", "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
      "n_alpha": "inf", "n_beta": "-1", "admission": "perhaps", "through": "mean", "proxy": "900",
      "selected": "nonsense"},
-    {"picked": "5", "second": "5"}, {"second": "-1"}])
+    {"picked": "5", "second": "5"}, {"second": "-1"}, {"section": "pair", "proxy": "4"}])
 def test_a_nonsense_link_still_explains_a_pair(query: dict[str, str], run: Run) -> None:
     test = opened("neighborhoods", run=run.id, **query)
     assert not test.exception
@@ -159,7 +161,7 @@ def test_a_nonsense_link_still_explains_a_pair(query: dict[str, str], run: Run) 
 
 
 def test_an_own_image_can_be_the_first_image_and_be_removed(run: Run) -> None:
-    test = opened("neighborhoods", run=run.id)
+    test = opened("neighborhoods", run=run.id, section="pair")
     image = Image.fromarray(np.asarray(run.dataset().images[77]))
     test.session_state[OWN_IMAGE] = OwnImage("0" * 40, "mine.png", image, "add")
     test.run()
@@ -187,19 +189,21 @@ def test_proxies_show_their_nearest_images_and_a_warning_when_they_collapse(
     shutil.rmtree(copy.folder / "epochs" / f"{last:04d}")
     copy.write_epoch(last, [collapsed], sample)
     monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
-    assert "have collapsed" in texts(opened("neighborhoods", run=run.id))
+    assert "have collapsed" in texts(opened("neighborhoods", run=run.id, section="proxies"))
 
 
 def test_a_method_without_proxies_has_no_part_about_proxies(rpml_run: Run) -> None:
-    text = texts(opened("neighborhoods", run=rpml_run.id))
-    assert re.search("[Ss]imilar .*because", text)
-    assert "learned points" not in text
-    assert "By distance" in text
+    test = opened("neighborhoods", run=rpml_run.id, section="proxies")
+    assert not test.exception
+    assert "Proxies" not in [tab.label for tab in test.tabs]
+    assert "learned points" not in texts(test)
+    assert "By distance" in texts(opened("neighborhoods", run=rpml_run.id, section="rankings"))
 
 
 def test_embeddings_without_unit_length_are_ranked_by_distance(places: Path) -> None:
     own = worked(places / "runs", method="ml", fields={"dimension": 4, "epochs": 1}, most_pairs=200)
-    final, initial = (texts(opened("neighborhoods", run=own.id, embedding=which)) for which in ("final", "initial"))
+    final, initial = (texts(opened("neighborhoods", run=own.id, embedding=which, section="rankings"))
+                      for which in ("final", "initial"))
     assert "By distance" in final
     assert "cosine" not in final
     assert "cosine" not in initial

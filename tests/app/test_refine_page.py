@@ -12,6 +12,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.refine.cards import with_step
+from pages.parts.refine.distilling import RECORD
 from pages.parts.refine.query import moved, positions
 from pages.parts.retrieval.own_images import OwnImage
 from tests.app.opening import opened, texts
@@ -20,6 +21,7 @@ from udml_core.analyses import analysis_at, plan_analysis
 from udml_core.data.splits import make_split
 from udml_core.refinement import Recipe, Refiner, make_step
 from udml_core.refinement.measures import retrieval_measures
+from udml_core.results.records import FOLDER
 from udml_core.runs import Run
 from udml_core.workers.analyse import keep
 
@@ -71,7 +73,8 @@ def test_the_ranking_before_is_by_distance_as_on_the_page_retrieval(run: Run) ->
     test = opened("refine", run=run.id, query=str(test_half[query]))
     assert [tile["id"] for tile in tiles(test, "The 24 nearest images, before")] == test_half[
         nearest_rows(rows, query)].tolist()
-    assert "Before: nearest by Euclidean distance, as on the page Retrieval." in texts(test)
+    assert "Before: nearest by Euclidean distance, as on the page Retrieval." in texts(
+        opened("refine", run=run.id, section="protocol"))
 
 
 def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:
@@ -80,16 +83,27 @@ def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:
     return np.delete(np.argsort(squared), np.flatnonzero(np.argsort(squared) == query))[:24]
 
 
+def test_distillation_is_offered_with_the_runs_data_and_its_record(plain_run: Run) -> None:
+    test = opened("refine", run=plain_run.id, section="distill")
+    assert not test.exception
+    assert "it has seen no test image" in texts(test)
+    links = {link.proto.label: link.proto for link in test.get("page_link")}
+    assert "dataset=digits&method=distill" in links["Train it on Digits"].query_string
+    assert links["What was measured"].query_string == f"record={RECORD}"
+    assert (FOLDER / f"{RECORD}.json").exists()
+
+
 def test_the_first_sight_refines_the_newest_run_and_a_query_improves(plain_run: Run, run: Run) -> None:
     test = opened("refine", run=plain_run.id)
     assert not test.exception
     hits = [sum(tile["mark"] == "hit" for tile in tiles(test, f"The 24 nearest images, {word}"))
             for word in ("before", "after")]
     assert hits[1] > hits[0]
-    assert "Protocol: transductive" in texts(test)
-    assert "whitening: the training half" in texts(test)
-    assert "Queries from outside the gallery" in texts(test)
-    expanded = opened("refine", run=plain_run.id, recipe="average:k=5+expand:k=5")
+    protocol = texts(opened("refine", run=plain_run.id, section="protocol"))
+    assert "Protocol: transductive" in protocol
+    assert "whitening: the training half" in protocol
+    assert "Queries from outside the gallery" in protocol
+    expanded = opened("refine", run=plain_run.id, recipe="average:k=5+expand:k=5", section="protocol")
     assert "Queries from outside the gallery" not in texts(expanded)
     assert "Why did this image rise from rank" in texts(test)
 
@@ -104,7 +118,7 @@ def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
     dataset = run.dataset()
     split = make_split(dataset, run.spec().split)
     labels = np.asarray(dataset.labels)[split.test]
-    exact = Refiner(recipe).fit(run.embeddings("final")[split.test], run.embeddings("final")[split.train])
+    exact = Refiner(recipe).fit(run.embeddings("final")[split.test], training=run.embeddings("final")[split.train])
     ranking = exact.neighbors(int(np.bincount(labels).max())).indices
     expected = retrieval_measures(ranking, labels, labels, True)
     # Neighbors are searched among candidates only, so live figures are close but not equal.
@@ -183,7 +197,21 @@ def test_a_finished_refinement_shows_exact_figures_and_the_commands(run: Run) ->
     assert not [button for button in test.button if button.label == "Apply to all images"]
     code = "\n".join(block.value for block in test.code)
     assert f"udml refine {run.id} --recipe '{APPLIED}'" in code
-    assert f'Refiner("{APPLIED}").fit(gallery, training)' in code
+    assert f'Refiner("{APPLIED}").fit(gallery, training=training)' in code
+
+
+def test_an_exact_fall_of_recall_is_a_warning(run: Run) -> None:
+    recipe = "average:k=60,times=4"
+    result = keep(run, plan_analysis(kind="refine", recipe=recipe), lambda _share, _step: None).refined()
+    before, after = result.measures["recall@1"]
+    assert after < before - 0.1
+    test = opened("refine", run=run.id, recipe=recipe)
+    assert not [box for box in test.success if "Applied to all" in box.value]
+    (warning,) = [box.value for box in test.warning if "Applied to all" in box.value]
+    assert f"Recall@1 falls by {round(before, 1) - round(after, 1):.1f} points" in warning
+    rising = opened("refine", run=run.id, recipe=APPLIED)
+    values = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).refined().measures["recall@1"]
+    assert bool(rising.success) == (round(values[1], 1) >= round(values[0], 1))
 
 
 def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_path_factory: pytest.TempPathFactory,
@@ -197,7 +225,8 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
         assert not {"Recall@1", "MAP@R"} & {metric.label for metric in test.metric}
         assert "Neighbors kept" in {metric.label for metric in test.metric}
         assert {tile["mark"] for tile in tiles(test, "The 24 nearest images, after")} == {""}
-    assert "whitening: all unlabeled test images" in texts(opened("refine", run=unlabeled.id, recipe="whiten"))
+    assert "whitening: all unlabeled test images" in texts(
+        opened("refine", run=unlabeled.id, recipe="whiten", section="protocol"))
 
 
 def test_without_a_run_the_page_says_what_to_do(places: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -211,11 +240,11 @@ def test_retrieval_shows_the_stored_ranking_of_a_test_image(run: Run) -> None:
     query = int(result.indices[40])
     test = opened("retrieval", run=run.id, add=str(query), refined=analysis.id)
     assert not test.exception
-    assert test.toggle(key=f"refined-{run.id}").value
+    assert test.multiselect(key=f"compare-{run.id}").value == ["final", analysis.id]
     assert [tile["id"] for tile in tiles(test, "The 10 nearest images, refined")] == \
         result.indices[result.neighbors[40, :10]].tolist()
-    test.toggle(key=f"refined-{run.id}").set_value(False).run()
-    assert "refined" not in test.query_params
+    test.multiselect(key=f"compare-{run.id}").set_value(["initial", "final"]).run()
+    assert {"refined", "compare"}.isdisjoint(test.query_params)
     assert "**Before training**" in texts(test)
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
+from streamlit.testing.v1 import AppTest
 
 from pages.parts.retrieval.own_images import OwnImage, Side
 from pages.parts.retrieval.query import PageQuery
@@ -29,11 +32,110 @@ def score(ranking: list[Hit]) -> str:
     return f"{sum(bool(hit.correct) for hit in ranking)} of {len(ranking)} hits"
 
 
-def test_a_link_shows_the_query_with_both_signs_and_its_hits(run: Run) -> None:
-    test = opened("retrieval", run=run.id, add="3.13", subtract="8", k="20", gallery="all")
+def tiles(test: AppTest, label: str) -> list[dict[str, Any]]:
+    """Return the tiles of a gallery."""
+    headers = []
+    for element in test.get("bidi_component"):
+        if element.proto.component_name == "udml_gallery":
+            data = element.proto.bytes
+            headers.append(json.loads(data[4 : 4 + int.from_bytes(data[:4], "little")]))
+    return next(list(header["tiles"]["list"]) for header in headers if header["label"] == label)
+
+
+def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) -> None:
+    test = opened("retrieval", run=run.id)
     assert not test.exception
-    expected = Retrieval(run).search(Query((3, 13), (8,)), 20, "final", "all")
-    assert f"After training** · {score(expected)}" in texts(test)
+    assert "add" not in test.query_params
+    retrieval = Retrieval(run)
+    strip = tiles(test, "Sample queries")
+    changes = []
+    for tile in strip:
+        before, after = (sum(bool(hit.correct) for hit in retrieval.search_item(tile["id"], 10, which))
+                         for which in ("initial", "final"))
+        assert tile["badge"] == f"{before} → {after}"
+        changes.append(abs(after - before))
+    assert changes == sorted(changes, reverse=True)
+    assert changes[0] > 0
+    assert {tile["id"] for tile in strip} <= set(retrieval.split.test.tolist())
+    hits = retrieval.search_item(strip[0]["id"], 10)
+    assert [tile["id"] for tile in tiles(test, "The 10 nearest images, after training")] == [hit.index for hit in hits]
+    assert texts(test).count("1,797 of 1,797 images searched (training half included)") == 2
+
+
+def test_filters_and_queries_are_undone_and_done_again_one_by_one(run: Run) -> None:
+    test = opened("retrieval", run=run.id)
+    first = tiles(test, "Sample queries")[1]["id"]
+    assert not [button for button in test.button if button.key == "retrieval-undo"], "nothing has changed yet"
+    test.slider(key="k").set_value(20).run()
+    test.multiselect(key=f"classes-{run.spec().fingerprint[:8]}").set_value([3, 5]).run()
+    test.button(key="query-next").click().run()
+    assert (test.query_params["add"], test.query_params["classes"]) == (str(first), "3.5")
+    for key, expected in (("undo", (None, "3.5", 20)), ("undo", (None, None, 20)), ("undo", (None, None, 10)),
+                          ("redo", (None, None, 20)), ("redo", (None, "3.5", 20))):
+        test.button(key=f"retrieval-{key}").click().run()
+        assert (test.query_params.get("add"), test.query_params.get("classes"), test.slider(key="k").value) == expected
+    test.slider(key="k").set_value(5).run()
+    assert test.button(key="retrieval-redo").disabled, "a new change replaces what was undone"
+    assert not test.exception
+
+
+def test_buttons_show_the_next_the_previous_and_a_random_query(run: Run) -> None:
+    test = opened("retrieval", run=run.id)
+    strip = [str(tile["id"]) for tile in tiles(test, "Sample queries")]
+    for button, expected in (("next", strip[1]), ("next", strip[2]), ("previous", strip[1]), ("previous", strip[0]),
+                             ("previous", strip[-1])):
+        test.button(key=f"query-{button}").click().run()
+        assert test.query_params["add"] == expected
+    shown = set()
+    for _ in range(3):
+        test.button(key="query-random").click().run()
+        shown.add(int(test.query_params["add"]))
+    assert len(shown) > 1
+    assert shown <= set(Retrieval(run).split.test.tolist())
+
+
+def test_up_to_four_embeddings_stand_side_by_side_and_a_link_keeps_them(run: Run, places: Path) -> None:
+    other = worked(places / "runs", fields={"dimension": 8, "epochs": 1})
+    names = ["frozen", "1", "final", other.id]
+    query = int(run.sample_indices()[5])
+    test = opened("retrieval", run=run.id, add=str(query), compare="~".join(names))
+    assert not test.exception
+    retrieval = Retrieval(run)
+    for label, hits in (("frozen features", retrieval.search_item(query, 10, "frozen")),
+                        ("Epoch 1", retrieval.search_item(query, 10, "1")),
+                        ("after training", retrieval.search_item(query, 10)),
+                        (test.multiselect(key=f"compare-{run.id}").format_func(other.id),
+                         Retrieval(other).search_item(query, 10))):
+        assert [tile["id"] for tile in tiles(test, f"The 10 nearest images, {label}")] == [hit.index for hit in hits]
+    assert "images searched (fixed sample of the test half)" in texts(test)
+    test.multiselect(key=f"compare-{run.id}").set_value(["initial", "2"]).run()
+    assert test.query_params["compare"] == "initial~2"
+    test.multiselect(key=f"compare-{run.id}").set_value(["initial", "final"]).run()
+    assert "compare" not in test.query_params
+
+
+def test_an_embedding_that_cannot_be_searched_says_why_beside_the_others(run: Run) -> None:
+    train = int(Retrieval(run).split.train[0])
+    test = opened("retrieval", run=run.id, add=str(train), compare="final~1")
+    assert not test.exception
+    assert "has no embedding of epoch 1" in texts(test)
+    assert "**After training** · " in texts(test)
+    test = opened("retrieval", run=run.id, compare="final~1~initial")
+    test.session_state["brought"] = (own("a"),)
+    test.run()
+    assert not test.exception
+    assert "Your own images cannot be embedded as in epoch 1" in texts(test)
+    assert tiles(test, "The 10 nearest images, after training")
+    assert tiles(test, "The 10 nearest images, before training")
+
+
+def test_a_link_shows_the_query_with_both_signs_and_its_hits(run: Run) -> None:
+    test = opened("retrieval", run=run.id, add="3.13", subtract="8", k="20", gallery="test")
+    assert not test.exception
+    expected = Retrieval(run).search(Query((3, 13), (8,)), 20, "final", "test")
+    precision = 5 * sum(bool(hit.correct) for hit in expected)
+    assert f"After training** · {score(expected)} · {precision:.1f} %" in texts(test)
+    assert "of 1,797 images searched (test half)" in texts(test)
     signs = [text.value[:5] for text in test.markdown if text.value.startswith(("**+**", "**−**"))]
     assert signs == ["**+**", "**+**", "**−**"]
 
@@ -54,12 +156,12 @@ def test_classes_filter_the_hits_and_stay_in_the_link(run: Run) -> None:
     label = 8
     allowed = np.asarray(retrieval.dataset.labels) == label
     test = opened("retrieval", run=run.id, add="3", k="15", classes=str(label))
-    expected = retrieval.search(Query((3,)), 15, "final", "test", allowed)
+    expected = retrieval.search(Query((3,)), 15, "final", "all", allowed)
     assert f"After training** · {score(expected)}" in texts(test)
     box = next(box for box in test.multiselect if box.label == "Only these classes")
     box.set_value([label, 3]).run()
     assert test.query_params["classes"] == f"{label}.3"
-    expected = retrieval.search(Query((3,)), 15, "final", "test", allowed | (np.asarray(retrieval.dataset.labels) == 3))
+    expected = retrieval.search(Query((3,)), 15, "final", "all", allowed | (np.asarray(retrieval.dataset.labels) == 3))
     assert f"After training** · {score(expected)}" in texts(test)
 
 
@@ -73,7 +175,7 @@ def test_a_cluster_filters_all_images_and_a_link_names_it_by_any_member(run: Run
     allowed[train[labels == largest]] = True
     member = int(train[labels == largest][-1])
     query = int(np.flatnonzero(~allowed)[0])
-    test = opened("retrieval", run=run.id, add=str(query), clusters=str(member), k="50")
+    test = opened("retrieval", run=run.id, add=str(query), clusters=str(member), k="50", gallery="test")
     expected = retrieval.search(Query((query,)), 50, "final", "all", allowed)
     assert f"After training** · {score(expected)}" in texts(test)
     assert "Clusters contain training images only" in texts(test)
@@ -88,7 +190,7 @@ def test_filters_without_a_common_image_show_a_message(run: Run) -> None:
     absent = next(label for label in range(10) if label not in np.asarray(retrieval.dataset.labels)[members])
     test = opened("retrieval", run=run.id, add="3", classes=str(absent), clusters=str(retrieval.split.train[0]))
     assert not test.exception
-    assert "passes both filters" in texts(test)
+    assert "No image passes the filters" in texts(test)
 
 
 def test_an_image_on_both_sides_of_a_link_is_added(run: Run) -> None:
@@ -137,7 +239,8 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     test = opened("retrieval", run=unlabeled.id, add="3", epochs="1")
     assert not test.exception
     assert "**After training**" in texts(test)
-    assert "hits" not in texts(test)
+    assert " hits" not in texts(test)
+    assert "**Before training**" not in texts(test), "frozen features are the same before and after"
     test = opened("retrieval", run=unlabeled.id, view="Failures")
     assert "has no classes" in test.error[0].value
 
@@ -147,11 +250,10 @@ def test_another_data_set_removes_images_and_classes_from_the_link(run: Run, pla
     other = worked(places / "runs", method="frozen", dataset=str(folder), split="seen")
     same = worked(places / "runs", method="frozen", split="seen")
     test = opened("retrieval", run=run.id, add="3", classes="2", k="20")
-    box = next(box for box in test.selectbox if box.label == "Run")
-    box.set_value(same.id).run()
+    test.selectbox(key="choose-run").set_value(same.id).run()
     assert test.query_params["add"] == "3"
     assert not test.exception
-    next(box for box in test.selectbox if box.label == "Run").set_value(other.id).run()
+    test.selectbox(key="choose-run").set_value(other.id).run()
     assert not test.exception
     assert {"add", "classes"}.isdisjoint(test.query_params)
     assert test.query_params["k"] == "20"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
@@ -10,9 +11,13 @@ from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import opened, texts
 from udml_core import jobs
+from udml_core.backbones import Encoder, choose_spec
+from udml_core.data import catalog
+from udml_core.data.features import features_of
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
-from udml_core.runs import Run, RunRequest, Spec, create_run
+from udml_core.methods import find_method
+from udml_core.runs import Run, RunRequest, Spec, create_run, runs_folder
 
 
 class PatientRequest(RunRequest):
@@ -46,6 +51,15 @@ def submitted(monkeypatch: pytest.MonkeyPatch) -> list[Spec]:
 
 def start(test: AppTest) -> AppTest:
     return next(button for button in test.button if button.label == "Start training").click().run()
+
+
+@pytest.mark.parametrize(("method", "option"), [("rpml", "seed"), ("rpml", "size"), ("ssdml", "labels_per_class")])
+def test_an_infinite_number_in_a_link_is_ignored(method: str, option: str) -> None:
+    """Streamlit's own field fails on it."""
+    test = opened("train", dataset="digits", method=method, **{option: "1e309"})
+    assert not test.exception
+    assert values_of(test)[option] in (0, None)
+    assert option not in test.query_params
 
 
 def test_a_link_sets_every_option() -> None:
@@ -183,3 +197,100 @@ def test_a_method_without_a_paper_keeps_its_defaults(submitted: list[Spec]) -> N
     assert "No paper prints settings for" in test.info[0].value
     start(test)
     assert submitted[0].preset == "default"
+
+
+@pytest.mark.parametrize("method", ["plm", "ssdml", "rpml"])
+def test_the_six_fields_that_matter_are_outside_the_expander(method: str) -> None:
+    test = opened("train", dataset="digits", method=method, backbone="pixels")
+    assert not test.exception
+    more = next(expander for expander in test.expander if expander.label.startswith("More settings"))
+    inside = {widget.key for kind in ("selectbox", "slider", "select_slider", "toggle", "number_input")
+              for widget in more.get(kind)}
+    keys = {key for key in values_of(test) if key and key.startswith(f"train-{method}-")}
+    names = {key.removeprefix(f"train-{method}-") for key in keys - inside}
+    assert names == set(find_method(method).main_fields)
+    assert len(keys) == len(find_method(method).model_fields)
+
+
+def test_field_values_are_read_from_the_link_and_written_to_it(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels",
+                  fields="alpha:30,dimension:16,steps:7,epochs:900,nonsense:1,epsilon:2")
+    assert not test.exception
+    values = values_of(test)
+    assert (values["train-rpml-alpha"], values["train-rpml-dimension"], values["train-rpml-steps"]) == (30.0, 16, 7)
+    assert values["train-rpml-epochs"] == 900, "beyond the slider, but allowed"
+    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    assert test.query_params["fields"] == "alpha:20.0,dimension:16,epochs:900,steps:7"
+    start(test)
+    assert {name: submitted[0].fields[name] for name in ("alpha", "dimension", "steps", "epochs", "epsilon")} == {
+        "alpha": 20.0, "dimension": 16, "steps": 7, "epochs": 900,
+        "epsilon": find_method("rpml").model_fields["epsilon"].get_default()}
+
+
+def test_a_start_like_a_run_has_its_settings(submitted: list[Spec]) -> None:
+    request = RunRequest.make({"dataset": "digits", "method": "plm", "backbone": "pixels", "size": 16, "seed": 5,
+                               "split": "seen", "select": "validation",
+                               "fields": {"dimension": 32, "through": "origin", "whole_view": False}})
+    run = create_run(jobs.plan(request, catalog.load("digits")), runs_folder())
+    test = opened("train", like=run.id)
+    assert not test.exception
+    assert not test.error
+    start(test)
+    same = {"created"}
+    assert submitted[0].model_dump(exclude=same) == run.spec().model_dump(exclude=same)
+
+
+def test_a_link_like_a_missing_run_says_so() -> None:
+    test = opened("train", like="nothing")
+    assert not test.exception
+    assert "The link's run could not be used" in test.warning[0].value
+
+
+def test_the_choices_are_kept_after_a_start(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", size="32", fields="dimension:16")
+    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    start(test)
+    assert len(submitted) == 1
+    for name in list(test.query_params):
+        del test.query_params[name]
+    test.switch_page("pages/home.py").run()
+    test.switch_page("pages/train.py").run()
+    assert not test.exception
+    start(test)
+    assert len(submitted) == 2
+    same = {"created"}
+    assert submitted[1].model_dump(exclude=same) == submitted[0].model_dump(exclude=same)
+
+
+def test_quick_settings_take_about_a_minute(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="srpml", preset="quick", backbone="pixels", fields="dimension:16")
+    assert not test.exception
+    assert values_of(test)["preset"] == "quick"
+    start(test)
+    assert (submitted[0].fields["trains"], submitted[0].fields["kept_views"]) == ("head", 2)
+    assert submitted[0].preset == "default"
+
+
+def test_best_settings_name_their_evidence_and_the_best_method(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="rpml", preset="best", backbone="pixels", fields="dimension:16")
+    assert "RPML ends level with PCA" in texts(test)
+    assert "the records favor whitening" in texts(test)
+    start(test)
+    assert submitted[0].fields["beginning"] == "pca"
+
+
+def test_the_preview_follows_alpha_and_epsilon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    link = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "fields": "dimension:16"}
+    assert "The preview needs the features" in texts(opened("train", **link))
+    digits = catalog.load("digits")
+    features_of(digits, Encoder(choose_spec("pixels", digits.native_size, digits.gray)))
+    test = opened("train", **link)
+    assert not test.exception
+    first = next(line for line in texts(test).splitlines() if "clusters** at ε = 0.65" in line)
+    test.slider(key="train-rpml-epsilon").set_value(0.9).run()
+    second = next(line for line in texts(test).splitlines() if "clusters** at ε = 0.9" in line)
+    count = [int(line.split("**")[1].split()[0].replace(",", "")) for line in (first, second)]
+    assert count[0] < count[1], "a larger ε gives more clusters"
+    test.slider(key="train-rpml-epsilon").set_value(1.0).run()
+    assert "there are no triplets" in "\n".join(info.value for info in test.info)

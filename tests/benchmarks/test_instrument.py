@@ -24,7 +24,8 @@ import psutil
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from tests.app.conftest import FLAGS, chromium, serving
+from experiments.real_server import FLAGS, serving
+from tests.app.conftest import chromium
 
 PAGE = Path(__file__).with_name("instrument_page.py")
 ROUNDS, STEPS = 7, 200

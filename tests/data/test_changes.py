@@ -88,5 +88,5 @@ def test_a_missing_folder_or_a_folder_without_images_raises_an_error_with_the_ex
 
 
 def test_an_unknown_name_raises_an_error_with_the_known_names() -> None:
-    with pytest.raises(UserError, match=r"no data set 'digitz'.* Known: fashion-mini, digits, fashion-mnist, mnist"):
+    with pytest.raises(UserError, match=r"no data set 'digitz'.* Known: fashion-mini, digits, emoji, fashion-mnist"):
         catalog.find("digitz")

@@ -12,6 +12,7 @@ from PIL import Image
 from tests.running import write_digits
 from udml_core.data import catalog
 from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.levels import class_levels, first_class_level
 from udml_core.errors import UserError
 
 
@@ -181,3 +182,66 @@ def test_imported_files_keep_their_class_folder_and_stay_in_the_import(tmp_path:
         with pytest.raises(UserError, match=message):
             catalog.import_files(name, uploads)
     np.testing.assert_array_equal(dataset.labels, [0, 1, 1])
+
+
+def nested(folder: Path, *files: str) -> Path:
+    """Write a small image to each path below a folder."""
+    for number, file in enumerate(files):
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (8, 8), number).save(path)
+    return folder
+
+
+def test_the_first_level_with_several_folders_gives_the_classes(tmp_path: Path) -> None:
+    folder = nested(tmp_path, "photos/cats/1.png", "photos/cats/2.png", "photos/dogs/old/3.png", "photos/dogs/4.png")
+    dataset = catalog.load(str(folder))
+    assert dataset.class_names == ("cats", "dogs")
+    assert dataset.class_sizes.tolist() == [2, 2]
+    assert Folder(folder).classes == 2
+
+
+@pytest.mark.parametrize(("level", "names", "labels", "skipped"), [
+    (None, ("day", "night"), [0, 0, 1], []), (1, ("day", "night"), [0, 0, 1], []),
+    (2, ("cats", "dogs"), [0, 1, 0], []), (0, (), None, [])])
+def test_a_chosen_level_gives_the_classes(level: int | None, names: tuple[str, ...], labels: list[int] | None,
+                                          skipped: list[str], tmp_path: Path) -> None:
+    folder = nested(tmp_path, "day/cats/1.png", "day/dogs/2.png", "night/cats/3.png")
+    dataset = catalog.load(f"{folder}#level={level}" if level is not None else str(folder))
+    assert dataset.class_names == names
+    assert (None if dataset.labels is None else dataset.labels.tolist()) == labels
+    assert [entry.file for entry in dataset.skipped] == skipped
+    assert (dataset.fingerprint == catalog.load(str(folder)).fingerprint) == (level in (None, 1))
+    assert catalog.find(dataset.name).name == dataset.name, "a run finds the data set by its name"
+
+
+def test_images_above_the_level_are_skipped(tmp_path: Path) -> None:
+    folder = nested(tmp_path, "day/1.png", "day/cats/2.png", "day/dogs/3.png")
+    dataset = catalog.load(f"{folder}#level=2")
+    assert [entry.file for entry in dataset.skipped] == ["day/1.png"]
+    assert dataset.names == ("day/cats/2.png", "day/dogs/3.png")
+
+
+def test_a_deep_level_is_not_the_default_if_most_images_are_above_it() -> None:
+    files = ["1.png", "2.png", "3.png", "a/b/4.png", "a/c/5.png"]
+    assert first_class_level(class_levels(files)) == 0
+    assert first_class_level(class_levels(files[1:])) == 2
+    assert class_levels(files)[1].loose == 3
+
+
+def test_a_level_without_two_classes_is_an_error_that_lists_the_levels(tmp_path: Path) -> None:
+    folder = nested(tmp_path, "photos/cats/1.png", "photos/dogs/2.png")
+    for level in (1, 3):
+        with pytest.raises(UserError, match=f"class level must be 0, 2 in .*; got {level}"):
+            catalog.load(f"{folder}#level={level}")
+    with pytest.raises(UserError, match="Only a folder of images has class levels"):
+        catalog.find("digits#level=2")
+
+
+def test_a_folder_is_remembered_once_with_its_last_level(tmp_path: Path) -> None:
+    folder = nested(tmp_path, "day/cats/1.png", "night/dogs/2.png")
+    for name in (str(folder), f"{folder}#level=2"):
+        catalog.remember(name)
+    assert [source.name for source in catalog.sources() if source.name.startswith(str(folder))] == [f"{folder}#level=2"]
+    catalog.forget(folder)
+    assert str(folder) not in "".join(catalog.remembered_folders())

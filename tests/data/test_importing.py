@@ -89,9 +89,9 @@ def test_a_temporarily_disconnected_folder_is_not_forgotten(cache: Path, tmp_pat
     catalog.remember(disk)
     disk.rename(tmp_path / "disconnected")
     catalog.remember(tmp_path)
-    assert catalog.remembered_folders() == [tmp_path.resolve()]
+    assert catalog.remembered_folders() == [str(tmp_path.resolve())]
     (tmp_path / "disconnected").rename(disk)
-    assert catalog.remembered_folders() == [disk.resolve(), tmp_path.resolve()]
+    assert catalog.remembered_folders() == [str(disk.resolve()), str(tmp_path.resolve())]
 
 
 def test_a_rejected_import_leaves_no_files_and_can_be_repeated(cache: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_rejected_import_leaves_no_files_and_can_be_repeated(cache: Path) -> N
         catalog.import_files("mine", [("readme.md", b"text"), ("..", b""), ("", b"")])
     folder = catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
     assert catalog.load(str(folder)).labels is None
-    assert catalog.remembered_folders() == [folder.resolve()]
+    assert catalog.remembered_folders() == [str(folder.resolve())]
     before = {file: file.read_bytes() for file in folder.rglob("*.png")}
     with pytest.raises(UserError, match="'mine' exists already"):
         catalog.import_files("mine", [("1.png", png(5))])
@@ -112,7 +112,7 @@ def test_a_damaged_list_of_folders_counts_as_empty(content: str, cache: Path, tm
     (cache / "folders.json").write_text(content)
     assert catalog.remembered_folders() == []
     catalog.remember(tmp_path)
-    assert catalog.remembered_folders() == [tmp_path.resolve()]
+    assert catalog.remembered_folders() == [str(tmp_path.resolve())]
 
 
 def test_forgotten_folders_keep_their_images_and_missing_folders_are_not_listed(cache: Path, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_forgotten_folders_keep_their_images_and_missing_folders_are_not_listed(
     catalog.forget(folders[0])
     assert (folders[0] / "1.png").exists()
     folders[1].rename(tmp_path / "elsewhere")
-    assert catalog.remembered_folders() == [folders[2].resolve()]
+    assert catalog.remembered_folders() == [str(folders[2].resolve())]
 
 
 def test_a_killed_import_can_be_repeated(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +136,7 @@ def test_a_killed_import_can_be_repeated(cache: Path, monkeypatch: pytest.Monkey
         with pytest.raises(KeyboardInterrupt):
             catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
     folder = catalog.import_files("mine", [("1.png", png(0)), ("2.png", png(1))])
-    assert catalog.remembered_folders() == [folder.resolve()]
+    assert catalog.remembered_folders() == [str(folder.resolve())]
 
 
 def test_a_folder_without_access_is_skipped(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,4 +164,4 @@ def test_folders_remembered_at_the_same_time_are_all_stored(cache: Path, tmp_pat
         folder.mkdir()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(catalog.remember, folders))
-    assert set(catalog.remembered_folders()) == {folder.resolve() for folder in folders}
+    assert set(catalog.remembered_folders()) == {str(folder.resolve()) for folder in folders}

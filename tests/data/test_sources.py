@@ -14,6 +14,7 @@ from udml_core.data import catalog
 from udml_core.data.sources.idx import FashionMNIST
 from udml_core.data.splits import default_split, fixed_sample, holdout, make_split
 from udml_core.errors import UserError
+from udml_core.paths import ASSETS
 
 
 def test_the_digits_match_scikit_learn() -> None:
@@ -37,6 +38,24 @@ def test_the_embedded_images_are_the_first_images_of_each_class_in_the_official_
             official = np.flatnonzero((whole.labels == label) & (whole.official_test == is_test))[:count]
             ours = np.flatnonzero((mini.labels == label) & (mini.official_test == is_test))
             np.testing.assert_array_equal(mini.images.pixels[ours], whole.images.pixels[official])  # type: ignore[attr-defined]
+
+
+def test_the_emoji_are_the_drawings_of_the_sheet_in_the_order_of_their_list() -> None:
+    dataset, source = catalog.load("emoji"), catalog.find("emoji")
+    assert (len(dataset), len(dataset.class_names)) == (source.images, source.classes) == (1214, 41)
+    with Image.open(ASSETS / "emoji.webp") as file:
+        sheet = file.convert("RGB")
+    for index in (0, 39, 40, 1213):
+        row, column = divmod(index, 40)
+        tile = sheet.crop((64 * column, 64 * row, 64 * column + 64, 64 * row + 64))
+        assert np.array_equal(np.asarray(dataset.images[index]), np.asarray(tile))
+    apple, wrench = (dataset.names.index(name) for name in ("apple", "wrench"))
+    assert dataset.labels is not None
+    assert [dataset.class_names[dataset.labels[index]] for index in (apple, wrench)] == ["food-fruit", "tool"]
+    red, green, blue = np.asarray(dataset.images[apple], dtype=float)[24:48, 16:48].reshape(-1, 3).mean(axis=0)
+    assert red > max(green, blue) + 40, "an apple is red"
+    assert np.bincount(dataset.labels).min() >= 16
+    assert np.bincount(dataset.labels).max() <= 60
 
 
 @pytest.mark.data

@@ -32,3 +32,9 @@ def test_change_compares_images_instead_of_rows(neighbors) -> None:  # type: ign
     assert change.kept[change.most_changed(5)].max() <= np.sort(change.kept)[4]
     shifted = maps.neighborhood_change((ids, before), (ids + 7, before))
     assert shifted.indices.tolist() == ids[1:].tolist()
+
+
+def test_kept_neighbors_are_renumbered_and_others_marked() -> None:
+    kept = np.array([True, False, True, True])
+    np.testing.assert_array_equal(maps.keep_neighbors(np.array([[1, 2], [0, 3], [3, 0], [2, 1]]), kept),
+                                  [[-1, 1], [2, 0], [1, -1]])

@@ -105,7 +105,7 @@ def test_linear_steps_are_fitted_on_the_training_half(recipe: str, points: tuple
     rows, labels = points
     gallery, training = rows[labels % 2 == 0], rows[labels % 2 == 1]
     live = LiveGallery(gallery, training, candidates=89)
-    exact = Refiner(recipe).fit(gallery, training)
+    exact = Refiner(recipe).fit(gallery, training=training)
     np.testing.assert_allclose(refined(live, recipe).stage.rows, exact.embedding_, atol=2e-5)
     assert not np.allclose(exact.embedding_, Refiner(recipe).fit(gallery).embedding_, atol=1e-3)
 
@@ -224,7 +224,7 @@ def test_a_stage_does_not_serve_another_order_of_the_steps(points: tuple[Array, 
 @pytest.mark.parametrize("has_training", [True, False])
 def test_steps_have_seen_what_the_refiner_says(recipe: str, has_training: bool, points: tuple[Array, Array]) -> None:
     rows = points[0]
-    exact = Refiner(Recipe.parse(recipe).without("views")).fit(rows[:45], rows[45:] if has_training else None)
+    exact = Refiner(Recipe.parse(recipe).without("views")).fit(rows[:45], training=rows[45:] if has_training else None)
     seen = seen_images(Recipe.parse(recipe), has_training)
     assert [images for name, images in seen if name != "views"] == [images for _, images in exact.seen_]
     assert dict(seen).get("views", "nothing") == "nothing"

@@ -42,7 +42,7 @@ def test_the_test_half_is_refined_with_whitening_from_the_training_half(run: Run
     recipe = "whiten:k=4+average:k=6,alpha=1"
     result = refined(run, recipe=recipe)
     split, rows = make_split(run.dataset(), "seen"), np.asarray(run.embeddings("final"))
-    expected = Refiner(recipe).fit(rows[split.test], rows[split.train])
+    expected = Refiner(recipe).fit(rows[split.test], training=rows[split.train])
     np.testing.assert_array_equal(result.indices, split.test)
     np.testing.assert_allclose(result.embedding, expected.embedding_, atol=1e-5)
     np.testing.assert_array_equal(result.neighbors[:, :5], expected.neighbors(5).indices)
@@ -83,7 +83,9 @@ def test_equal_recipes_are_one_analysis() -> None:
 
 
 @pytest.mark.parametrize(("values", "message"), [
-    ({"recipe": "whitten"}, "recipe: .*A recipe has the steps .* got 'whitten'"),
+    ({"recipe": "whitten"}, r"computed: A recipe has the steps .*; got 'whitten'\.$"),
+    ({"recipe": "whiten:k=0"},
+     r"^The analysis cannot be computed: whiten: k must be a whole number between 1 and 100, got 0\.$"),
     ({"frames": ("initial", "final")}, "a refinement has exactly one frame, got initial, final")])
 def test_a_request_that_does_not_fit_is_rejected(values: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError, match=message):

@@ -9,6 +9,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder, EncoderSpec
@@ -73,21 +76,62 @@ def test_rankings_have_every_image_once_and_never_the_query(recipe: str) -> None
 def test_no_function_receives_labels() -> None:
     for name in ("fit", "transform", "fit_transform", "neighbors", "search"):
         parameters = set(inspect.signature(getattr(Refiner, name)).parameters)
-        assert parameters <= {"self", "gallery", "training", "report", "rows", "k", "queries"}
+        assert parameters <= {"self", "gallery", "y", "training", "report", "rows", "k", "queries"}
+    gallery, labels = rows_of(0, 30), np.arange(30) % 3
+    np.testing.assert_array_equal(Refiner("average:k=3").fit(gallery, labels).embedding_,
+                                  Refiner("average:k=3").fit(gallery).embedding_)
 
 
 def test_the_constructor_only_stores() -> None:
     assert vars(Refiner("no such step")) == {"recipe": "no such step"}
 
 
+def test_a_refiner_is_a_step_of_scikit_learn() -> None:
+    gallery, queries = rows_of(0, 40), rows_of(1, 5)
+    expected = Refiner("whiten:k=3").fit(gallery)
+    copy = clone(expected).set_params(recipe="whiten:k=3")
+    assert not hasattr(copy, "embedding_")
+    pipeline = make_pipeline(StandardScaler(with_mean=False, with_std=False), copy).fit(gallery, np.arange(40) % 2)
+    np.testing.assert_array_equal(pipeline.transform(gallery), expected.embedding_)
+    np.testing.assert_array_equal(pipeline.transform(queries), expected.transform(queries))
+    first = make_pipeline(Refiner("average:k=3"), Refiner("whiten:k=3")).fit(gallery, np.arange(40) % 2)
+    assert first.transform(gallery).shape == (40, 8)
+
+
+def test_a_gallery_changed_in_place_is_new_queries() -> None:
+    gallery = rows_of(0, 30)
+    refiner = Refiner("average:k=3").fit(gallery)
+    np.testing.assert_array_equal(refiner.transform(gallery.tolist()), refiner.embedding_)
+    gallery[4] = -gallery[4]
+    np.testing.assert_array_equal(refiner.transform(gallery), refiner.transform(gallery.copy()))
+    np.testing.assert_allclose(refiner.transform(gallery), unit_rows(gallery), atol=1e-6)
+
+
+def test_wrong_calls_of_a_refiner_raise_an_error() -> None:
+    for call in (lambda new: new.transform(rows_of(0, 3)), lambda new: new.neighbors(3),
+                 lambda new: new.search(rows_of(0, 3), 3), lambda new: new.protocol(inside=True)):
+        with pytest.raises(UserError, match="not fitted; its recipe is 'whiten'"):
+            call(Refiner("whiten"))
+    refiner = Refiner("whiten:k=3").fit(rows_of(0, 20))
+    for call in (refiner.transform, lambda rows: refiner.search(rows, 3)):
+        with pytest.raises(UserError, match="queries must have the gallery's width of 8; got 5"):
+            call(rows_of(0, 3, 5))
+        with pytest.raises(UserError, match="queries must be an array of numbers; got a list"):
+            call([[1.0, 2.0], [3.0]])
+        with pytest.raises(UserError, match=r"shape \(n, d\); got \(8,\)"):
+            call(rows_of(0, 1)[0])
+    with pytest.raises(UserError, match="training half must have the gallery's width of 8; got 5"):
+        Refiner("whiten:k=3").fit(rows_of(0, 20), training=rows_of(0, 20, 5))
+
+
 def test_each_step_names_the_images_it_has_seen() -> None:
     gallery, training = rows_of(0, 30), rows_of(1, 30)
-    inductive = Refiner("whiten:k=3+reduce:dimension=4").fit(gallery, training)
+    inductive = Refiner("whiten:k=3+reduce:dimension=4").fit(gallery, training=training)
     assert inductive.seen_ == [("whiten", "training half"), ("reduce", "training half")]
     assert inductive.neighbors(3).protocol == inductive.search(gallery[:2], 3).protocol == "inductive"
     fitted = Refiner("whiten:k=3").fit(gallery)
     assert fitted.seen_ == [("whiten", "gallery")]
-    averaged = Refiner("whiten:k=3+average:k=2").fit(gallery, training)
+    averaged = Refiner("whiten:k=3+average:k=2").fit(gallery, training=training)
     assert averaged.seen_ == [("whiten", "training half"), ("average", "gallery")]
     for refiner in (fitted, averaged):
         assert refiner.neighbors(3).protocol == "transductive"
@@ -97,8 +141,8 @@ def test_each_step_names_the_images_it_has_seen() -> None:
 def test_inductive_steps_do_not_depend_on_the_gallery() -> None:
     training, image = rows_of(1, 40), rows_of(2, 1)
     recipe = "whiten:k=3+reduce:dimension=4"
-    first = Refiner(recipe).fit(rows_of(3, 30), training).transform(image)
-    second = Refiner(recipe).fit(rows_of(4, 20), training).transform(image)
+    first = Refiner(recipe).fit(rows_of(3, 30), training=training).transform(image)
+    second = Refiner(recipe).fit(rows_of(4, 20), training=training).transform(image)
     np.testing.assert_array_equal(first, second)
     assert first.shape == (1, 4)
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from udml_core.backbones import hub, pretrained, small
 from udml_core.backbones.division import divide
 from udml_core.backbones.pooling import Pooling, pool, rmac_scales
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 
 DEFAULT_BACKBONE = "efficientnet-lite0"
 SMALLEST, LARGEST = 4, 1024
@@ -258,7 +258,7 @@ def check_backbone(name: str) -> None:
         hub.check(name)
         return
     raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, "
-                    f"got '{name}'.")
+                    f"got {quoted(name)}.")
 
 
 def check_compiler(device: str) -> None:

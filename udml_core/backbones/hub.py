@@ -5,6 +5,7 @@ Both packages are optional and imported only on use. The weights are downloaded 
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -12,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
+from udml_core.paths import is_exposed
 
 Triple = tuple[float, float, float]
 IMAGENET_MEAN: Triple = (123.675, 116.28, 103.53)
@@ -28,8 +30,11 @@ def check(name: str) -> None:
     """
     library, _, model = name.partition(":")
     if library not in LIBRARIES or not model:
-        raise UserError(f"A backbone with a colon must be timm:NAME or torchvision:NAME, got '{name}'. "
+        raise UserError(f"A backbone with a colon must be timm:NAME or torchvision:NAME, got {quoted(name)}. "
                         "Correct the name.")
+    if is_exposed() and not re.fullmatch(r"[\w.-]+", model):  # timm also reads local-dir:PATH and hf-hub:OWNER/NAME
+        raise UserError(f"On this server a model must be named by letters, digits, dots and hyphens, got "
+                        f"{quoted(model)}. Choose another backbone.")
     if find_spec(library) is None:
         raise UserError(f"The backbone '{name}' needs the package {library}, which is not installed. "
                         f"Install it with `.venv/bin/pip install {library}`, or choose another backbone.")

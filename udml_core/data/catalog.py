@@ -14,14 +14,24 @@ from filelock import FileLock
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
+from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
+from udml_core.data.sources.levels import check_level, split_level
 from udml_core.data.sources.listing import ENDINGS, is_hidden
 from udml_core.data.sources.source import Source
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
-from udml_core.paths import data_folder, existing_path, given_folder
+from udml_core.paths import (
+    data_folder,
+    existing_path,
+    given_folder,
+    imports_folder,
+    is_exposed,
+    may_read,
+    readable_roots,
+)
 
 LONGEST_NAME = 60
 """Longest name of an import, in letters: a file system allows 255 bytes, and a letter takes up to four."""
@@ -51,7 +61,8 @@ def sources() -> list[Source]:
 
     The files of a listed data set may be missing.
     """
-    known: list[Source] = [FashionMini(), Digits(), FashionMNIST(), MNIST(), MNISTTest(), Birds(), Cifar10()]
+    known: list[Source] = [FashionMini(), Digits(), Emoji(), FashionMNIST(), MNIST(), MNISTTest(), Birds(),
+                           Cifar10()]
     names = {source.name for source in known}
     base = data_folder()
     if base is not None and os.path.isdir(base):
@@ -60,11 +71,22 @@ def sources() -> list[Source]:
                 source = Folder(path, path.name)
                 if source.missing() is None:
                     known.append(source)
-    return known + [Folder(path) for path in remembered_folders()]
+    return known + [folder_of(name) for name in remembered_folders()]
+
+
+def folder_of(name: str) -> Folder:
+    """Return the folder of images that a path names, such as photos or photos#level=2."""
+    path = existing_path(name)
+    if path is not None and os.path.isdir(path):
+        return Folder(path)
+    plain, level = split_level(name)
+    return Folder(Path(plain), level=level)
 
 
 def find(name: str) -> Source:
     """Find a data set by its name, or a folder of images by its path.
+
+    `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`.
 
     Raises:
         UserError: There is no data set or folder of that name.
@@ -77,9 +99,16 @@ def find(name: str) -> Source:
     path = existing_path(name)
     if path is not None and os.path.isdir(path):
         return Folder(path)
+    plain, level = split_level(name)
+    if level is not None:
+        source = find(plain)
+        if isinstance(source, Folder):
+            return Folder(source.path, source.name, source.title, level)
+        raise UserError(f"Only a folder of images has class levels, got {quoted(name)}. Use {quoted(plain)}.")
     if path is not None:
         raise UserError(f"A data set must be a folder of images, but {path} is a file. Expected: {LAYOUT}.")
-    raise UserError(f"There is no data set '{name}' and no folder of that name. "
+    limits = f" This server reads only folders in {', '.join(readable_roots())}." if is_exposed() else ""
+    raise UserError(f"There is no data set {quoted(name)} and no folder of that name.{limits} "
                     f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
 
 
@@ -92,15 +121,30 @@ def load(name: str, report: Report = lambda _share, _step: None) -> Dataset:
     return find(name).load(report)
 
 
-def remembered_folders() -> list[Path]:
-    """Return the remembered folders that exist."""
-    return [path for path in _stored_folders() if os.path.isdir(path)]  # Path.is_dir raises on a disconnected disk
+def remembered_folders() -> list[str]:
+    """Return the names of the remembered folders that exist and may be read."""
+    # Path.is_dir raises on a disconnected disk
+    return [name for name in _stored_folders()
+            if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, split_level(name)[0]))]
 
 
-def remember(folder: Path) -> None:
-    """Add a folder of images to the list of data sets."""
-    path = folder.expanduser().resolve()
-    _update_folders(lambda known: known if path in known else [*known, path])
+def remember(folder: Path | str) -> Folder:
+    """Add a folder of images to the list of data sets.
+
+    A folder is listed once, with the class level that was chosen last.
+
+    Args:
+        folder: The folder, with or without a class level; see `folder_of`.
+
+    Raises:
+        UserError: The folder has no such class level.
+    """
+    source = folder_of(str(folder))
+    if source.level is not None:
+        check_level(source.level, source.levels(), source.path)
+    _update_folders(lambda known: known if source.name in known else [
+        *(name for name in known if not _is_name_of(name, source.path)), source.name])
+    return source
 
 
 def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
@@ -120,7 +164,7 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     plain = re.sub(r"[^\w .-]", "", name).strip(" .")
     if not plain or len(plain) > LONGEST_NAME:
         raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
-    folder = given_folder() / "imports" / plain
+    folder = imports_folder() / plain
     if folder.exists():
         raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
     aside = folder.with_name(f".{plain}.part")
@@ -164,23 +208,28 @@ def _common_folder(root: Path) -> Path:
 def forget(folder: Path) -> None:
     """Remove a folder from the list of data sets and keep its images."""
     path = folder.expanduser().resolve()
-    _update_folders(lambda known: [other for other in known if other != path])
+    _update_folders(lambda known: [name for name in known if not _is_name_of(name, path)])
 
 
-def _stored_folders() -> list[Path]:
+def _is_name_of(name: str, path: Path) -> bool:
+    """Return whether a name is a path's, with or without a class level."""
+    return str(path) in (name, split_level(name)[0])
+
+
+def _stored_folders() -> list[str]:
     """Return the whole list, with folders that do not exist now.
 
     A disconnected disk may come back.
     """
     try:
-        return [Path(text) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
+        return [str(Path(text)) for text in json.loads((given_folder() / "folders.json").read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError):
         return []
 
 
-def _update_folders(change: Callable[[list[Path]], list[Path]]) -> None:
+def _update_folders(change: Callable[[list[str]], list[str]]) -> None:
     """Change the list under a lock, as several processes may change it at once."""
     path = given_folder() / "folders.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
-        replace_text(path, json.dumps([str(folder) for folder in change(_stored_folders())]))
+        replace_text(path, json.dumps(change(_stored_folders())))

@@ -84,6 +84,8 @@ def read_user_image(source: Any, name: str) -> Image.Image:
     Raises:
         UserError: The content is not an image, is damaged, or is too large.
     """
+    if isinstance(source, str | Path) and Path(source).exists() and not Path(source).is_file():
+        raise UserError(f"{name} must be an image file, but is a folder, a named pipe or a device.")
     try:
         return read_image(source)
     except UnidentifiedImageError as error:
@@ -168,6 +170,7 @@ class Dataset:
         names: A unique name for each image.
         official_test: Mask of the authors' test images (n,) bool; None without an official division.
         skipped: Files that were not read.
+        distinct: Number of different images by content; None if it is not known.
     """
 
     name: str
@@ -181,6 +184,7 @@ class Dataset:
     names: tuple[str, ...]
     official_test: Booleans | None = None
     skipped: tuple[Skipped, ...] = ()
+    distinct: int | None = None
 
     def __len__(self) -> int:
         return len(self.images)

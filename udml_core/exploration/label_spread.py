@@ -122,8 +122,8 @@ def end_probability(neighbors: Array, labeled: Array, gamma: float) -> Array:
     """
     if not labeled.any():
         return np.zeros(len(labeled))
-    system = _walk_system(neighbors, np.zeros(len(neighbors), dtype=bool), gamma)
-    return (1 - gamma) * _solve(system, labeled).clip(0)
+    system = walk_system(neighbors, np.zeros(len(neighbors), dtype=bool), gamma)
+    return (1 - gamma) * solve(system, labeled).clip(0)
 
 
 def agreement(walks: WalkEnds, codes: Array, names: Sequence[str], labels: Array,
@@ -178,7 +178,7 @@ def suggestions(neighbors: Array, labeled: Array, gamma: float, count: int,
     stops, suggested = labeled.copy(), []
     excluded = np.isin(np.arange(len(labeled)), list(leave_out))
     for _ in range(min(count, int((~labeled & ~excluded).sum()))):
-        visits = _solve(_walk_system(neighbors, stops, gamma).T, np.ones(len(stops)))
+        visits = solve(walk_system(neighbors, stops, gamma).T, np.ones(len(stops)))
         row = int(np.where(stops | excluded, -1, visits).argmax())
         suggested.append(Suggestion(row, float(visits[row])))
         stops[row] = True
@@ -257,7 +257,7 @@ def _edges(neighbors: Array) -> sparse.csr_array:
     return sparse.csr_array((np.ones(count * k), neighbors.ravel(), np.arange(0, count * k + 1, k)), (count, count))
 
 
-def _walk_system(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
+def walk_system(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_array:
     """Return I − γQ with zero rows of Q at `stops` (n,) bool.
 
     A walk does not leave these images.
@@ -268,7 +268,7 @@ def _walk_system(neighbors: Array, stops: Array, gamma: float) -> sparse.csr_arr
     return sparse.csr_array(sparse.eye_array(count) - walk)
 
 
-def _solve(matrix: sparse.sparray, right: Array) -> Array:
+def solve(matrix: sparse.sparray, right: Array) -> Array:
     """Return A⁻¹b.
 
     GMRES takes tens of milliseconds for a few thousand images, where elimination takes minutes for ten times as many.

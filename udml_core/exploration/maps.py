@@ -24,6 +24,20 @@ def neighbors_kept(before: Array, after: Array) -> Array:
     return (before[:, :, None] == after[:, None, :]).any(axis=2).mean(axis=1)
 
 
+def keep_neighbors(neighbors: Array, kept: Array) -> Array:
+    """Renumber neighbors after points are left out.
+
+    Args:
+        neighbors: Rows (n, k).
+        kept: Mask (n,) of the m points that stay.
+
+    Returns:
+        Rows (m, k) among the points that stay; −1 for a neighbor that is left out.
+    """
+    numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+    return numbers[neighbors[kept]]
+
+
 @dataclass(frozen=True)
 class Change:
     """Change of neighborhoods between two maps.

@@ -5,24 +5,29 @@ from __future__ import annotations
 import hashlib
 import io
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.data.dataset import read_user_image
 from udml_core.errors import UserError
 from udml_core.jobs import launch
-from udml_core.runs import Run
+from udml_core.runs import Run, own_copy, runs_folder
 from udml_core.tasks import ADVICE, LIVE_STATES
 
 MOST_PLACED = 200
 
 
-def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None) -> Analysis:
+def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = None,
+            root: Path | None = None) -> Analysis:
     """Return the requested analysis; start it unless it is finished or in progress.
+
+    An example is copied to the user's runs first, because it cannot be changed itself; see `own_copy`.
 
     Args:
         run: A finished run.
         spec: The request.
         images: PNG files to place on a map, by name; see `place_images`.
+        root: The user's folder of runs, by default `runs_folder()`.
 
     Raises:
         UserError: The run or the map that the analysis starts from is not finished.
@@ -33,6 +38,8 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     if spec.source and not find_analysis(run, spec.source).is_done():
         state = find_analysis(run, spec.source).status().state
         raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")
+    if run.is_example and not analysis_at(run, spec).is_done():
+        run = own_copy(run, root or runs_folder())
     analysis = analysis_at(run, spec)
     if not analysis.folder.exists():
         launch.launch(create_analysis(run, spec, images))

@@ -1,7 +1,8 @@
 """Start, resume and stop background work.
 
 A run executes as `python -m udml_core work RUN`, an analysis as `python -m udml_core analyse-work FOLDER`, each in its
-own process group. One run at a time uses a device; analyses start at once, on the CPU.
+own process group. Both are started by dispatchers (see `dispatch`): one run at a time uses a device, and one analysis
+at a time a folder of runs.
 """
 
 from __future__ import annotations
@@ -13,31 +14,40 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from threading import Thread
 
 import psutil
 
 from udml_core.analyses import Analysis
 from udml_core.data.given.pairs import PairSet
 from udml_core.errors import UserError
-from udml_core.runs import Run, Spec, create_run
+from udml_core.jobs import dispatch
+from udml_core.jobs.maps import are_maps_on, is_busy, next_map, want_maps
+from udml_core.jobs.queue import device_lock, leave_place
+from udml_core.runs import Run, Spec, create_run, list_runs
 from udml_core.tasks import ADVICE, LIVE_STATES, Status, Task
 
 PATIENCE = 3.0
 """Seconds that a worker has to end on request."""
 BORN_TOLERANCE = 2.0
 """Tolerance in seconds for a process's start time: the system clock is adjusted from time to time."""
+FOLDERS = ("UDML_CACHE", "UDML_DATA", "UDML_RUNS")
+"""Settings that name a folder; a relative name is meant from the folder in which the task was queued."""
 
 
-def submit(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
-    """Create a run and start its worker, which waits until the device is free.
+def submit(spec: Spec, root: Path, pairs: PairSet | None = None, maps: bool | None = None) -> Run:
+    """Create a run and queue it.
 
     Args:
         spec: The planned run.
         root: The folder of runs.
         pairs: The given pairs that the run was planned with.
+        maps: Whether UMAP, t-SNE and a grid follow in the background (`udml_core.jobs.maps`); by default unless the
+            environment variable UDML_MAPS is 0.
     """
     run = create_run(spec, root, pairs)
+    if are_maps_on() if maps is None else maps:
+        want_maps(run)
     launch(run)
     return run
 
@@ -89,25 +99,66 @@ def stop(task: Task) -> Status:
 
 
 def start_again(task: Run | Analysis) -> None:
-    """Queue a task again and start its worker."""
+    """Queue a task again."""
     status = task.stored_status()
     task.clear_failure()
+    if isinstance(task, Run):
+        leave_place(task)
     task.write_status(Status(state="waiting", ticket=time.time(), epoch=status.epoch, epochs=status.epochs))
     launch(task)
 
 
 def launch(task: Run | Analysis) -> None:
-    """Start the worker process of a task."""
-    command = "work" if isinstance(task, Run) else "analyse-work"
-    package_root = str(Path(__file__).resolve().parents[2])
-    paths = [package_root, *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
-    group: dict[str, Any] = {"start_new_session": True}
-    if sys.platform == "win32":
-        group = {"creationflags": subprocess.CREATE_NEW_PROCESS_GROUP}
-    with task.log_path.open("ab") as log:
-        subprocess.Popen([sys.executable, "-m", "udml_core", command, str(task.folder)], stdin=subprocess.DEVNULL,
-                         stdout=log, stderr=log, env=environment, **group)
+    """Queue a waiting task: the dispatcher of its lane starts the worker."""
+    task.queue({name: os.path.abspath(value) if name in FOLDERS and value else value
+                for name, value in os.environ.items() if name.startswith("UDML_") or name in dispatch.INHERITED})
+    if isinstance(task, Run):
+        ensure_dispatcher(task.folder.parent, task.spec().device)
+    else:
+        ensure_dispatcher(task.run.folder.parent, dispatch.ANALYSES)
+
+
+def wake(root: Path) -> None:
+    """Resume the queues and the wanted maps, as after a restart of the computer."""
+    devices = {run.spec().device for run in list_runs(root) if run.stored_status().state == "waiting"}
+    for lane in sorted(devices):
+        ensure_dispatcher(root, lane)
+    if dispatch.head(root, dispatch.ANALYSES):
+        ensure_dispatcher(root, dispatch.ANALYSES)
+    start_maps(root)
+
+
+def ensure_dispatcher(root: Path, lane: str) -> None:
+    """Start the dispatcher of a lane unless it lives.
+
+    A dispatcher that is about to end looks at the queue once more after it has released its lock, so that a task queued
+    before this call is never forgotten.
+    """
+    if not root.is_dir():
+        return
+    if dispatch.is_held(dispatch.lock_path(root, lane)):
+        return
+    device = "" if lane == dispatch.ANALYSES else device_lock(lane).lock_file
+    # -P keeps this folder's queue.py from hiding the standard library's.
+    _reap(subprocess.Popen([sys.executable, "-P", dispatch.__file__, str(root), lane, device], cwd=root,
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                           start_new_session=True))
+
+
+def start_maps(root: Path) -> None:
+    """Start the process that computes the maps that runs want, if none trains now; a second process ends by itself."""
+    if next_map(root) is not None and not is_busy(root):
+        _reap(dispatch.start_worker(["map-work", str(root)], root / ".maps.log", {}))
+
+
+def start_in_background(analysis: Analysis) -> subprocess.Popen[bytes]:
+    """Start an analysis outside of the queue; it pauses while a run trains."""
+    return dispatch.start_worker(["analyse-work", str(analysis.folder), "--background"], analysis.log_path, {})
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Leave no zombie behind when the process ends."""
+    Thread(target=process.wait, name="udml-reaper", daemon=True).start()
 
 
 def _signal_group(task: Task, number: int) -> None:

@@ -131,8 +131,11 @@ def _labels_per_class(request: RunRequest, dataset: Dataset, halves: Split) -> i
 
 
 def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: PairSet | None) -> None:
-    """Check that the data set has the labels or pairs that the method learns from."""
+    """Check that the data set has the images, and the labels or pairs, that the method learns from."""
     card = method.card
+    if method.needs_different_images and dataset.distinct == 1:
+        raise UserError(f"{card.title} compares different images, and all {len(dataset)} images of {dataset.title} are "
+                        "the same. Add other images, or choose another method.")
     if card.supervision == "pairs" and pairs is not None:
         pairs.within(halves.train).check()
         return
@@ -143,6 +146,16 @@ def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: P
         other = " or give pairs of images," if card.supervision == "pairs" else ""
         raise UserError(f"{card.title} learns from class labels, and {dataset.title} has none. Sort the images into "
                         f"one subfolder for each class,{other} or choose another method.")
+    if card.supervision in ("all", "pairs") and dataset.labels is not None:
+        sizes = np.bincount(dataset.labels[halves.train])
+        if (sizes > 0).sum() < 2 or sizes.max() < 2:
+            raise UserError(f"{card.title} compares images of the same class and of two classes, so the training half "
+                            f"needs two classes, one of them with two images; got {_count(sizes.sum(), 'image')} in "
+                            f"{_count((sizes > 0).sum(), 'class')}. Add images, or choose another split or method.")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
 def _check_validation(dataset: Dataset, halves: Split) -> None:

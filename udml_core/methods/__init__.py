@@ -5,7 +5,7 @@ To add a method, write a file and a golden test, and add the class to `METHODS`.
 
 from collections.abc import Callable
 
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.distill import Distill
@@ -37,7 +37,8 @@ def find_method(name: str) -> type[Method]:
     for method in METHODS:
         if method.card.name == name:
             return method
-    raise UserError(f"The method must be one of {', '.join(method.card.name for method in METHODS)}, got '{name}'.")
+    raise UserError(f"The method must be one of {', '.join(method.card.name for method in METHODS)}, "
+                    f"got {quoted(name)}.")
 
 
 def names_of(predicate: Callable[[Method], bool]) -> str:

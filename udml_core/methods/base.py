@@ -24,6 +24,8 @@ from udml_core.methods.embedder import Embedder
 from udml_core.methods.fields import Part
 
 GRAPH_NEIGHBORS = 50
+MOST_MAIN = 6
+"""Fields that a form shows first."""
 State = Mapping[str, Tensor]
 """Everything that `fit` needs to continue, as tensors; `epoch` () int64 is the number of the last finished epoch."""
 
@@ -104,12 +106,23 @@ class Method(Options, ABC):
     Attributes:
         card: Name, title, paper, idea, supervision and promise.
         rank_shows_collapse: Whether an effective rank far from the start's shows a collapse.
+        main_fields: The fields that matter most, in the order of forms, at most `MOST_MAIN`; by default the first ones.
         fields_when_continued: The fields that a continued run may change; empty if the method cannot continue.
+        needs_different_images: Whether `fit` fails if all images are the same.
     """
 
     card: ClassVar[Card]
     rank_shows_collapse: ClassVar[bool] = True
+    main_fields: ClassVar[tuple[str, ...]] = ()
     fields_when_continued: ClassVar[tuple[str, ...]] = ()
+    needs_different_images: ClassVar[bool] = False
+
+    @classmethod
+    def form_fields(cls) -> tuple[list[str], list[str]]:
+        """Return the names of the fields that a form shows first, and of the others."""
+        names = list(cls.model_fields)
+        main = list(cls.main_fields) or names[:MOST_MAIN]
+        return main, [name for name in names if name not in main]
 
     @property
     def trains_encoder(self) -> bool:

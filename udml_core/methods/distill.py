@@ -10,6 +10,12 @@ whitening, and averages with neighbors. All of them cost time at retrieval or ne
   (1/m)·Σ_i [KL(p_i ‖ q_i) + λ·(1 − z_i·t_i)], where p_i and q_i are the softmax over j ∈ B, j ≠ i, of r_i·r_j/τ and of
   z_i·z_j/τ.
 
+The targets are fixed: t and r are computed once, from the frozen encoder, before the first epoch. There is no teacher
+by momentum, whose refined neighborhoods would follow the student: each update of r needs several views of every
+training image, whitening and a neighbor search again. Whether it would gain anything has not been measured. Fixed
+averages have a price: more epochs overfit the training images. Refinement means averages only: k-reciprocal
+re-ranking gives no vectors, and its similarities are not targets.
+
 The student starts at the whitening head. This is our own method. Its parts are known: relations as targets (Park et
 al., "Relational Knowledge Distillation", CVPR 2019), and softened similarities (Hinton et al., "Distilling the
 Knowledge in a Neural Network", 2015).
@@ -87,6 +93,8 @@ class Distill(Method):
         promise="may fall",
         source=("Measured once on birds at 112 pixels: MAP@R 33.2 with frozen features, 34.4 at the whitened start and "
                 "35.0 after two epochs. Most of the gain of refinement is not reproduced by a single view."))
+
+    main_fields: ClassVar[tuple[str, ...]] = ("averaged", "times", "dimension", "trains", "epochs", "learning_rate")
 
     dimension: Dimension = 512
     """Dimension of the embedding, at most the features' width and the number of training images."""

@@ -18,7 +18,7 @@ from torch.nn.functional import normalize
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.errors import UserError
-from udml_core.files import replace_bytes
+from udml_core.files import check_regular, replace_bytes
 from udml_core.losses.kernels import KernelName, kernel_of
 
 Representation = Literal["instance", "latent"]
@@ -253,6 +253,7 @@ def is_normalized(path: Path) -> bool:
 def _reading(path: Path) -> Iterator[tuple[dict[str, str], Any]]:
     """Open a stored embedder and yield its metadata and the file."""
     try:
+        check_regular(path)
         with safetensors.safe_open(path, framework="pt", device="cpu") as file:
             yield file.metadata() or {}, file
     except (OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError) as error:

@@ -37,6 +37,8 @@ class ISIF(InstanceMethod):
                 "trained. A linear head on frozen features starts at PCA and has little to gain; see the record "
                 "'Every method on Fashion-MNIST, zero-shot' on the page Results."))
 
+    main_fields: ClassVar[tuple[str, ...]] = ("temperature", "eta", "dimension", "trains", "epochs", "learning_rate")
+
     temperature: Temperature = 0.1
     """Temperature of the softmax; lower values concentrate on the most similar images."""
 

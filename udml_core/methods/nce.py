@@ -45,6 +45,8 @@ class NCE(InstanceMethod):
         source="PSLR's paper, tables 3–5: no gain on birds, some gain on cars and products.")
     views: ClassVar[int] = 1
 
+    main_fields: ClassVar[tuple[str, ...]] = ("temperature", "noise", "dimension", "trains", "epochs", "learning_rate")
+
     temperature: Temperature = 0.07
     """Temperature of the softmax; lower values concentrate on the most similar images."""
 

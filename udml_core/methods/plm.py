@@ -80,6 +80,8 @@ class PLM(Method):
                 "has little to gain; see the record 'Methods without labels on birds' on the page "
                 "Results."))
 
+    main_fields: ClassVar[tuple[str, ...]] = ("flat", "threshold", "dimension", "trains", "epochs", "learning_rate")
+
     dimension: Dimension = 128
     """Dimension of the embedding."""
 

@@ -72,6 +72,9 @@ class PSLR(InstanceMethod):
         source=("Paper, tables 3–5: gains with the encoder trained. A linear head on frozen features starts at PCA and "
                 "has little to gain."))
 
+    main_fields: ClassVar[tuple[str, ...]] = ("temperature", "n_neighbors", "dimension", "trains", "epochs",
+                                              "learning_rate")
+
     temperature: Temperature = 0.1
     """Temperature of the softmax; lower values concentrate on the most similar images."""
 

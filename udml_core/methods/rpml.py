@@ -71,6 +71,8 @@ class RPML(AuthorityMethod):
         promise="gain",
         source="Paper, table 1: above Initial (Random) on every data set.")
 
+    main_fields: ClassVar[tuple[str, ...]] = ("alpha", "epsilon", "n_neighbors", "dimension", "beginning", "epochs")
+
     per_anchor: Annotated[int, Field(ge=1, le=100), Shown(step=1, high=50, label="Triplets per anchor")] = 10
     """Triplets drawn for each anchor in each epoch. The paper gives no value."""
 
@@ -157,6 +159,8 @@ class SRPML(AuthorityMethod):
         source=("Paper, table 1 (Ours): above Initial (Random) on every data set, with pretrained features. From an "
                 "encoder with random weights it may fall; see the record 'sRPML on birds, "
                 "encoder trained' on the page Results."))
+
+    main_fields: ClassVar[tuple[str, ...]] = ("alpha", "epsilon", "n_neighbors", "dimension", "trains", "epochs")
 
     trains: Trains = "all"
     """Train the encoder's last blocks or all layers beside the projection, or only the projection on the frozen

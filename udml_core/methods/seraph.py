@@ -61,6 +61,8 @@ class SERAPH(Method):
         source="Paper, table 1: recall@1 rises over Initial on every data set.")
     rank_shows_collapse: ClassVar[bool] = False  # M itself changes the effective rank with every partition
 
+    main_fields: ClassVar[tuple[str, ...]] = ("n_neighbors", "threshold", "trains", "epochs", "batch", "learning_rate")
+
     trains: Trains = "head"
     """Train only the metric on frozen features, or the encoder's last blocks or all layers with it."""
 

@@ -79,6 +79,8 @@ class SSDML(Method):
         promise="may fall",
         source="Paper, table 1: the best epoch is above Initial on every data set.")
 
+    main_fields: ClassVar[tuple[str, ...]] = ("alpha", "n_neighbors", "dimension", "trains", "epochs", "learning_rate")
+
     trains: Trains = "head"
     """Train only the projection of frozen features, or the encoder's last blocks or all layers with it."""
 

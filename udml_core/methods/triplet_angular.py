@@ -162,6 +162,8 @@ class Triplet(LabeledOnly):
         promise="may fall",
         source="Paper, table 5: recall@1 on CUB is 42.6, against 44.8 for SSDML.")
 
+    main_fields: ClassVar[tuple[str, ...]] = ("margin", "per_anchor", "dimension", "trains", "epochs", "learning_rate")
+
     margin: Annotated[float, Field(ge=0, le=4), Shown(symbol="τ", step=0.05, high=2)] = 0.2
     """Least difference between the squared distances to the negative and to the positive. The paper gives no value."""
 
@@ -185,6 +187,8 @@ class Angular(LabeledOnly):
         supervision="few",
         promise="may fall",
         source="Paper, table 5: recall@1 on CUB is 41.4, against 44.8 for SSDML.")
+
+    main_fields: ClassVar[tuple[str, ...]] = ("alpha", "per_anchor", "dimension", "trains", "epochs", "learning_rate")
 
     alpha: Angle = 45.0
     """Upper bound on the angle at the negative."""

@@ -13,7 +13,7 @@ from scipy import sparse
 from udml_core.arrays import Array, Floats, Integers
 from udml_core.graph.mutual_neighbors import mutual_pairs_of
 from udml_core.refinement.kernels import compiled, in_threads
-from udml_core.refinement.search import nearest_unit
+from udml_core.refinement.search import nearest_others, nearest_unit, without_own
 
 ITERATIONS, TOLERANCE = 100, 1e-5
 """Conjugate gradient stops after this number of steps, or at this length of the residual relative to y."""
@@ -42,19 +42,24 @@ class DiffusionRanking:
         self.k, self.alpha, self.gamma, self.shortlist = min(k, len(rows) - 1), alpha, gamma, shortlist
         self.graph = mutual_graph(self.rows, self.k, gamma)
 
-    def neighbors(self, k: int) -> tuple[Integers, Floats]:
-        """Rank the gallery for each of its images; the activation is one at the image.
+    def neighbors(self, k: int, own: Integers | None = None) -> tuple[Integers, Floats]:
+        """Rank the gallery for its images; the activation is one at the image.
+
+        Args:
+            k: Number of images to return for each.
+            own: Indices (q,) of the images to rank for; all n if None.
 
         Returns:
-            Indices (n, k), nearest first and without the image itself, and scores (n, k).
+            Indices (q, k), nearest first and without the image itself, and scores (q, k).
         """
         k = min(k, len(self.rows) - 1)
-        listed = nearest_unit(self.rows, min(max(k, self.shortlist), len(self.rows) - 1))[1]
-        own = np.arange(len(self.rows))
+        listed = nearest_others(self.rows, min(max(k, self.shortlist), len(self.rows) - 1), own)[1]
+        own = np.arange(len(self.rows)) if own is None else own
         activation = np.zeros((len(listed), listed.shape[1] + 1))
         activation[:, 0] = 1
         indices, scores = self._rank(np.concatenate([own[:, None], listed], axis=1), activation, k + 1)
-        return _without(own, indices, scores)
+        scores, indices = without_own(own, scores, indices)
+        return indices, scores
 
     def search(self, queries: Array, k: int) -> tuple[Integers, Floats]:
         """Rank the gallery for queries from outside; the activation is cosine^γ at the k nearest images.
@@ -90,14 +95,6 @@ def mutual_graph(rows: Array, k: int, gamma: float) -> sparse.csr_matrix:
     degree = np.asarray(both.sum(axis=1)).ravel()
     scale = sparse.diags(1 / np.sqrt(np.where(degree > 0, degree, 1)))
     return (scale @ both @ scale).tocsr()
-
-
-def _without(own: Integers, indices: Integers, scores: Floats) -> tuple[Integers, Floats]:
-    """Drop each row's own index, or the last index where it does not occur."""
-    is_own = indices == own[:, None]
-    is_own[~is_own.any(axis=1), -1] = True
-    shape = (len(indices), indices.shape[1] - 1)
-    return indices[~is_own].reshape(shape), scores[~is_own].reshape(shape)
 
 
 @compiled

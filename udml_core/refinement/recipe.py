@@ -14,7 +14,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field
 
 from udml_core.declaration import Options, Shown
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 
 Role = Literal["views", "rows", "queries", "ranking"]
 """What a step changes: the features of each image, every embedding, the embeddings of queries only, or the ranking."""
@@ -251,14 +251,14 @@ class Recipe:
 def _parse_step(text: str) -> Step:
     name, _, options = text.partition(":")
     if name not in STEPS:
-        raise UserError(f"A recipe has the steps {', '.join(STEPS)}, joined by '+'; got '{name}'.")
+        raise UserError(f"A recipe has the steps {', '.join(STEPS)}, joined by '+'; got {quoted(name)}.")
     values: dict[str, Any] = {}
     for option in filter(None, (part.strip() for part in options.split(","))):
         field, sign, value = (part.strip() for part in option.partition("="))
         if not sign or not value:
-            raise UserError(f"The options of '{name}' must be field=value, joined by ','; got '{option}'.")
+            raise UserError(f"The options of {quoted(name)} must be field=value, joined by ','; got {quoted(option)}.")
         if field in values:
-            raise UserError(f"Name the option '{field}' of '{name}' once; got '{text}'.")
+            raise UserError(f"Name the option {quoted(field)} of {quoted(name)} once; got {quoted(text)}.")
         values[field] = _parse_value(value)
     return make_step(name, values)
 
@@ -270,7 +270,7 @@ def make_step(name: str, values: Mapping[str, Any]) -> Step:
         UserError: The step or a field is unknown, or a value is not allowed.
     """
     if name not in STEPS:
-        raise UserError(f"A recipe has the steps {', '.join(STEPS)}; got '{name}'.")
+        raise UserError(f"A recipe has the steps {', '.join(STEPS)}; got {quoted(name)}.")
     unknown = [field for field in values if field not in STEPS[name].model_fields]
     if unknown:
         raise UserError(f"The step '{name}' has the options {', '.join(STEPS[name].model_fields)}; got "

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from udml_core.arrays import Array, Floats, Integers
 from udml_core.refinement.kernels import compiled, in_threads
-from udml_core.refinement.search import nearest_unit
+from udml_core.refinement.search import nearest_others, nearest_unit
 
 Ranked = tuple[Integers, Floats]
 
@@ -63,13 +63,19 @@ class ReciprocalRanking:
     def _inverted(self) -> sparse.csr_matrix:
         return self.encoding.T.tocsr()
 
-    def neighbors(self, k: int) -> Ranked:
-        """Rank the gallery for each of its images.
+    def neighbors(self, k: int, own: Integers | None = None) -> Ranked:
+        """Rank the gallery for its images.
+
+        Args:
+            k: Number of images to return for each.
+            own: Indices (q,) of the images to rank for; all n if None.
 
         Returns:
-            Indices (n, k), nearest first and without the image itself, and scores (n, k), one minus the distance.
+            Indices (q, k), nearest first and without the image itself, and scores (q, k), one minus the distance.
         """
-        return self._rank(self.rows, self.encoding, self._nearest, k, np.arange(len(self.rows)))
+        if own is None:
+            return self._rank(self.rows, self.encoding, self._nearest, k, np.arange(len(self.rows)))
+        return self._rank(self.rows[own], self.encoding[own], self._nearest[own], k, own)
 
     def search(self, queries: Array, k: int) -> Ranked:
         """Rank the gallery for queries from outside, which change nothing in the gallery.
@@ -110,7 +116,7 @@ class ReciprocalRanking:
         k = min(k, len(self.rows) - inside)
         length = max(k, self.shortlist) + inside
         if listed.shape[1] < k:
-            listed = nearest_unit(self.rows, k, None if inside else queries)[1]
+            listed = (nearest_others(self.rows, k, own) if inside else nearest_unit(self.rows, k, queries))[1]
         indices, scores = np.full((len(queries), k), -1), np.zeros((len(queries), k), np.float32)
         inverted = self._inverted
         in_threads(lambda start, stop: rank_by_overlap(

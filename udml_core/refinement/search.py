@@ -51,6 +51,37 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
     return distances, indices
 
 
+def nearest_others(rows: Array, k: int, own: Integers | None = None) -> tuple[Floats, Integers]:
+    """Find the k rows nearest to some of the rows, without the row itself.
+
+    Args:
+        rows: Unit rows (n, d).
+        k: Number of neighbors, at most n − 1.
+        own: Indices (q,) of the rows that are queries; all rows if None.
+
+    Returns:
+        Squared distances (q, k) float32, ascending, and indices (q, k) int64.
+    """
+    if own is None:
+        return nearest_unit(rows, k)
+    distances, indices = nearest_unit(rows, k + 1, rows[own])
+    return without_own(own, distances, indices)
+
+
+def without_own(own: Integers, values: Floats, indices: Integers) -> tuple[Floats, Integers]:
+    """Drop the own index of each ranking (q, k + 1) with its value, or the last index where it does not occur.
+
+    Args:
+        own: Index (q,) of each query.
+        values: Values (q, k + 1) of the ranked images.
+        indices: Indices (q, k + 1) of the ranked images.
+    """
+    kept = indices != own[:, None]
+    kept[kept.all(axis=1), -1] = False
+    shape = len(indices), indices.shape[1] - 1
+    return values[kept].reshape(shape), indices[kept].reshape(shape)
+
+
 def principal_directions(rows: Array) -> Floats:
     """Return the directions (d, 128) of the largest second moment of a sample of rows (n, d)."""
     sample = rows[:: max(1, len(rows) // SAMPLE)]

@@ -8,7 +8,8 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
@@ -18,26 +19,36 @@ import safetensors
 from safetensors.torch import save
 from torch import Tensor
 
-from udml_core.arrays import Array
+from udml_core import paths
+from udml_core.arrays import Array, misfit
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.errors import UserError
-from udml_core.explanations import KINDS, Explanation, stored_name, to_arrays
+from udml_core.explanations import KINDS, SHAPES, Explanation, stored_name, to_arrays
 from udml_core.files import (
+    check_regular,
     jsonable,
+    parse_json,
+    publish_folder,
     read_array,
     read_arrays,
+    read_json,
+    read_regular,
     replace_array,
     replace_arrays,
     replace_bytes,
     replace_text,
 )
 from udml_core.methods import Embedder, find_method, is_normalized
+from udml_core.runs.notes import Notes, read_notes, write_notes
 from udml_core.runs.selection import best_epoch
 from udml_core.runs.spec import Spec
 from udml_core.tasks import Status, Task
+
+PRIVATE = 0o700
+"""The mode of a run's folder: only the user reads it."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +102,22 @@ class Run(Task):
         spec = self.spec()
         if spec.pairs == "given":
             pairs = pairs.without(self.pairs())
-        earlier = Run(self.folder.parent / (spec.starts_from or ""))
-        return earlier.unused_pairs(pairs) if spec.starts_from and earlier.has_spec() else pairs
+        earlier = _earlier_run(self.folder.parent, spec.starts_from) if spec.starts_from else None
+        return earlier.unused_pairs(pairs) if earlier and earlier.has_spec() else pairs
+
+    @property
+    def root(self) -> Path:
+        """The folder for new runs that are made from this run: the user's, if this run is an example."""
+        return paths.runs_folder() if self.is_example else self.folder.parent
+
+    def notes(self) -> Notes:
+        """Read the name, note and tags that a user gave the run."""
+        return read_notes(self.folder)
+
+    def write_notes(self, notes: Notes) -> None:
+        """Store the name, note and tags of the run."""
+        self.check_writable()
+        write_notes(self.folder, notes)
 
     # Curves and epochs
 
@@ -105,8 +130,11 @@ class Run(Task):
         Returns:
             One row for each epoch, and the next offset. An unfinished last line is left for the next call.
         """
+        path = self.folder / "metrics.jsonl"
+        if not path.is_file():
+            return [], offset
         try:
-            with (self.folder / "metrics.jsonl").open("rb") as file:
+            with path.open("rb") as file:
                 file.seek(offset)
                 content = file.read()
         except OSError:
@@ -115,15 +143,16 @@ class Run(Task):
         rows = []
         for line in content[:end].splitlines():
             try:
-                row = json.loads(line)
+                row = parse_json(line)
             except ValueError:
                 continue
-            if isinstance(row, dict) and "epoch" in row:
+            if isinstance(row, dict) and isinstance(row.get("epoch"), int):
                 rows.append(row)
         return rows, offset + end
 
     def append_metrics(self, row: Mapping[str, Any]) -> None:
         """Append the curves of an epoch."""
+        self.check_writable()
         path = self.folder / "metrics.jsonl"
         line = json.dumps(jsonable(row)) + "\n"
         with path.open("ab") as file:
@@ -135,7 +164,7 @@ class Run(Task):
 
     def write_epoch(self, number: int, records: Iterable[Explanation], sample: Array,
                     trained: Array | None = None) -> None:
-        """Store an epoch atomically; an epoch that is already stored does not change.
+        """Store an epoch atomically; an epoch that is stored and readable does not change.
 
         Args:
             number: Number of the epoch.
@@ -143,9 +172,11 @@ class Run(Task):
             sample: Embedding (s, l) of the fixed sample of test images.
             trained: Embedding (t, l) of a fixed sample of training images.
         """
+        self.check_writable()
         final = self.folder / "epochs" / f"{number:04d}"
-        if final.exists():
+        if self._has_epoch(number):
             return
+        shutil.rmtree(final, ignore_errors=True)
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
         aside.parent.mkdir(exist_ok=True)  # without parents: a run that a user has removed stays removed
@@ -155,13 +186,20 @@ class Run(Task):
             np.save(aside / "trained.npy", trained.astype(np.float32))
         for record in records:
             np.savez(aside / f"{stored_name(record)}.npz", **to_arrays(record))  # type: ignore[arg-type]
-        aside.rename(final)
+        publish_folder(aside, final)
+
+    def _has_epoch(self, number: int) -> bool:
+        """Return whether an epoch is stored and its sample can be read."""
+        try:
+            return bool(len(self.epoch_sample(number)))
+        except UserError:
+            return False
 
     def kept_epoch(self) -> int:
         """Return the number of the last or selected epoch, which has the final embedder."""
-        spec = self.spec()
-        shows_collapse = find_method(spec.method).rank_shows_collapse
-        best = best_epoch(self.metrics()[0], shows_collapse, spec.select) if spec.select != "last" else None
+        spec, best = self.spec(), None
+        if spec.select != "last":
+            best = best_epoch(self.metrics()[0], find_method(spec.method).rank_shows_collapse, spec.select)
         return max(self.epoch_numbers(), default=0) if best is None else best
 
     def epoch_numbers(self) -> list[int]:
@@ -170,6 +208,7 @@ class Run(Task):
 
     def write_sample_indices(self, indices: Array) -> None:
         """Store the indices (s,) of the fixed sample."""
+        self.check_writable()
         path = self.folder / "epochs" / "sample.npy"
         path.parent.mkdir(exist_ok=True)
         replace_array(path, indices)
@@ -185,7 +224,7 @@ class Run(Task):
         """
         path = self.folder / "epochs" / "sample.npy"
         if path.exists():
-            return read_array(path)
+            return _checked(path, read_array(path), "int s")
         numbers = self.epoch_numbers()
         if not numbers:
             raise UserError(f"The run {self.id} has no epoch yet, and therefore no sample. Wait for its first epoch.")
@@ -194,7 +233,7 @@ class Run(Task):
 
     def epoch_sample(self, number: int) -> Array:
         """Read the fixed sample's embedding (s, l) of an epoch; 0 is before training."""
-        return read_array(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
+        return _read_embedding(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
 
     def epoch_trained(self, number: int) -> Array | None:
         """Read the embedding (t, l) of `fixed_sample(split.train, t)` after an epoch.
@@ -203,20 +242,21 @@ class Run(Task):
             The embedding; None if none was stored, as with the split `all` and in older runs.
         """
         path = self.folder / "epochs" / f"{number:04d}" / "trained.npy"
-        return read_array(path) if path.exists() else None
+        return _read_embedding(path) if path.exists() else None
 
     def explanations(self, number: int) -> list[Explanation]:
         """Read the explanations of an epoch.
 
-        Records in which another version stored other fields are left out.
+        Damaged records, and those in which another version stored other fields, are left out.
         """
         records: list[Explanation] = []
         for name, kind in KINDS.items():
             path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
             if path.exists():
-                with np.load(path, allow_pickle=False) as stored:
-                    if set(stored.files) == {field.name for field in fields(kind)}:
-                        records.append(kind(**{key: stored[key] for key in stored.files}))
+                with suppress(UserError):
+                    stored = read_arrays(path)
+                    if misfit(stored, SHAPES[kind]) is None:
+                        records.append(kind(**stored))
         return records
 
     # Checkpoints
@@ -233,6 +273,7 @@ class Run(Task):
         self._replace_checkpoint("best", state, embedder)
 
     def _replace_checkpoint(self, name: str, state: Mapping[str, Tensor], embedder: Embedder) -> Path:
+        self.check_writable()
         final = self.folder / "checkpoint" / name
         aside = final.with_suffix(".part")
         shutil.rmtree(aside, ignore_errors=True)
@@ -242,7 +283,7 @@ class Run(Task):
         replace_bytes(aside / "state.safetensors", save(tensors))
         embedder.save(aside / "embedder.safetensors")
         shutil.rmtree(final, ignore_errors=True)
-        aside.rename(final)
+        publish_folder(aside, final)
         return final
 
     def read_checkpoint(self) -> tuple[int, dict[str, Tensor], Path] | None:
@@ -310,11 +351,12 @@ class Run(Task):
         return self.folder / "index.faiss"
 
     def write_embeddings(self, which: Literal["initial", "final"], embeddings: Array) -> None:
+        self.check_writable()
         replace_array(self._embeddings_path(which), embeddings)
 
     def embeddings(self, which: Literal["initial", "final"]) -> Array:
         """Read the embeddings (n, l) float32 of all images, memory-mapped."""
-        return read_array(self._embeddings_path(which), mapped=True)
+        return _read_embedding(self._embeddings_path(which), mapped=True)
 
     def is_normalized(self, which: Literal["initial", "final"]) -> bool:
         """Return whether the embeddings have unit length.
@@ -335,7 +377,7 @@ class Run(Task):
             The evaluation; None if there is none yet or the file is damaged.
         """
         try:
-            evaluation = json.loads((self.folder / "evaluation.json").read_text(encoding="utf-8"))
+            evaluation = read_json(self.folder / "evaluation.json")
         except (OSError, ValueError):
             return None
         is_valid = isinstance(evaluation, dict) and all(isinstance(row, dict) for row in evaluation.values())
@@ -352,6 +394,7 @@ class Run(Task):
         return None if self.evaluation() is not None else f"{self.folder / 'evaluation.json'} could not be read."
 
     def write_evaluation(self, evaluation: Mapping[str, Mapping[str, float]]) -> None:
+        self.check_writable()
         replace_text(self.folder / "evaluation.json", json.dumps(jsonable(evaluation), indent=1))
 
     def files_to_export(self) -> list[Path]:
@@ -365,7 +408,7 @@ def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
     """Create the folder of a run atomically.
 
     Args:
-        spec: The spec. If it continues a run in `root`, that run's checkpoint is copied.
+        spec: The spec. If it continues a run in `root` or an example, that run's checkpoint is copied.
         root: The folder of runs.
         pairs: Pairs to learn from, if the spec says that they were given; stored with the run.
 
@@ -376,18 +419,25 @@ def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:
     final = root / f"{stamp}-{spec.method}-{secrets.token_hex(3)}"
     aside = root / f".{final.name}"
     try:
-        aside.mkdir(parents=True)
+        root.mkdir(parents=True, exist_ok=True)
+        aside.mkdir(PRIVATE)
         (aside / "spec.json").write_text(spec.model_dump_json(indent=1), encoding="utf-8")
         if pairs is not None:
             replace_arrays(aside / "pairs.npz", {"pairs": pairs.pairs, "same": pairs.same})
         if spec.starts_from is not None:
-            shutil.copytree(Run(root / spec.starts_from).kept_checkpoint(), aside / "start")
+            shutil.copytree(_earlier_run(root, spec.starts_from).kept_checkpoint(), aside / "start")
         (aside / "status.json").write_text(Status(ticket=time.time()).model_dump_json(), encoding="utf-8")
-        aside.rename(final)
+        publish_folder(aside, final)
     except OSError as error:
         raise UserError(f"The folder of runs {root} cannot be written: {error}. "
                         "Choose another folder with --runs or UDML_RUNS.") from error
     return Run(final)
+
+
+def _earlier_run(root: Path, run_id: str) -> Run:
+    """Return the run that another run in `root` continues; it may be an example."""
+    own, example = Run(root / run_id), Run(paths.EXAMPLES / run_id)
+    return own if own.has_spec() or not example.has_spec() else example
 
 
 @lru_cache(maxsize=1024)
@@ -396,12 +446,34 @@ def _read_spec(path: Path, _inode: int, _modified: int, _size: int) -> Spec:
 
     A replaced file is parsed again.
     """
-    return Spec.model_validate_json(path.read_text(encoding="utf-8"))
+    return Spec.model_validate_json(read_regular(path))
+
+
+def _read_embedding(path: Path, mapped: bool = False) -> Array:
+    """Read an embedding (n, l).
+
+    Raises:
+        UserError: The file is missing or damaged, or holds something else.
+    """
+    return _checked(path, read_array(path, mapped), "float n l")
+
+
+def _checked(path: Path, array: Array, shape: str) -> Array:
+    """Return an array if it has a type and axes; see `misfit`.
+
+    Raises:
+        UserError: It has not.
+    """
+    if problem := misfit({"array": array}, {"array": shape}):
+        raise UserError(f"{path} should hold an array of another kind: {problem.removeprefix('array ')}. "
+                        "Resume the run, or start a new one.")
+    return array
 
 
 def _read_state(folder: Path) -> dict[str, Tensor] | None:
     """Read the state of a checkpoint; None if it is missing or damaged."""
     try:
+        check_regular(folder / "state.safetensors")
         with safetensors.safe_open(folder / "state.safetensors", framework="pt", device="cpu") as file:
             return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (OSError, safetensors.SafetensorError):

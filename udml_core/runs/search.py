@@ -5,20 +5,28 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 from udml_core.paths import existing_path
+from udml_core.runs.examples import are_examples_shown, example_runs
 from udml_core.runs.folder import Run
 
 
 def list_runs(root: Path) -> list[Run]:
-    """List all runs, newest first; a folder whose spec cannot be read is left out."""
-    return [run for run in _folders(root) if _is_readable(run)]
+    """List the user's runs, newest first, then the examples unless they are hidden.
+
+    A folder whose spec cannot be read is left out. An example that the user has copied is listed once, as the copy.
+    """
+    own = [run for run in _folders(root) if _is_readable(run)]
+    if not are_examples_shown(root):
+        return own
+    copied = {run.id for run in own}
+    return own + [run for run in example_runs() if run.id not in copied]
 
 
 def find_run(text: str, root: Path) -> Run:
     """Find a run by its id, the beginning of its id, or its folder.
 
-    Only that run's spec is read.
+    Only that run's spec is read. Examples are found too, also hidden ones.
 
     Raises:
         UserError: No run matches, or more than one.
@@ -27,7 +35,11 @@ def find_run(text: str, root: Path) -> Run:
         exact = Run(root / text)
         if _is_readable(exact):
             return exact
-        matches = [run for run in _folders(root) if run.id.startswith(text) and _is_readable(run)]
+        examples = {run.id: run for run in example_runs() if run.id.startswith(text)}
+        if text in examples:
+            return examples[text]
+        own = {run.id: run for run in _folders(root) if run.id.startswith(text) and _is_readable(run)}
+        matches = list((examples | own).values())
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -36,7 +48,7 @@ def find_run(text: str, root: Path) -> Run:
     path = existing_path(text)
     if path is not None and (path / "spec.json").exists():
         return Run(path.resolve())
-    raise UserError(f"No run '{text}' in {root}, and no run folder of that name. `udml runs` lists the runs.")
+    raise UserError(f"No run {quoted(text)} in {root}, and no run folder of that name. `udml runs` lists the runs.")
 
 
 def _folders(root: Path) -> list[Run]:

@@ -29,6 +29,7 @@ from udml_core.refinement.recipe import Views
 from udml_core.runs import Run
 from udml_core.tasks import Status
 from udml_core.workers.execute import Reporter, execute
+from udml_core.workers.maps import yielding
 
 Arrays = Mapping[str, Array]
 LEAST = 10
@@ -39,14 +40,19 @@ STORED_NEIGHBORS, LARGEST_R = 100, 1000
 log = logging.getLogger("udml")
 
 
-def work(analysis: Analysis) -> Status:
+def work(analysis: Analysis, background: bool = False) -> Status:
     """Compute an analysis and store its result.
 
     A failure is recorded in the status, not raised.
+
+    Args:
+        analysis: The analysis.
+        background: Whether to pause while a run trains.
     """
     def compute_and_store(reporter: Reporter) -> None:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
-        analysis.write_result(compute(analysis.run, analysis.spec(), reporter.share))
+        report = yielding(analysis, reporter) if background else reporter.share
+        analysis.write_result(compute(analysis.run, analysis.spec(), report))
 
     return execute(analysis, compute_and_store)
 
@@ -262,7 +268,8 @@ def _refine(material: Material, spec: AnalysisSpec) -> Arrays:
     else:
         gallery, fitted_on = plain, material.vectors(frame, training) if len(training) else training
     refiner = Refiner(recipe.without("views"))
-    refiner.fit(gallery, fitted_on if len(training) else None, lambda share, step: material.report(share, step))
+    refiner.fit(gallery, training=fitted_on if len(training) else None,
+                report=lambda share, step: material.report(share, step))
     dataset = material.dataset
     labels = None if dataset.labels is None else np.asarray(dataset.labels)[indices]
     deepest = 0 if labels is None else int(np.unique(labels, return_counts=True)[1].max()) - 1

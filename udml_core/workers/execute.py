@@ -132,6 +132,9 @@ def _record_failure(task: Task, reporter: Reporter, error: Exception) -> None:
         message = "The disk is full. Finished epochs are kept. Free some space, then resume."
     elif isinstance(error, MemoryError | torch.OutOfMemoryError):
         message = "Out of memory. Use fewer or smaller images or a smaller batch, then start a new run."
+    elif isinstance(error, OSError) and error.errno is not None:
+        message = (f"The system refused to read or write {error.filename or 'a file'}: {error.strerror}. Finished "
+                   "epochs are kept. Allow it, then resume.")
     else:
         message = f"{type(error).__name__}: {error}"
     try:

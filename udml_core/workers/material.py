@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,21 +22,24 @@ from udml_core.data.features import (
     crop_sources_of,
     embed_pixels,
     features_of,
+    features_path,
     pixels_of,
     views_of,
+    views_path,
 )
 from udml_core.data.given.pairs import PairSet
+from udml_core.data.speed import record_speed
 from udml_core.data.splits import Split, fixed_sample, make_split
 from udml_core.data.training import TrainingData, training_data
 from udml_core.jobs import resolve_device
+from udml_core.jobs.estimate import image_kind, view_kind
 from udml_core.methods import Embedder
 from udml_core.runs import Run
+from udml_core.runs.baselines import JUDGED
 from udml_core.sampling import generator, label_pairs
 
 SAMPLE, TRAINED_SAMPLE = 3000, 1000
 """Number of test images whose embedding is stored for every epoch; fewer if the method trains the encoder."""
-JUDGED = 1000
-"""Number of images of the sample that curves are computed from, and of training images stored for every epoch."""
 log = logging.getLogger("udml")
 
 
@@ -72,7 +78,8 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     spec = run.spec()
     dataset = run.dataset(report)
     encoder = Encoder(spec.encoder).to(resolve_device(device))
-    features = features_of(dataset, encoder, report)
+    with _timed(image_kind(spec), features_path(dataset, spec.encoder), len(dataset)):
+        features = features_of(dataset, encoder, report)
     split = make_split(dataset, spec.split, spec.holds_out, spec.seed)
     few = spec.few_labels(dataset, split.train)
     if few is not None:
@@ -102,11 +109,23 @@ def data_for_fit(run: Run, loaded: Loaded, report: Report) -> TrainingData:
         activations = activations_of(loaded.dataset, loaded.encoder, loaded.split.train, method.activations_needed,
                                      method.augmentation, spec.seed, report)
     if method.views_needed:
-        views = views_of(loaded.dataset, loaded.encoder, loaded.split.train, method.views_needed,
-                         method.augmentation, spec.seed, report)
+        train, count = loaded.split.train, method.views_needed
+        path = views_path(loaded.dataset, spec.encoder, train, f"views{count}", method.augmentation, spec.seed)
+        with _timed(view_kind(spec), path, count * len(train)):
+            views = views_of(loaded.dataset, loaded.encoder, train, count, method.augmentation, spec.seed, report)
     pairs = _pairs(run, loaded) if method.card.supervision == "pairs" else None
     return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, method.card.supervision,
                          pixels, views, loaded.few, pairs, sources, activations)
+
+
+@contextmanager
+def _timed(kind: str, path: Path, count: int) -> Iterator[None]:
+    """Keep the seconds an image takes, unless the file exists or was begun by an interrupted computation."""
+    begun = path.exists() or path.with_suffix(".part").exists()
+    start = time.monotonic()
+    yield
+    if not begun:
+        record_speed(kind, (time.monotonic() - start) / count)
 
 
 def embed(embedder: Embedder, loaded: Loaded, indices: Array,

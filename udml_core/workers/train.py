@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -21,15 +22,17 @@ from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
 from udml_core.explanations import thin
-from udml_core.jobs import device_lock, queue_position, resolve_device
+from udml_core.jobs import device_lock, resolve_device
+from udml_core.jobs.estimate import record_epoch
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
+from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, write_baselines
 from udml_core.tasks import Status
 from udml_core.workers import analyse as analysis_worker
 from udml_core.workers.evaluate import KNN, evaluate_run
 from udml_core.workers.execute import Reporter, execute
-from udml_core.workers.material import JUDGED, Loaded, data_for_fit, embed, load
+from udml_core.workers.material import Loaded, data_for_fit, embed, load
 
 TRIPLETS_KEPT = 2000
 MOST_ANALYZED = 20_000
@@ -48,7 +51,7 @@ def work(run: Run, analyse: bool = True) -> Status:
         run: The run.
         analyse: Whether to compute the map and the graph that pages show first.
     """
-    return execute(run, lambda reporter: _in_turn(run, reporter, analyse))
+    return execute(run, lambda reporter: _on_free_device(run, reporter, analyse))
 
 
 def assist(run: Run, device: str) -> None:
@@ -76,17 +79,20 @@ def assist(run: Run, device: str) -> None:
 def _no_report(_share: float, _phase: str) -> None: ...
 
 
-def _in_turn(run: Run, reporter: Reporter, analyse: bool) -> None:
-    """Wait for the device, in the order of submission, then work."""
+def _on_free_device(run: Run, reporter: Reporter, analyse: bool) -> None:
+    """Wait for the device, then work.
+
+    The dispatcher alone keeps the order of the queue: it waits for this worker, so a worker that waited for a run moved
+    ahead of it would stop the queue for ever.
+    """
     device = device_lock(run.spec().device)
     while True:
         reporter.stop_if_requested()
-        if queue_position(run, run.folder.parent) == 0:
-            try:
-                device.acquire(timeout=0)
-                break
-            except TimeoutError:
-                reporter.share(0.0, "waiting for another program's run")
+        try:
+            device.acquire(timeout=0)
+            break
+        except TimeoutError:
+            reporter.share(0.0, "waiting for another program's run")
         time.sleep(0.3)
     try:
         reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
@@ -145,8 +151,10 @@ class _Work:
             self.run.write_checkpoint(epoch.number, epoch.state, epoch.embedder)
             done, embedder = epoch.number, epoch.embedder
             self.reporter.change(epoch=done, epoch_seconds=time.monotonic() - began, share=0.0)
+            record_epoch(self.spec, len(data), time.monotonic() - began)
             log.info("epoch %d: %s", done, ", ".join(f"{name} {value:.4g}" for name, value in row.items()))
             self.reporter.stop_if_requested()
+            self._keep_baselines(loaded)
             began = time.monotonic()
         if self.spec.select != "last" and self.run.best_embedder_path.exists():
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
@@ -176,6 +184,15 @@ class _Work:
         self.run.append_metrics(row)
         return row
 
+    def _keep_baselines(self, loaded: Loaded) -> None:
+        """Store frozen features and PCA as the curves measure them, once the width of the embedding is known."""
+        labels, sample = loaded.dataset.labels, loaded.sample
+        if labels is None or read_baselines(self.run) is not None:
+            return
+        width = self.run.epoch_sample(self.run.epoch_numbers()[-1]).shape[1]
+        write_baselines(self.run, sample_baselines(loaded.features, labels, loaded.split.train, sample[loaded.judged],
+                                                   width))
+
     def _measured(self, loaded: Loaded, epoch: Epoch) -> dict[str, Any]:
         """Measure and store an epoch.
 
@@ -196,8 +213,9 @@ class _Work:
         row: dict[str, Any] = {"epoch": epoch.number} | epoch.losses | {"effective rank": effective_rank(judged)}
         before = self.run.epoch_numbers()
         if epoch.number - 1 in before and len(judged) > 20:
-            earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
-            row["neighbor stability"] = neighbor_stability(earlier, judged)
+            with suppress(UserError):  # A power cut can damage an earlier sample; the curve then misses a point.
+                earlier = self.run.epoch_sample(epoch.number - 1)[loaded.judged]
+                row["neighbor stability"] = neighbor_stability(earlier, judged)
         labels = loaded.dataset.labels
         if self.spec.labels == "given" and loaded.few is not None:
             known = np.flatnonzero(loaded.few >= 0)

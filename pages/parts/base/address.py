@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 LONGEST_NUMBER = 10
 Choice = TypeVar("Choice", bound=str)
@@ -43,6 +45,20 @@ def number_from_address(parameter: str, default: float, low: float = -math.inf, 
     return value if math.isfinite(value) and low <= value <= high else default
 
 
+def drop_infinite(parameter: str) -> bool:
+    """Remove a number from the address that is not finite, and return whether there was one.
+
+    Streamlit's field for whole numbers fails on it, so bind the field only in the next run.
+    """
+    try:
+        is_infinite = not math.isfinite(float(st.query_params.get(parameter, "0")))
+    except ValueError:
+        return False
+    if is_infinite:
+        st.query_params.pop(parameter)
+    return is_infinite
+
+
 def indices_from_address(parameter: str, count: int) -> list[int]:
     """Return the indices below `count` that the address lists, such as 3.17.44.
 
@@ -64,3 +80,18 @@ def write_address(parameter: str, value: str, default: str = "") -> None:
         st.query_params.pop(parameter, None)
     elif st.query_params.get(parameter) != value:
         st.query_params[parameter] = value
+
+
+def drop_foreign_parameters(page: str) -> None:
+    """Write the address again when the page changes.
+
+    The previous page may still have been writing its parameters when the user left it; the browser then shows them as
+    this page's.
+
+    Args:
+        page: The name of the current page.
+    """
+    if st.session_state.get("page") != page:
+        st.session_state["page"] = page
+        with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
+            st.query_params.from_dict({name: st.query_params.get_all(name) for name in st.query_params})

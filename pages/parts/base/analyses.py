@@ -9,10 +9,20 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import UNSEEN, duration
+from pages.parts.base.run_status import duration
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
-from udml_core.analyses import REFINED, Analysis, AnalysisSpec, Projection, Result, find_analysis, list_analyses
+from udml_core.analyses import (
+    REFINED,
+    RELEVANT_FIELDS,
+    Analysis,
+    AnalysisSpec,
+    Projection,
+    Result,
+    find_analysis,
+    list_analyses,
+    plan_analysis,
+)
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE, LIVE_STATES
 
@@ -37,6 +47,21 @@ def title_of_analysis(spec: AnalysisSpec) -> str:
                 "umap": f"{spec.n_neighbors} neighbors, minimum distance {spec.min_dist:g}",
                 "graph": f"{spec.n_neighbors} neighbors", "refine": spec.recipe}.get(spec.kind, "")
     return " · ".join(part for part in (KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope], frames, settings) if part)
+
+
+def short_title(spec: AnalysisSpec) -> str:
+    """Return an analysis's title without what is the default, such as `UMAP` or `t-SNE · test half`."""
+    if spec.kind in ("grid", "placed"):
+        return f"{KIND_WORDS[spec.kind]}, {frame_words(spec.frame)}"
+    default = plan_analysis(kind=spec.kind)
+    parts = [KIND_WORDS[spec.kind], SCOPE_WORDS[spec.scope] if spec.scope != default.scope else ""]
+    if spec.frames != default.frames:
+        parts.append("every epoch" if len(spec.frames) > 2 else " and ".join(map(frame_words, spec.frames)))
+    words = {"perplexity": "perplexity {:g}", "n_neighbors": "{:g} neighbors", "min_dist": "distance {:g}",
+             "seed": "seed {}", "recipe": "{}"}
+    parts += [words[name].format(getattr(spec, name)) for name in RELEVANT_FIELDS[spec.kind]
+              if name in words and getattr(spec, name) != getattr(default, name)]
+    return " · ".join(part for part in parts if part)
 
 
 def load_result(run: Run, analysis_id: str) -> Result:
@@ -87,36 +112,62 @@ def request_analysis(run: Run, spec: AnalysisSpec, label: str, key: str, help_te
 
 
 def show_analysis_progress(run: Run) -> None:
-    """Show the running analyses with their progress, or the unfinished analyses."""
-    unfinished = [analysis for analysis in list_analyses(run) if analysis.stored_status().state != "done"]
-    if any(analysis.status().state in LIVE_STATES for analysis in unfinished):
-        _show_live(run)
-    else:
-        for analysis in unfinished:
-            _show_ended(analysis)
+    """Show the running analyses with their progress in one line each, or why others ended.
+
+    The page runs again as soon as an analysis is done.
+    """
+    done, unfinished = _divide(run)
+    coming = jobs.are_maps_coming(run)
+    if coming or any(analysis.status().state in LIVE_STATES for analysis in unfinished):
+        _show_live(run, done)
+        return
+    for analysis in unfinished:
+        _show_ended(analysis)
+    if jobs.wants_maps(run):
+        _offer_wanted_maps(run)
+
+
+def _divide(run: Run) -> tuple[frozenset[str], list[Analysis]]:
+    """Return the ids of the finished analyses, and the other analyses."""
+    analyses = list_analyses(run)
+    unfinished = [analysis for analysis in analyses if analysis.stored_status().state != "done"]
+    return frozenset(analysis.id for analysis in analyses if analysis not in unfinished), unfinished
 
 
 @st.fragment(run_every="1s")
 @show_user_errors()
-def _show_live(run: Run) -> None:
-    live = [analysis for analysis in list_analyses(run) if analysis.status().state in LIVE_STATES]
-    if not live:
+def _show_live(run: Run, done: frozenset[str]) -> None:
+    now_done, unfinished = _divide(run)
+    live = [analysis for analysis in unfinished if analysis.status().state in LIVE_STATES]
+    if now_done != done or not (live or jobs.are_maps_coming(run)):
         st.rerun(scope="app")
     for analysis in live:
         _show_progress(analysis)
+    if not live:
+        st.caption("UMAP, its grid and t-SNE follow in the background; training goes first.")
+
+
+def _offer_wanted_maps(run: Run) -> None:
+    """Offer the maps whose process ended early, for example when the machine was switched off."""
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption("UMAP, its grid and t-SNE of this run were interrupted.")
+        if st.button("Compute them", icon=":material/replay:", key=f"maps-{run.id}", type="tertiary"):
+            jobs.start_maps(run.folder.parent)
+            st.rerun()
+        st.button("Not now", key=f"no-maps-{run.id}", type="tertiary", on_click=jobs.withdraw_maps, args=(run,))
 
 
 def _show_progress(analysis: Analysis) -> None:
     status = analysis.status()
     left = status.seconds_left
-    line = f"{title_of_analysis(analysis.spec())}: {status.phase or 'starting'}"
+    line = f"{short_title(analysis.spec())}: {status.phase or 'starting'} {100 * min(1.0, status.share):.0f} %"
     line += f", about {duration(left)} left" if left else ""
-    with st.container(border=True, key=f"progress-{analysis.id}"):
-        bar, button = st.columns([5, 1], vertical_alignment="center")
-        with bar:
-            st.progress(min(1.0, status.share), line)
-            st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
-        if button.button("Cancel", icon=":material/stop:", key=f"cancel-{analysis.id}", width="stretch"):
+    with st.container(horizontal=True, vertical_alignment="center", gap="small", key=f"progress-{analysis.id}"):
+        st.html(f'<div style="display:flex;align-items:center;gap:0.7rem;font-size:0.85rem">'
+                f'<span role="status" aria-live="polite">{html.escape(line)}</span>'
+                f'<progress aria-hidden="true" style="flex:1;max-width:14rem" value="{status.share:.3f}"></progress>'
+                "</div>", width="stretch")
+        if st.button("Cancel", icon=":material/stop:", key=f"cancel-{analysis.id}", type="tertiary"):
             with st.spinner("Stopping …"):
                 jobs.stop(analysis)
             st.rerun(scope="app")

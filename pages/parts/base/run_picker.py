@@ -1,13 +1,18 @@
-"""Choosing a run, and advice when there is none."""
+"""Choosing a run, and advice when there is none.
+
+One run is chosen for the whole app. Its select box is in the sidebar, and the session remembers it, so that every page
+opens with the same run. The address holds it as well, so that a link or a reload shows the same.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import streamlit as st
 
 from pages.parts.base.address import write_address
-from pages.parts.base.run_status import title_of
+from pages.parts.base.empty_state import offer_example
+from pages.parts.base.run_status import escaped, run_title
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
 
@@ -15,18 +20,25 @@ ADVICE = "Train a run, then come back."
 IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
                     "second", "label", "asked", "query", "image")
 """Address parameters that name images or classes and so have no meaning on another data set."""
+PARAMETER = "run"
+CHOSEN = "app-run"
+"""Session key of the id of the run that the user chose."""
+INSTEAD = "app-run-instead"
+"""Session key of the id of the run that a page shows because the chosen run does not fit it."""
+IS_DRAWN = "app-run-is-drawn"
+BOX = "choose-run"
 
 
-def pick_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], bool] = lambda _run: True,
+def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run], bool] = lambda _run: True,
              missing: str = "There is no finished run yet.", optional: bool = False,
              unfinished: bool = False) -> Run | None:
     """Choose a finished run; the address holds its id.
 
-    If no run can be chosen, the page shows advice.
+    The app's run is chosen in the sidebar, every other run on the page. If no run can be chosen, the page shows advice.
 
     Args:
         label: The label of the widget.
-        parameter: Name in the address.
+        parameter: Name in the address; "run" is the app's run.
         fits: Whether a run can be chosen.
         missing: The message when no run can be chosen.
         optional: Whether "none" can be chosen.
@@ -42,29 +54,124 @@ def pick_run(label: str = "Run", parameter: str = "run", fits: Callable[[Run], b
         if not optional:
             st.info(f"{missing} {ADVICE}", icon=":material/lightbulb:")
             st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
+            offer_example(fits)
         return None
-    titles = {run.id: f"{title_of(run.spec())} · {run.id}" for run in finished}
-    titles |= {run.id: f"{title_of(run.spec())} · {run.id} · {run.status().state}" for run in begun}
+    titles = {run.id: f"{run_title(run)} · {run.id}" for run in finished}
+    titles |= {run.id: f"{run_title(run)} · {run.id} · {run.status().state}" for run in begun}
+    if parameter == PARAMETER:
+        return _pick_app_run(runs, finished + begun, titles, label)
     choices = [*([""] if optional else []), *titles]
     wanted = st.query_params.get(parameter, choices[0])
     if wanted not in choices:
-        st.warning(f"The link names a run that cannot be shown here: {wanted[:60]}. It was removed, is not finished, "
-                   "or does not fit this page, so another run is shown.", icon=":material/link_off:")
+        _warn_of_link(wanted)
     chosen = st.selectbox(label, choices, choices.index(wanted) if wanted in choices else 0, key=f"choose-{parameter}",
                           format_func=lambda run_id: titles.get(run_id, "none"))
-    run = next((run for run in finished + begun if run.id == chosen), None)
-    previous = next((run for run in runs if run.id == st.query_params.get(parameter)), None)
-    if parameter == "run" and run and previous and previous.spec().fingerprint != run.spec().fingerprint:
-        for image_parameter in IMAGE_PARAMETERS:
-            write_address(image_parameter, "")
     write_address(parameter, chosen)
+    return next((run for run in finished + begun if run.id == chosen), None)
+
+
+def _pick_app_run(runs: list[Run], fitting: list[Run], titles: dict[str, str], label: str) -> Run:
+    """Choose the app's run in the sidebar among the runs that fit the page."""
+    by_id = {run.id: run for run in runs}
+    _remember_link(by_id)
+    wanted = by_id.get(st.session_state.get(CHOSEN, ""))
+    preferred = wanted if wanted in fitting else _like(wanted, fitting)
+    run = by_id[_draw_box(titles, preferred.id, _remember_choice, label)]
+    if wanted not in (None, run):
+        _say_instead(wanted, run)
+    st.session_state[INSTEAD] = run.id if wanted not in (None, run) else ""
+    previous = by_id.get(st.query_params.get(PARAMETER, ""))
+    if previous and previous.spec().fingerprint != run.spec().fingerprint:
+        for parameter in IMAGE_PARAMETERS:
+            write_address(parameter, "")
+    write_address(PARAMETER, run.id)
     return run
+
+
+def _remember_link(by_id: Mapping[str, Run]) -> None:
+    """Remember the run in the address, unless a page wrote it there in place of the remembered run."""
+    linked = st.query_params.get(PARAMETER, "")
+    if linked in by_id and linked != st.session_state.get(INSTEAD):
+        st.session_state[CHOSEN] = linked
+    elif linked and linked not in by_id:
+        _warn_of_link(linked)
+
+
+def _like(wanted: Run | None, fitting: list[Run]) -> Run:
+    """Return the newest fitting run on the same data set, else the newest fitting run."""
+    alike = [run for run in fitting if wanted and run.spec().fingerprint == wanted.spec().fingerprint]
+    return (alike or fitting)[0]
+
+
+def _draw_box(titles: dict[str, str], preferred: str, on_change: Callable[[], None], label: str = "Run") -> str:
+    """Draw the select box of the app's run in the sidebar; return the chosen id."""
+    st.session_state[IS_DRAWN] = True
+    st.session_state[BOX] = preferred  # The user's own choice is remembered before the page runs, so it is kept.
+    with st.sidebar.container(key="app-run-box"):
+        return st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
+                            format_func=lambda run_id: titles.get(run_id, run_id),
+                            help="Every page shows this run." if label == "Run" else f"{label}.")
+
+
+def _remember_choice() -> None:
+    """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
+    st.session_state[CHOSEN] = st.session_state[BOX]
+    st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
+
+
+def _open_choice() -> None:
+    """Remember the run chosen in the sidebar, and show it on a page that reads the address itself."""
+    st.session_state[CHOSEN] = st.session_state[BOX]
+    if PARAMETER in st.query_params:
+        st.query_params[PARAMETER] = st.session_state[BOX]
+
+
+def _say_instead(wanted: Run, shown: Run) -> None:
+    """Say in one line why a page shows another run than the remembered one."""
+    reason = "has not finished" if wanted.stored_status().state != "done" else "lacks what this page shows"
+    st.info(f"**{escaped(run_title(wanted))}** {reason}. Shown instead: **{escaped(run_title(shown))}**.",
+            icon=":material/swap_horiz:")
+
+
+def _warn_of_link(wanted: str) -> None:
+    st.warning(f"The link names a run that cannot be shown here: {wanted[:60]}. It was removed, is not finished, "
+               "or does not fit this page, so another run is shown.", icon=":material/link_off:")
+
+
+def begin_page() -> None:
+    """Note that the page has not drawn the app's run yet."""
+    st.session_state[IS_DRAWN] = False
+
+
+def end_page() -> None:
+    """Draw the app's run in the sidebar of a page that does not choose a run itself."""
+    if st.session_state.get(IS_DRAWN):
+        return
+    runs = list_runs(runs_folder())
+    if any(run.id == st.query_params.get(PARAMETER) for run in runs):
+        st.session_state[CHOSEN] = st.query_params[PARAMETER]
+    titles = {run.id: f"{run_title(run)} · {run.id}" for run in runs if run.stored_status().state == "done"}
+    if titles:
+        wanted = st.session_state.get(CHOSEN, "")
+        _draw_box(titles, wanted if wanted in titles else next(iter(titles)), _open_choice)
+
+
+def app_run() -> str | None:
+    """Return the id of the remembered run; None if no run was chosen yet."""
+    return st.query_params.get(PARAMETER) or st.session_state.get(CHOSEN)
+
+
+def app_dataset(names: Sequence[str]) -> str:
+    """Return the data set of the run in the sidebar if it is among some data sets, else the first of them."""
+    finished = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"]
+    run = next((run for run in finished if run.id == app_run()), finished[0] if finished else None)
+    return run.spec().dataset if run is not None and run.spec().dataset in names else names[0]
 
 
 def open_search(dataset: Dataset, index: int) -> None:
     """Open the page Retrieval with an image of a data set as the query.
 
-    The search uses the run on this page, else the newest run on the data set.
+    The search uses the app's run, else the newest run on the data set.
     """
     searchable = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"
                   and run.spec().fingerprint == dataset.fingerprint]
@@ -72,5 +179,5 @@ def open_search(dataset: Dataset, index: int) -> None:
         st.toast(f"This is {dataset.caption(index)}. Train on this data set first to search with its images.",
                  icon=":material/image_search:")
         return
-    run = next((run for run in searchable if run.id == st.query_params.get("run")), searchable[0])
+    run = next((run for run in searchable if run.id == app_run()), searchable[0])
     st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(index)})

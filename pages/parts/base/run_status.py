@@ -10,12 +10,14 @@ import streamlit as st
 
 from udml_core import jobs
 from udml_core.errors import UserError
+from udml_core.jobs.presets import show
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, runs_folder
 from udml_core.tasks import ADVICE, Status
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
+MARKDOWN = "\\`*_[]<>$~:#"
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Style of text that only screen readers present."""
 
@@ -40,12 +42,28 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
     """
     titles = {method.card.name: method.card.title for method in METHODS}
     fields = spec.changed_fields() if spec.method in titles else spec.fields
-    changed = ", ".join(f"{name} {value}" for name, value in fields.items())
+    changed = ", ".join(f"{name} {show(value)}" for name, value in fields.items())
     parts = [titles.get(spec.method, f"{spec.method} (unknown method)"),
              f"on {spec.dataset_title}" if with_dataset else "",
              f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
              f"continuing {spec.starts_from[-6:]}" if spec.starts_from else ""]
     return " ".join(part for part in parts if part)
+
+
+def run_title(run: Run) -> str:
+    """Return the name that the user gave a run, else its title; an example is marked."""
+    return f"Example: {title_of(run.spec())}" if run.is_example else run.notes().name or title_of(run.spec())
+
+
+def method_title(run: Run) -> str:
+    """Return the title of a run's method, such as RPML, without its hyper-parameters."""
+    titles = {method.card.name: method.card.title for method in METHODS}
+    return titles.get(run.spec().method, run.spec().method)
+
+
+def escaped(text: str) -> str:
+    """Return a user's text with Markdown's signs escaped, because Streamlit reads labels as Markdown."""
+    return "".join(f"\\{sign}" if sign in MARKDOWN else sign for sign in text)
 
 
 def duration(seconds: float) -> str:
@@ -81,30 +99,24 @@ def progress_of(status: Status) -> float:
 
 def live_panel(run: Run, key: str) -> None:
     """Show a waiting or running run with progress, time left and a stop button."""
-    status, spec = run.status(), run.spec()
+    status = run.status()
     with st.container(border=True):
         left, right = st.columns([5, 1], vertical_alignment="center")
         with left:
-            st.markdown(f"{ICONS[status.state]} **{title_of(spec)}**")
+            st.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**")
             line = state_line(run, status)
             st.progress(progress_of(status) if status.state == "running" else 0.0, line)
             st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
         with right:
-            if st.button("Stop", icon=":material/stop:", key=f"{key}-stop-{run.id}", width="stretch",
-                         help="Finished epochs are kept, and the run can be resumed."):
-                with st.spinner("Stopping …"):
-                    jobs.stop(run)
-                st.rerun(scope="app")
+            stop_button(run, key, "Stop", "Finished epochs are kept, and the run can be resumed.")
 
 
-def row_of(run: Run) -> dict[str, Any]:
-    """Return a run's row of the table of runs."""
-    spec, status = run.spec(), run.status()
-    final = (run.evaluation() or {}).get("final", {})
-    return {"State": status.state, "Run": title_of(spec), "Split": spec.split, "Backbone": spec.encoder.backbone,
-            "Epochs": f"{status.epoch}/{status.epochs}" if status.epochs else "–",
-            "R@1": final.get("recall@1"), "MAP@R": final.get("map@r"),
-            "Started": f"{run.id[:4]}-{run.id[4:6]}-{run.id[6:8]} {run.id[9:11]}:{run.id[11:13]}"}
+def stop_button(run: Run, key: str, label: str, help_text: str) -> None:
+    """Show the button that stops a live run."""
+    if st.button(label, icon=":material/stop:", key=f"{key}-stop-{run.id}", width="stretch", help=help_text):
+        with st.spinner("Stopping …"):
+            jobs.stop(run)
+        st.rerun(scope="app")
 
 
 def since(status: Status) -> str:

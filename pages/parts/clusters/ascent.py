@@ -29,7 +29,6 @@ def show_path(clustering: Clustering, current: int) -> int | None:
         st.caption("The current image is not in the graph, which holds the training half only.")
         return None
     path = views.ascent_path(clustering.clusters, row)
-    st.subheader("Ascent path")
     steps = "is a mode itself" if len(path) == 1 else f"reaches its mode in {len(path) - 1} steps"
     st.markdown(f"**{dataset.caption(current)}** {steps}. The badge is the authority ω, as a multiple of the average.")
     tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
@@ -40,6 +39,15 @@ def show_path(clustering: Clustering, current: int) -> int | None:
     return clicked
 
 
+def show_moved_count(clustering: Clustering) -> None:
+    """Show how many images changed their cluster when the sliders moved last."""
+    before = _clustering_before(clustering)
+    if before is not None:
+        moved = views.moved_points(before.clusters.labels, clustering.clusters.labels)
+        st.caption(f"**{len(moved):,} images moved** to another cluster since ε = {before.epsilon:g}, "
+                   f"γ = {before.gamma:g}.")
+
+
 def show_moved(clustering: Clustering) -> int | None:
     """Show the images that changed their cluster when the sliders moved last.
 
@@ -47,12 +55,9 @@ def show_moved(clustering: Clustering) -> int | None:
         The data set index of the image that was clicked just now, or None.
     """
     before = _clustering_before(clustering)
-    if before is None:
-        return None
-    moved = views.moved_points(before.clusters.labels, clustering.clusters.labels)
-    st.markdown(f"**{len(moved):,} images moved** to another cluster since ε = {before.epsilon:g}, "
-                f"γ = {before.gamma:g}.")
-    if not len(moved):
+    moved = None if before is None else views.moved_points(before.clusters.labels, clustering.clusters.labels)
+    if moved is None or not len(moved):
+        st.caption("Move ε to see which images change their cluster.")
         return None
     tiles = [tile_of(clustering.dataset, clustering.indices[row]) for row in moved[:MOST_MOVED]]
     return gallery(clustering.dataset, tiles, "Images that moved since the last slider values", "clusters-moved", 64,

@@ -20,6 +20,11 @@ from udml_core.refinement import Recipe
 from udml_core.runs import Run
 
 
+def has_graph(run: Run) -> bool:
+    """Return whether a run has a finished neighbor graph."""
+    return any(analysis.is_done() for analysis in list_analyses(run, "graph"))
+
+
 def choose_graph(run: Run) -> str | None:
     """Choose one of the run's finished graphs; the address parameter `graph` holds its id.
 
@@ -31,12 +36,10 @@ def choose_graph(run: Run) -> str | None:
         return None
     default = next(iter(specs))
     chosen = choice_from_address("graph", specs, default)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        if len(specs) > 1:
-            chosen = st.selectbox("Neighbor graph of", list(specs), list(specs).index(chosen), key=f"graph-{run.id}",
-                                  format_func=lambda graph_id: _graph_words(run, specs[graph_id]))
-        with st.popover("Refined graph", icon=":material/auto_fix_high:"):
-            _offer_refined_graphs(run, specs[chosen].n_neighbors)
+    if len(specs) > 1:
+        chosen = st.selectbox("Neighbor graph of", list(specs), list(specs).index(chosen), key=f"graph-{run.id}",
+                              format_func=lambda graph_id: _graph_words(run, specs[graph_id]))
+    _offer_refined_graphs(run, specs[chosen].n_neighbors)
     write_address("graph", chosen, default)
     return chosen
 

@@ -26,12 +26,11 @@ def largest_clusters(clustering: Clustering) -> int | None:
     dataset, modes, sizes = clustering.dataset, clustering.modes, clustering.summary.sizes
     largest = np.argsort(-sizes, kind="stable")[:LARGEST]
     purity = None if clustering.labels is None else views.cluster_purity(clustering.clusters, clustering.labels)[1]
-    st.subheader("Largest clusters")
     st.caption("Each cluster is shown by its mode, the image where the ascent ends. The badge is the number of images"
                + ("" if purity is None else " and the share of the most frequent class") + ". Click a mode to show its "
                "cluster.")
     tiles = [tile_of(dataset, modes[cluster], badge=f"{sizes[cluster]:,}"
-                     + ("" if purity is None else f" · {100 * purity[cluster]:.0f} %")) for cluster in largest]
+                     + ("" if purity is None else f" · {100 * purity[cluster]:.1f} %")) for cluster in largest]
     cluster = _current_cluster(clustering, tiles[0].id)
     clicked = gallery(dataset, tiles, "Modes of the largest clusters", "clusters-largest", 88,
                       chosen=int(modes[cluster]))

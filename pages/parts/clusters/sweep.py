@@ -34,7 +34,6 @@ def show_sweep(clustering: Clustering, map_id: str | None) -> None:
     """
     run, graph_id, gamma, rescaled = clustering.run, clustering.graph_id, clustering.gamma, clustering.rescaled
     table = sweep_table(run, graph_id, gamma, rescaled)
-    st.subheader("Clusters over ε")
     if map_id is not None:
         images = [Image.fromarray(picture) for picture in map_pictures(run, graph_id, map_id, gamma, rescaled)]
         counts = [f"{count:,} clusters, {singletons:,} singletons" for count, singletons

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from pages.parts.components.transport import Message, component, pack_mask, unpa
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 
-Mark = Literal["", "hit", "miss", "query", "same", "different"]
+Mark = Literal["", "hit", "miss", "query", "same", "different", "anchor", "positive", "negative"]
 HTML = '<div class="grid" role="group"></div>\n'
 LISTED_INSIDE = 200
 """A longer list of tiles is fetched once instead of traveling with every message."""
@@ -66,7 +66,8 @@ def clicked_tile(clicks: Iterable[int | None]) -> int | None:
 
 
 def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104, chosen: int | None = None,
-            height: int | None = None) -> int | None:
+            height: int | None = None, cell: int | None = None, strip: bool = False,
+            on_pick: Callable[[int], None] | None = None, shared: bool = False) -> int | None:
     """Show a gallery of images.
 
     A right-click, a long press or the key Q opens the page Retrieval with that image as the query.
@@ -79,13 +80,24 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
         side: Least width of a tile in pixels.
         chosen: Index of the image to frame.
         height: Height in pixels above which the gallery scrolls.
+        cell: Pixels of an image that the page's image size slider may enlarge; `side` without the slider.
+        strip: Whether all images lie in one row, which scrolls.
+        on_pick: Called with the clicked image before the page runs again, so that the same run can show it.
+        shared: Whether tiles are cut out of the small thumbnails of all images, which takes no time, in place of a
+            sharper sheet of their own.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
+    def picked() -> None:
+        index = st.session_state[key].picked
+        if on_pick is not None and index is not None:
+            on_pick(int(index))
+
     message = Message()
-    header = _header(message, dataset, tiles, label, side, height) | {"multiple": False, "chosen": chosen}
-    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=lambda: None,
+    header = _header(message, dataset, tiles, label, cell or side, height, shared) | {
+        "multiple": False, "chosen": chosen, "side": side, "resizable": cell is not None, "strip": strip}
+    result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=picked,
                                         on_searched_change=lambda: None)
     return _clicked_image(dataset, result)
 
@@ -141,9 +153,9 @@ def _update_selection(key: str, fingerprint: str, ids: Array) -> None:
 
 
 def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, side: int,
-            height: int | None) -> dict[str, Any]:
+            height: int | None, shared: bool = False) -> dict[str, Any]:
     ids = tuple(tile.id for tile in tiles)
-    by_position = len(ids) <= OWN_SHEET
+    by_position = len(ids) <= OWN_SHEET and not shared
     tile_list: dict[str, Any] = {"list": [vars(tile) for tile in tiles]}
     if len(tiles) > LISTED_INSIDE:
         tile_list = {"url": message.url(json.dumps(tile_list["list"]).encode(), "application/json")}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -12,12 +12,13 @@ from pages.parts.components.transport import component
 HTML = """<div class="slider"><label></label>
 <div class="row"><button type="button" aria-label="Play">▶</button>
 <div class="track"><input type="range"><div class="marks"></div></div>
-<input type="number"><span class="unit"></span></div></div>
+<input type="number"><span class="unit"></span><output></output></div></div>
 """
 
 
 def live_slider(label: str, low: float, high: float, value: float, step: float, key: str, unit: str = "",
-                play: bool = False, marks: Mapping[float, str] | None = None, logarithmic: bool = False) -> float:
+                play: bool = False, marks: Mapping[float, str] | None = None, logarithmic: bool = False,
+                words: Sequence[str] | None = None) -> float:
     """Show a slider that reports every movement, not only the release.
 
     Use it within an `st.fragment`, so that a movement does not rerun the whole page.
@@ -33,6 +34,7 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
         play: Whether to offer a button that steps through the values.
         marks: Words below the track, by value.
         logarithmic: Whether equal movements multiply the value by equal factors; `low` must be above 0.
+        words: The name of each step, shown in place of the number; the slider then takes one line.
     """
     memory = f"{key}-given"
     given, before, revision = st.session_state.get(memory, (None, value, 0))
@@ -46,6 +48,6 @@ def live_slider(label: str, low: float, high: float, value: float, step: float, 
     st.session_state[memory] = (value, current, revision)
     header = {"label": label, "low": low, "high": high, "step": step, "value": current, "unit": unit, "play": play,
               "logarithmic": logarithmic, "marks": [{"at": at, "word": word} for at, word in (marks or {}).items()],
-              "revision": revision}
+              "words": None if words is None else list(words), "revision": revision}
     component("slider", HTML)(data=header, key=key, on_value_change=lambda: None)
     return current

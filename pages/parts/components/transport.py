@@ -122,7 +122,7 @@ def _served() -> _Served:
     return _Served()
 
 
-PARTS = {"scatter": ("points", "overlay", "legend")}
+PARTS = {"scatter": ("points", "overlay", "legend"), "instrument": ("points",)}
 """Scripts that a component's script depends on; they are joined into one module, as there is no build step."""
 
 

@@ -87,7 +87,7 @@ def _by_depth(names: Sequence[str], rows: Sequence[views.Row], references: Mappi
     _show(figure, "mprec@K by K, percent", "K", "runs-precision-depth", len(curves),
           "; ".join(f"{name} {curve[0]:.1f} to {curve[-1]:.1f}" for name, curve in curves.items()))
     table_behind("mprec@K as a table", pd.DataFrame({"K": range(1, 1 + max(map(len, curves.values())))}).join(
-        pd.DataFrame({name: pd.Series(curve.round(2)) for name, curve in curves.items()})))
+        pd.DataFrame({name: pd.Series(curve.round(1)) for name, curve in curves.items()})))
 
 
 def _by_width(curves: Mapping[str, tuple[Array, Array]], references: Mapping[str, views.Row]) -> None:
@@ -102,7 +102,7 @@ def _by_width(curves: Mapping[str, tuple[Array, Array]], references: Mapping[str
         f"{name} {values[0]:.1f} at {widths[0]} to {values[-1]:.1f} at {widths[-1]}"
         for name, (widths, values) in curves.items()))
     table_behind("mprec@10 by width as a table", pd.DataFrame(
-        [(name, width, round(value, 2)) for name, curve in curves.items() for width, value in zip(*curve, strict=True)],
+        [(name, width, round(value, 1)) for name, curve in curves.items() for width, value in zip(*curve, strict=True)],
         columns=["Run", "d", "mprec@10"]))
 
 

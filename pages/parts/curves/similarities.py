@@ -13,7 +13,7 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import epoch_at, load_record, pick_epoch_cursor
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import title_of
+from pages.parts.base.run_status import run_title
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.tables import table_behind
@@ -159,6 +159,6 @@ def explore_similarities(runs: Sequence[Run]) -> None:
     position = pick_epoch_cursor(runs, "similarity")
     for run in runs:
         if len(runs) > 1:
-            st.markdown(f"**{title_of(run.spec())}**")
+            st.markdown(f"**{run_title(run)}**")
         similarity_pictures(run, epoch_at(run, position), f"near-{run.id}")
     st.caption(similarity_words(runs))

@@ -19,6 +19,8 @@ from udml_core.exploration.affinity import Spectrum, spectrum
 from udml_core.runs import Run
 from udml_core.tasks import LIVE_STATES
 
+MOST_TICKS = 16
+"""Up to this number of ranks, each has a tick."""
 CURVES = ("effective rank", "sample recall@1")
 
 
@@ -75,7 +77,7 @@ def _spectra(runs: Sequence[Run], live: list[bool]) -> None:
     with right:
         _singular_values(start, spectra)
     st.markdown("  \n".join(f"**{name}**: effective rank {shown.rank:.1f} of {len(shown.values)}; the largest singular "
-                            f"value is {100 * shown.values[0]:.0f} % of their sum." for name, shown in spectra.items()))
+                            f"value is {100 * shown.values[0]:.1f} % of their sum." for name, shown in spectra.items()))
     table_behind("Singular values as a table", pd.DataFrame(
         {"Rank": np.arange(1, 1 + max(len(shown.values) for shown in spectra.values()))}
         | {f"{name}, %": pd.Series((100 * shown.values).round(3)) for name, shown in spectra.items()}))
@@ -95,6 +97,8 @@ def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:
                          xaxis_title="rank", margin={"l": 8, "r": 8, "t": 36, "b": 8},
                          legend={"orientation": "h", "y": -0.2})
     figure.update_yaxes(type="log", tickformat=".2~g")
+    if len(start.values) <= MOST_TICKS:
+        figure.update_xaxes(dtick=1)
     draw(figure, "spectrum-values", "Singular values of the centered sample: " + "; ".join(
         f"{name}, effective rank {shown.rank:.1f}" for name, shown in {"before training": start, **spectra}.items())
         + ".")

@@ -1,12 +1,17 @@
 """Importing a user's images: a folder on this computer, or files from the browser."""
 
+from __future__ import annotations
+
 import streamlit as st
 
 from pages.parts.base.cached import load_dataset
-from pages.parts.base.user_errors import show_user_errors
+from pages.parts.base.user_errors import keep_user_errors
 from udml_core.data import catalog
 from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
+
+SHOWN_CLASSES = 4
 
 
 def import_folder() -> None:
@@ -14,27 +19,62 @@ def import_folder() -> None:
     with st.expander("Import your own images", icon=":material/drive_folder_upload:",
                      expanded="import" in st.query_params):
         st.caption(f"Expected layout: {LAYOUT}. Most methods train on images without labels.")
-        path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path")
-        if st.button("Use this folder", disabled=not path.strip(), icon=":material/folder_open:"):
-            with show_user_errors():
-                open_folder(path.strip())
+        path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path").strip()
+        level = choose_level(path) if path else None
+        clicked = st.button("Use this folder", disabled=not path, icon=":material/folder_open:")
+        with keep_user_errors("import-folder", (path, level), clicked):
+            if clicked:
+                open_folder(name_with_level(path, level))
         files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
                                  accept_multiple_files="directory")
         name = st.text_input("Name of the data set", key="import-name")
-        if st.button("Import these files", disabled=not (files and name.strip()), icon=":material/upload:"):
-            with show_user_errors():
+        clicked = st.button("Import these files", disabled=not (files and name.strip()), icon=":material/upload:")
+        with keep_user_errors("import-files", (name, len(files)), clicked):
+            if clicked:
                 open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
 
 
-def open_folder(folder: str) -> None:
+def choose_level(path: str) -> int | None:
+    """Preview a folder's tree and choose the level of subfolders that are the classes.
+
+    Returns:
+        The level; None for the default, and if the folder has no choice of levels.
+    """
+    levels = _levels(path)
+    if not any(found.level > 1 for found in levels):
+        return None
+    default = first_class_level(levels)
+    choices = [NO_CLASSES, *(found.level for found in levels if found.has_classes)]
+    words = {found.level: level_words(found) for found in levels} | {NO_CLASSES: "No classes"}
+    level = st.radio("Which folders are the classes?", choices, choices.index(default), format_func=words.__getitem__,
+                     key=f"import-level-{path}", help="The folder has several levels of subfolders. Each choice names "
+                                                      "the classes that it gives.")
+    return None if level == default else level
+
+
+def level_words(level: ClassLevel) -> str:
+    """Describe the classes of a level, such as `Level 2: 12 classes: cats (40), dogs (38), …`."""
+    shown = [f"{name} ({size:,})" for name, size in list(level.sizes.items())[:SHOWN_CLASSES]]
+    more = ", …" if len(level.sizes) > SHOWN_CLASSES else ""
+    loose = f"; {level.loose:,} images above it are left out" if level.loose else ""
+    return f"Level {level.level}: {len(level.sizes):,} classes: {', '.join(shown)}{more}{loose}"
+
+
+@st.cache_data(ttl="10s", max_entries=8, show_spinner="Reading the folder …")
+def _levels(path: str) -> list[ClassLevel]:
+    folder = catalog.folder_of(path)
+    return folder.levels() if folder.level is None and folder.missing() is None else []
+
+
+def open_folder(name: str) -> None:
     """Remember a folder and show it.
 
     Raises:
         UserError: The folder does not exist or has no readable images.
     """
-    source = catalog.find(folder)
+    source = catalog.find(name)
     load_dataset(source.name)
     if isinstance(source, Folder):
-        catalog.remember(source.path)
+        catalog.remember(source.name)
     st.query_params["dataset"] = source.name
     st.rerun()

@@ -22,6 +22,8 @@ from pages.parts.instances.competitors import (
     share_chart,
 )
 from pages.parts.kit.field_slider import field_slider
+from pages.parts.kit.palette import CLASSES, color_legend
+from pages.parts.kit.sections import Section, show_sections
 from udml_core.declaration import describe_field
 from udml_core.exploration import instances as views
 from udml_core.methods import PSLR
@@ -30,61 +32,81 @@ from udml_core.runs import Run
 
 MOST_TILES = 24
 GROUPS = {"batch": "A random batch", "half": "All images of its half"}
+SOFTMAX = (
+    "The image itself is the query: D = exp(s/τ) + η Σ exp(s_k/τ), where s is the cosine of the two views and s_k the "
+    "cosine of the image and another image, both without augmentation. A small τ puts nearly all weight on the few "
+    "nearest images. Each other image counts η times, which lowers the share of the other view but changes neither the "
+    "order of the images nor the number of competitors. An image's probability P is its share divided by η.")
 
 
-@st.fragment
-def compete(current: ChosenImage, cosines: dict[Which, float], latent: bool) -> None:
-    """Show the softmax before and after training, and what changes with τ and η.
+def compete(current: ChosenImage, cosines: dict[Which, float], latent: bool, batch: int,
+            softmax: tuple[float, float]) -> dict[Which, Competition]:
+    """Show the softmax before and after training.
 
     Args:
         current: The current image.
         cosines: Cosine of its two views before and after training.
         latent: Whether to compare the latent z in place of the embedding x.
+        batch: Size of the random batch of competitors; 0 for all images of the image's half.
+        softmax: τ and η.
+
+    Returns:
+        The softmax of each embedding.
     """
-    st.header("Instance discrimination")
-    st.caption(f"{training_objective(hyperparameters(current.run))} Here the image itself is the query: "
-               "D = exp(s/τ) + η Σ exp(s_k/τ), where s is the cosine of the two views above and s_k the cosine of the "
-               "image and another image, both without augmentation.")
-    temperature, eta = softmax_sliders(current.run)
-    competitions = _competitions(current, cosines, latent, temperature, eta)
+    competitions = _competitions(current, cosines, latent, batch, softmax)
     before, after = competitions["initial"], competitions["final"]
-    left, right = st.columns(2)
-    with left:
-        share_chart([before, after])
-    with right:
-        rank_chart([before, after])
-    st.markdown(competition_summary(before, after))
-    st.caption("τ sets how many images compete: a small τ puts nearly all weight on the few nearest images. η sets how "
-               "strongly they compete: each other image counts η times, which lowers the share of the other view but "
-               "changes neither the order of the images nor the number of competitors. An image's probability P is its "
-               "share divided by η.")
-    clicks = []
-    for column, (which, competition) in zip(st.columns(2), competitions.items(), strict=True):
-        with column:
-            clicks.append(strongest_competitors(current, competition, which))
-    competition_table(current.dataset, [before, after])
-    clicked = clicked_tile(clicks)
+    share_chart([before, after])
+    st.markdown(competition_summary(before, after),
+                help=f"{SOFTMAX} {training_objective(hyperparameters(current.run))}")
+    return competitions
+
+
+def show_competitors(current: ChosenImage, competitions: Mapping[Which, Competition]) -> None:
+    """Show the strongest competitors, or the shares by rank; a click makes an image the current image."""
+    parts = list(competitions.values())
+
+    def competitors() -> int | None:
+        clicks = []
+        for column, (which, competition) in zip(st.columns(2), competitions.items(), strict=True):
+            with column:
+                clicks.append(strongest_competitors(current, competition, which))
+        if current.dataset.labels is not None:
+            color_legend(*CLASSES)
+        return clicked_tile(clicks)
+
+    def by_rank() -> None:
+        rank_chart(parts)
+        competition_table(current.dataset, parts)
+
+    clicked = show_sections([Section("competitors", "Strongest competitors", competitors),
+                             Section("ranks", "Shares by rank", by_rank)], "instances-section")
     if clicked is not None:
         write_address("picked", str(clicked))
         st.rerun()
 
 
-def _competitions(current: ChosenImage, cosines: dict[Which, float], latent: bool, temperature: float,
-                  eta: float) -> dict[Which, Competition]:
-    """Choose the competitors, and return the softmax before and after training."""
+def pick_competitors(run: Run) -> int:
+    """Choose the competitors; the address holds the choice.
+
+    Returns:
+        The size of the random batch; 0 for all images of the image's half.
+    """
     group = st.segmented_control("Competitors", list(GROUPS), required=True, key="instance-among",
                                  default=choice_from_address("among", list(GROUPS), "batch"),
                                  format_func=GROUPS.__getitem__) or "batch"
     write_address("among", group, "batch")
-    fields = hyperparameters(current.run)
-    batch = int(fields.get("batch", describe_field(PSLR, "batch").default)) if group == "batch" else 0
+    return int(hyperparameters(run).get("batch", describe_field(PSLR, "batch").default)) if group == "batch" else 0
+
+
+def _competitions(current: ChosenImage, cosines: dict[Which, float], latent: bool, batch: int,
+                  softmax: tuple[float, float]) -> dict[Which, Competition]:
+    """Return the softmax at τ and η before and after training."""
     labels = current.dataset.labels
     competitions: dict[Which, Competition] = {}
     for which, words in EMBEDDINGS.items():
         others = other_images(current.run, current.index, which, latent, batch, current.draw if batch else 0)
         same = None if labels is None else labels[others.indices] == labels[current.index]
-        softmax = views.softmax(others.cosines, cosines[which], temperature, eta)
-        competitions[which] = Competition(words, others, softmax, same)
+        competitions[which] = Competition(words, others, views.softmax(others.cosines, cosines[which], *softmax), same)
     return competitions
 
 

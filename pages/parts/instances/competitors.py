@@ -8,14 +8,15 @@ import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 
-from pages.parts.kit.figures import COLORS, DASHES, GRAY, draw
+from pages.parts.kit.figures import DASHES, draw
+from pages.parts.kit.palette import AFTER, BEFORE, HIT, MISS, QUERY
 from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.instances import RankedImages, Softmax
 
 MOST_RANKS, MOST_ROWS = 40, 200
-OWN_COLOR, SAME_COLOR, OTHER_COLOR = COLORS[2], COLORS[0], COLORS[1]
+OWN_COLOR, SAME_COLOR, OTHER_COLOR = QUERY, HIT, MISS
 OWN, SAME, OTHER, OTHERS = "its other view", "same class", "other classes", "other images"
 
 
@@ -52,13 +53,13 @@ def share_chart(competitions: list[Competition]) -> None:
     for name in competitions[0].parts:
         values = [competition.parts[name] for competition in competitions]
         figure.add_bar(x=values, y=[competition.when for competition in competitions], orientation="h", name=name,
-                       text=[f"{value:.0f} %" if value >= 6 else "" for value in values], textfont={"color": "white"},
+                       text=[f"{value:.1f} %" if value >= 6 else "" for value in values], textfont={"color": "white"},
                        insidetextanchor="middle", textangle=0,
                        marker={"color": colors.get(name, OTHER_COLOR),
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,
                                            "bgcolor": colors.get(name, OTHER_COLOR),
                                            "fgcolor": "rgba(255,255,255,0.4)"}})
-    figure.update_layout(title={"text": "Shares of the sum D, %", "font": {"size": 14}}, barmode="stack", height=260,
+    figure.update_layout(title={"text": "Shares of the sum D, %", "font": {"size": 14}}, barmode="stack", height=230,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
                          legend={"orientation": "h", "y": -0.15, "traceorder": "normal"})
     figure.update_xaxes(range=[0, 100])
@@ -72,7 +73,7 @@ def share_chart(competitions: list[Competition]) -> None:
 def rank_chart(competitions: list[Competition]) -> None:
     """Show the nearest images' shares by rank; markers distinguish the same class."""
     figure = go.Figure()
-    for competition, dash, color in zip(competitions, (DASHES[2], DASHES[0]), (GRAY, SAME_COLOR), strict=True):
+    for competition, dash, color in zip(competitions, (DASHES[2], DASHES[0]), (BEFORE, AFTER), strict=True):
         shares = 100 * competition.softmax.shares[:MOST_RANKS]
         same = np.ones(len(shares), dtype=bool) if competition.same is None else competition.same[:MOST_RANKS]
         figure.add_scatter(x=np.arange(1, len(shares) + 1), y=shares, name=competition.when, mode="lines+markers",
@@ -99,7 +100,7 @@ def competition_summary(before: Competition, after: Competition) -> str:
     if after.same is None:
         return words
     weight = after.parts[SAME] / max(100 * (1 - now.own), 1e-12)
-    return (f"{words} Of the other images' share, **{100 * weight:.0f} %** belongs to images of the same class, which "
+    return (f"{words} Of the other images' share, **{100 * weight:.1f} %** belongs to images of the same class, which "
             "a loss without labels pushes away like all others.")
 
 

@@ -13,7 +13,7 @@ from pages.parts.kit.pictures import picture
 from udml_core.methods import Method
 from udml_core.retrieval import Which
 
-SIDE = 168
+SIDE = 104
 
 
 def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) -> None:
@@ -24,7 +24,6 @@ def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) 
         cosines: Cosine of the two views before and after training.
         compared: Name of the representation that the cosines compare.
     """
-    st.header("Two random views")
     plain = load_retrieval(current.run).prepared(current.dataset.images[current.index])
     pixels, _ = random_views(current.run, current.index, current.draw)
     with st.container(horizontal=True, gap="small"):
@@ -33,9 +32,10 @@ def two_views(current: ChosenImage, cosines: dict[Which, float], compared: str) 
             picture(image, SIDE, f"{current.dataset.caption(current.index)}, {word}", word.capitalize())
     side = plain.shape[1]
     st.markdown(f"The cosine of the two views of {compared} is **{cosines['final']:.3f}** after training, "
-                f"**{cosines['initial']:.3f}** before.")
-    st.caption(f"The network reads {side} × {side} pixels. A view is a random crop, flipped half of the time, with the "
-               f"method's other augmentations. {_views_in_training(current.run.spec().build_method())}")
+                f"**{cosines['initial']:.3f}** before.",
+                help=f"The network reads {side} × {side} pixels. A view is a random crop, flipped half of the time, "
+                     "with the method's other augmentations. "
+                     f"{_views_in_training(current.run.spec().build_method())}")
     st.button("Draw again", icon=":material/casino:", key="instance-draw", on_click=write_address,
               args=("draw", str(current.draw + 1)), help="Draw two other views, and another batch for the softmax.")
 

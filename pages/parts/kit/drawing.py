@@ -35,7 +35,8 @@ def show_drawing(make: Callable[[Colors], str], title: str, alt: str, key: str) 
         alt: What the drawing shows, for screen readers.
         key: The button's key and the name of the file.
     """
-    st.markdown(f"**{title}**")
+    with st.container(horizontal=True, vertical_alignment="center", horizontal_alignment="distribute"):
+        st.markdown(f"**{title}**", width="content")
+        st.download_button("SVG", make(LIGHT), f"{key}.svg", "image/svg+xml", icon=":material/download:", key=key,
+                           on_click="ignore", type="tertiary", help=f"Save the drawing '{title}' as an SVG file.")
     st.image(make(DARK if st.context.theme.type == "dark" else LIGHT), alt=alt)
-    st.download_button("Save as SVG", make(LIGHT), f"{key}.svg", "image/svg+xml", icon=":material/download:", key=key,
-                       on_click="ignore")

@@ -10,6 +10,8 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from pages.parts.kit.palette import percent
+
 DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
@@ -31,6 +33,9 @@ CURVE_WORDS = {
     "admitted": "Share of candidates admitted",
 }
 HIDDEN = ("epoch", "seconds")
+SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
+          "neighbor stability", "sample knn@200", "admitted")
+"""Curves that methods store as shares between 0 and 1, shown in percent."""
 
 
 def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -67,7 +72,9 @@ def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
 
 def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, cursor: float | None = None,
           height: int = 230) -> None:
-    """Show one curve over the epochs, with a line for each run.
+    """Show one curve over the epochs, with a line for each run with two or more values.
+
+    A single value is no curve: a sentence states it.
 
     Args:
         name: The curve's name in the rows.
@@ -76,32 +83,63 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
         cursor: Epoch that a vertical line marks.
         height: Height in pixels.
     """
+    title, share = CURVE_WORDS.get(name, name.capitalize()), name in SHARES
+    points = {run: [(row["epoch"], 100 * row[name] if share else row[name]) for row in rows
+                    if row.get(name) is not None] for run, rows in runs.items()}
+    _single_values(title, points, share)
     figure = go.Figure()
     last = []
-    for position, (run, rows) in enumerate(runs.items()):
-        points = [(row["epoch"], row[name]) for row in rows if row.get(name) is not None]
-        if points:
-            figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], name=run, mode="lines+markers",
+    for position, (run, values) in enumerate(points.items()):
+        if len(values) > 1:
+            figure.add_scatter(x=[x for x, _ in values], y=[y for _, y in values], name=run, mode="lines+markers",
                                line=line_style(position))
-            last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}")
-    title = CURVE_WORDS.get(name, name.capitalize())
+            last.append(f"{run} {values[0][1]:.3g} to {values[-1][1]:.3g}")
+    if not last:
+        return
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height, showlegend=len(runs) > 1,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
                          hovermode="x unified")
     figure.update_yaxes(tickformat=".4~g")
+    if share:
+        figure.update_yaxes(ticksuffix=" %", range=share_range([y for values in points.values() for _, y in values]))
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
     if cursor is not None:
         figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
 
 
+def _single_values(title: str, points: Mapping[str, Sequence[tuple[float, float]]], share: bool) -> None:
+    """State the values of runs that have only one."""
+    for run, values in points.items():
+        if len(values) == 1:
+            epoch, value = values[0]
+            shown = percent(value) if share else f"{value:.4g}"
+            st.caption(f"**{title}**{f', {run}' if len(points) > 1 else ''}: {shown} (epoch {epoch:g}, the only value)")
+
+
+def share_range(values: Sequence[float]) -> tuple[float, float]:
+    """Return the range of an axis of shares in percent: around the values, within 0 and 100."""
+    low, high = min(values), max(values)
+    room = max((high - low) / 10, 0.5)
+    return max(0.0, low - room), min(100.0, high + room)
+
+
 def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key: str, cursor: float | None = None,
           logarithmic: bool = False) -> None:
-    """Show a small line chart; a dotted line marks the cursor, a slider's value."""
+    """Show a small line chart; a dotted line marks the cursor, a slider's value.
+
+    Values whose title ends in % keep to an axis within 0 and 100; one value is stated instead of drawn.
+    """
+    if len(y) < 2:
+        for at, value in zip(x, y, strict=True):
+            st.caption(f"**{title.capitalize()}**: {value:.4g} at {x_title} {at:g}, the only value.")
+        return
     figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
     figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
     figure.update_yaxes(**({"type": "log", "dtick": 1} if logarithmic else {"type": "linear"}))
+    if title.endswith("%"):
+        figure.update_yaxes(range=share_range(y))
     if cursor is not None:
         figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
     draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")

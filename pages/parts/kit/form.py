@@ -9,31 +9,52 @@ from typing import Any
 
 import streamlit as st
 
+from pages.parts.base.address import drop_infinite
 from udml_core.declaration import Described, Options, describe
+from udml_core.methods import Method
 
+FIELDS_IN_ROW = 3
 MOST_SLIDER_STEPS = 4096
 
 
-def method_form(method: type[Options], key: str, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Show a widget for every hyper-parameter, two in a row.
+def method_form(method: type[Method], key: str, first: Mapping[str, Any] | None = None,
+                values: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Show a widget for every hyper-parameter, three in a row.
+
+    The fields that matter most are shown; the others are in an expander.
 
     Args:
-        method: The declaration.
+        method: The method.
         key: Prefix of the widgets' keys.
-        first: Values to show first in place of the defaults.
+        first: Values that replace the defaults, such as a preset's.
+        values: Values that the widgets begin with in place of these.
 
     Returns:
-        The values that differ from the first shown.
+        The values that differ from `first` and the defaults.
     """
-    fields = [replace(field, default=(first or {}).get(field.name, field.default)) for field in describe(method)]
+    defaults = {field.name: (first or {}).get(field.name, field.default) for field in describe(method)}
+    fields = {field.name: replace(field, default=(values or {}).get(field.name, defaults[field.name]))
+              for field in describe(method)}
     if not fields:
         st.caption("This method has no hyper-parameters.")
+    main, others = method.form_fields()
+    chosen = _fields_in_rows([fields[name] for name in main], key)
+    if others:
+        changed = sum(fields[name].default != defaults[name] for name in others)
+        with st.expander(f"More settings: {len(others)}" + (f", {changed} changed" if changed else ""),
+                         icon=":material/tune:"):
+            chosen |= _fields_in_rows([fields[name] for name in others], key)
+    return {name: chosen[name] for name in fields if chosen[name] != defaults[name]}
+
+
+def _fields_in_rows(fields: list[Described], key: str) -> dict[str, Any]:
     values: dict[str, Any] = {}
-    for start in range(0, len(fields), 2):
-        for column, field in zip(st.columns(2, gap="medium"), fields[start : start + 2], strict=False):
+    for start in range(0, len(fields), FIELDS_IN_ROW):
+        row = fields[start : start + FIELDS_IN_ROW]
+        for column, field in zip(st.columns(FIELDS_IN_ROW, gap="medium"), row, strict=False):
             with column:
                 values[field.name] = field_widget(field, f"{key}-{field.name}")
-    return {field.name: values[field.name] for field in fields if values[field.name] != field.default}
+    return values
 
 
 def option_form(options: type[Options], names: Iterable[str], choices: Mapping[str, tuple[Any, ...]] | None = None,
@@ -71,7 +92,7 @@ def field_widget(field: Described, key: str, bind: bool = False, choices: tuple[
         bind: Whether the address holds the value, under the key.
         choices: Choices to offer in place of the field's.
     """
-    binding: dict[str, Any] = {"key": key, "bind": "query-params" if bind else None}
+    binding: dict[str, Any] = {"key": key, "bind": "query-params" if bind and not drop_infinite(key) else None}
     choices = choices or field.choices
     text = field.text if choices or field.kind is str else f"{field.text} Allowed: {field.allowed}."
     if choices:
@@ -90,11 +111,12 @@ def field_widget(field: Described, key: str, bind: bool = False, choices: tuple[
         return st.number_input(field.label, _as_int(field.low), _as_int(high), None, _as_int(field.shown.step),
                                help=text, placeholder=field.shown.placeholder or None, **binding)
     low, high, step = field.slider
-    if field.kind is int and (high - low) / step > MOST_SLIDER_STEPS:
-        return st.number_input(field.label, int(low), int(high), field.default, int(step), help=text, **binding)
     if field.shown.logarithmic:
         return st.select_slider(field.label, decades(low, high, field.default), field.default, help=text,
                                 format_func=lambda value: f"{value:g}", **binding)
+    low, high = min(low, field.default), max(high, field.default)  # a link may hold any allowed value
+    if field.kind is int and (high - low) / step > MOST_SLIDER_STEPS:
+        return st.number_input(field.label, int(low), int(high), field.default, int(step), help=text, **binding)
     if field.kind is int:
         return st.slider(field.label, int(low), int(high), field.default, int(step), help=text, **binding)
     return st.slider(field.label, float(low), float(high), float(field.default), float(step), help=text, **binding)

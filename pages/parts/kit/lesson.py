@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -12,6 +10,7 @@ import streamlit as st
 from PIL import Image, ImageDraw
 
 from pages.parts.base.address import write_address
+from pages.parts.kit.pictures import inline
 from udml_core.arrays import Array
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00")
@@ -99,22 +98,19 @@ def points_picture(positions: Array, codes: Array, side: int = 260, dot: float =
     return image.resize((2 * side, 2 * side), Image.Resampling.LANCZOS)
 
 
-def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequence[str]) -> None:
+def multiples(images: Sequence[Image.Image], captions: Sequence[str], alts: Sequence[str], note: str = "") -> None:
     """Show small multiples: pictures side by side with captions.
 
     Args:
         images: The pictures.
         captions: Markdown below each picture.
         alts: What each picture shows, for screen readers.
+        note: Text in a further column, which keeps a few pictures small.
     """
-    for column, image, caption, alt in zip(st.columns(len(images)), images, captions, alts, strict=True):
+    columns = st.columns(len(images) + bool(note))
+    if note:
+        columns.pop().caption(note)
+    for column, image, caption, alt in zip(columns, images, captions, alts, strict=True):
         with column:
-            st.image(_inline_png(image), width="stretch", alt=alt)
+            st.image(inline(image), width="stretch", alt=alt)
             st.markdown(caption)
-
-
-def _inline_png(image: Image.Image) -> str:
-    """Return a data URL of an image as PNG, which keeps the background transparent."""
-    buffer = io.BytesIO()
-    image.save(buffer, "PNG")
-    return f"data:image/png;base64,{base64.b64encode(buffer.getvalue()).decode()}"

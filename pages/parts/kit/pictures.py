@@ -20,10 +20,14 @@ MOST = 680
 
 
 def inline(image: Image.Image) -> str:
-    """Return a data URL of an image as JPEG."""
+    """Return a data URL of an image: JPEG, or PNG if parts are transparent.
+
+    JPEG has no transparency and would show it in black; through a PNG the page shows, in the light and the dark theme.
+    """
+    kind, mode = ("png", "RGBA") if image.has_transparency_data else ("jpeg", "RGB")
     buffer = io.BytesIO()
-    make_thumbnail(image.convert("RGB"), MOST, square=False).save(buffer, "JPEG", quality=90)
-    return f"data:image/jpeg;base64,{base64.b64encode(buffer.getvalue()).decode()}"
+    make_thumbnail(image.convert(mode), MOST, square=False).save(buffer, kind, quality=90)
+    return f"data:image/{kind};base64,{base64.b64encode(buffer.getvalue()).decode()}"
 
 
 def picture(image: Image.Image, width: int | Literal["stretch"], alt: str, caption: str | None = None) -> None:

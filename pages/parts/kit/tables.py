@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import pandas as pd
 import streamlit as st
 
+from pages.parts.kit.palette import percent
+
 EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "map@r", "knn@200", "linear probe",
                    "nmi", "f", "purity", "trustworthiness", "continuity", "effective rank",
                    "neighbors kept from frozen", "dimension", "images")
@@ -15,6 +17,15 @@ MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted 
                  "dimension": "Width", "images": "Images searched"}
 EMBEDDING_WORDS = {"centered pca": "PCA (centered)", "pca": "PCA, same width", "latent": "Final, latent z"}
 """Titles of embeddings; versions before 0.3 evaluated "pca", which is not centered."""
+NOT_PERCENT = {"effective rank": "{:,.1f}", "dimension": "{:,.0f}", "images": "{:,.0f}"}
+"""The formats of measures that are not percentages."""
+
+
+def measure_text(name: str, value: float | None) -> str:
+    """Format a measure: percent with one decimal, or a number; a dash if there is none."""
+    if value is None or pd.isna(value):
+        return percent(None)
+    return NOT_PERCENT[name].format(value) if name in NOT_PERCENT else percent(value)
 
 
 def table_behind(label: str, frame: pd.DataFrame) -> None:
@@ -30,7 +41,7 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
         evaluations: Measures by run and by embedding: initial, frozen, centered pca, final and, for PSLR, latent.
 
     Returns:
-        A row for each measure and a column for each embedding of each run.
+        A row for each measure and a column for each embedding of each run, as text.
     """
     columns = {}
     for run, evaluation in evaluations.items():
@@ -40,5 +51,5 @@ def evaluation_table(evaluations: Mapping[str, Mapping[str, Mapping[str, float |
     present = [name for name in EVALUATION_ROWS
                if any(measures.get(name) is not None for measures in columns.values())]
     words = pd.Index([MEASURE_WORDS.get(name, name.capitalize()) for name in present], name="Measure")
-    return pd.DataFrame({title: [measures.get(name) for name in present] for title, measures in columns.items()},
-                        index=words)
+    return pd.DataFrame({title: [measure_text(name, measures.get(name)) for name in present]
+                         for title, measures in columns.items()}, index=words)

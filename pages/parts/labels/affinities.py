@@ -9,7 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
-from pages.parts.kit.tables import table_behind
+from pages.parts.kit.palette import CLASSES, color_legend
 from pages.parts.labels.ego_graph import show_ego
 from pages.parts.labels.graph_view import GraphView
 from udml_core.exploration import affinity as views
@@ -30,15 +30,20 @@ def ego_graphs(view: GraphView, part: views.Subgraph) -> None:
                                           ("affinity-before", "affinity-after"), strict=True):
         with column:
             show_ego(ego, values, pictures, names, labeled, title, key)
-    st.caption("The image is in the center, its neighbors are around it, and their neighbors are farther out. Blue "
-               "solid edges: affinity above 0, similar. Orange dashed edges: below 0, dissimilar. Gray edges: 0. The "
-               "width shows the magnitude, scaled in each drawing separately. Green frames and squares mark labeled "
-               "images.")
+    st.caption("The image is in the center. Blue solid edges: similar, affinity above 0. Orange dashed edges: "
+               "dissimilar, below 0. Green frames and squares: labeled images.", help=(
+                   "The image's neighbors are around it, and their neighbors are farther out. Gray edges: affinity 0. "
+                   "The width shows the magnitude, scaled in each drawing separately."))
+
+
+def affinity_table(view: GraphView, part: views.Subgraph) -> None:
+    """Show the affinities between the current image and its neighbors."""
+    dataset = view.dataset
     captions = [dataset.caption(int(image)) for image in view.graph.images[part.rows[part.neighbors[0]]]]
     table = pd.DataFrame({"Neighbor, nearest first": captions, "W0": part.before[0], "W": part.after[0]})
     if view.trained is not None:
         table["W in training, on the whole graph"] = view.trained[view.row]
-    table_behind("Affinities as a table", table)
+    st.dataframe(table, hide_index=True, width="stretch")
 
 
 def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
@@ -47,7 +52,6 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
     Returns:
         The index of the image that was just clicked, or None.
     """
-    st.subheader("Positives and negatives")
     rows, values = part.sorted_neighbors(0)
     half = len(rows) // 2
     st.caption("Neighbors sorted by W: the first half are positives, the second half negatives. The first positive and "
@@ -61,6 +65,8 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
             tiles = [tile_of(view.dataset, int(view.graph.images[row]), view.mark(row), f"{value:.2g}")
                      for row, value in zip(rows[of_half].tolist(), values[of_half].tolist(), strict=True)]
             clicks.append(gallery(view.dataset, tiles, f"{word} by affinity", f"affinity-{word.lower()}", 76))
+    if view.classes[view.row] >= 0:
+        color_legend(*CLASSES)
     _correct_triplets(view, part)
     return clicked_tile(clicks)
 
@@ -68,8 +74,8 @@ def sorted_halves(view: GraphView, part: views.Subgraph) -> int | None:
 def _meaning_of_marks(view: GraphView) -> str:
     if view.dataset.labels is None and not view.label_name(view.row):
         return f"The image has none of the {view.label_words}, so no neighbor is marked ✓ or ✕."
-    meaning = "✓ marks the image's class and ✕ another class: positives should be ✓, negatives ✕."
-    return meaning if view.dataset.labels is not None else f"By the {view.label_words}, {meaning}"
+    meaning = "Positives should have the image's class, negatives another."
+    return meaning if view.dataset.labels is not None else f"{meaning} Here the {view.label_words} decide."
 
 
 def _correct_triplets(view: GraphView, part: views.Subgraph) -> None:

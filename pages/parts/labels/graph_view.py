@@ -77,21 +77,34 @@ class GraphView:
         return "hit" if own == other else "miss"
 
 
+def _sources(run: Run, dataset: Dataset) -> list[str]:
+    """Return the keys of SOURCES that a run has."""
+    available = {"training": bool(epochs_with(run, Affinities)), "told": training_labels(run, dataset) is not None,
+                 "given": bool(assigned_now(dataset))}
+    return [source for source, is_available in available.items() if is_available]
+
+
+def has_labels(run: Run, dataset: Dataset) -> bool:
+    """Return whether a run's graph has labels: the method's, or assigned labels."""
+    return bool(_sources(run, dataset))
+
+
+def offer_labeling(run: Run) -> None:
+    """Show that a run's graph has no labels, and a link to assign some."""
+    st.info("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
+            "them spread.", icon=":material/lightbulb:")
+    st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:", query_params={"run": run.id})
+
+
 def pick_source(run: Run, dataset: Dataset) -> str | None:
     """Choose the graph and the labels; the address holds the choice.
 
     Returns:
         A key of SOURCES; None, with a link to assign labels, if there are no labels.
     """
-    available = {"training": bool(epochs_with(run, Affinities)), "told": training_labels(run, dataset) is not None,
-                 "given": bool(assigned_now(dataset))}
-    choices = [source for source, is_available in available.items() if is_available]
+    choices = _sources(run, dataset)
     if not choices:
-        st.info("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
-                "them spread.",
-                icon=":material/lightbulb:")
-        st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:",
-                     query_params={"run": run.id})
+        offer_labeling(run)
         return None
     source = st.segmented_control("Graph and labels", choices, required=True, format_func=SOURCES.__getitem__,
                                   default=choice_from_address("source", choices, choices[0]),

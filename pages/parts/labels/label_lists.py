@@ -15,7 +15,6 @@ COLUMNS = 3
 
 def suggestion_list(board: Board) -> None:
     """Show the images to label next."""
-    st.subheader("Images to label next")
     st.caption("Random walks that reach no label visit these images most often. Each image is chosen as if the images "
                "before it were labeled, so that the suggestions lie apart. The badge shows rank and number of visits. "
                "Click an image to select it.")
@@ -26,7 +25,6 @@ def suggestion_list(board: Board) -> None:
 
 def assigned_labels(board: Board) -> None:
     """Show the labeled images by class."""
-    st.subheader("Assigned labels")
     if not board.labels:
         st.caption("There are no labels yet. Label the suggested image, or select images on the map and label them "
                    "together.")

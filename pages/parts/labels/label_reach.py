@@ -32,7 +32,6 @@ def label_reach(view: GraphView, gamma: float) -> int | None:
     Returns:
         The index of the image that was just clicked on the map, or None.
     """
-    st.subheader("How far does a label reach?")
     labeled = spreading.labels_by_distance(view.graph.neighbors, view.graph.codes, view.row)
     if not len(labeled):
         st.caption("No image of this graph has a label.")

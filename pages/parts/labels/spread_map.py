@@ -11,7 +11,7 @@ from pages.parts.base.selection import select, selection
 from pages.parts.components.map_content import Color
 from pages.parts.components.scatter import scatter
 from pages.parts.labels.board import Board
-from pages.parts.map.frame import UNITS, MapFrame, covering_map, show_distortion
+from pages.parts.map.frame import UNITS, MapFrame, covering_map, distortion_words
 from udml_core.analyses import plan_analysis
 from udml_core.arrays import Array
 
@@ -33,14 +33,15 @@ def spread_map(board: Board) -> None:
         show_analysis_progress(board.run)
         return
     by = st.segmented_control("Color", list(COLORS), default=choice_from_address("show", COLORS, DEFAULT_COLOR),
-                              required=True, format_func=COLORS.__getitem__, key="labels-color") or DEFAULT_COLOR
+                              required=True, format_func=COLORS.__getitem__, key="labels-color",
+                              label_visibility="collapsed") or DEFAULT_COLOR
     write_address("show", by, DEFAULT_COLOR)
     selected = selection(board.dataset)
     clicked = scatter(board.dataset, shown.layout, _color(board, shown, by), selected,
-                      f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=470)
-    show_distortion(shown)
-    st.caption("Rings mark labeled images. No label reaches the gray images, which include all images outside the "
-               f"training half. Click a point to select or deselect it; hold Shift and drag to select several. {UNITS}")
+                      f"Map colored by {COLORS[by].lower()}", "labels-map", marks=_marks(board, shown), height=430)
+    st.caption("Rings mark labeled images; no label reaches the gray images. Click a point to select or deselect it; "
+               "hold Shift and drag to select several.",
+               help=f"The gray images include all images outside the training half. {distortion_words(shown)} {UNITS}")
     if clicked is not None:
         select(board.dataset.fingerprint, np.setxor1d(selected.ids, [clicked]))
         st.rerun(scope="fragment")

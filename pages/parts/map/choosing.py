@@ -2,52 +2,107 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.analyses import (
-    KIND_WORDS,
-    SCOPE_WORDS,
-    request_analysis,
-    show_analysis_progress,
-    title_of_analysis,
-)
+from pages.parts.base.analyses import KIND_WORDS, SCOPE_WORDS, short_title
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import field_widget
-from udml_core.analyses import MAPS, REFINED, RELEVANT_FIELDS, AnalysisSpec, Kind, Scope, list_analyses, plan_analysis
+from udml_core import jobs
+from udml_core.analyses import (
+    MAPS,
+    REFINED,
+    RELEVANT_FIELDS,
+    AnalysisSpec,
+    Kind,
+    Scope,
+    analysis_at,
+    list_analyses,
+    plan_analysis,
+)
 from udml_core.declaration import describe_field
 from udml_core.refined_retrieval import finished_refinements
 from udml_core.runs import Run
 
+REQUESTED, SEEN, DEFAULT, MENU = "map-requested", "maps-seen", "map-default", "new-map"
+"""Keys of the session: the map that a user started, the maps of each run that were offered or shown, the default map,
+and whether the menu is open."""
 
-def pick_map(run: Run, parameter: str = "map", label: str = "Map") -> str | None:
+
+def finished_maps(run: Run) -> dict[str, AnalysisSpec]:
+    """Return the specs of a run's finished maps by id, newest first within PCA, t-SNE and UMAP."""
+    return {analysis.id: analysis.spec() for kind in MAPS for analysis in list_analyses(run, kind)
+            if analysis.is_done()}
+
+
+def default_map(specs: dict[str, AnalysisSpec]) -> str:
+    """Return the id of the map to show first: UMAP, then t-SNE, then PCA, the newest of each."""
+    return max(specs, key=lambda map_id: MAPS.index(specs[map_id].kind))
+
+
+def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | Literal["stretch"] = "stretch",
+             ) -> str | None:
     """Choose one of the run's finished maps; the address holds its id.
+
+    A map that the user started, or a better default, is shown as soon as it is finished.
 
     Args:
         run: The run.
         parameter: Name in the address.
-        label: The label.
+        label: The label, for screen readers.
+        width: Width in pixels.
 
     Returns:
         The id of the map; None, with instructions on the page, if there is no map yet.
     """
-    specs = {analysis.id: analysis.spec() for kind in MAPS for analysis in list_analyses(run, kind)
-             if analysis.is_done()}
+    specs = finished_maps(run)
     if not specs:
-        st.info("This run has no map yet. Compute one: PCA takes seconds; t-SNE and UMAP take a minute or two for a "
-                "few thousand images.", icon=":material/lightbulb:")
+        st.info("This run has no map yet. Compute one with New map: PCA takes seconds; t-SNE and UMAP take a minute or "
+                "two for a few thousand images.", icon=":material/lightbulb:")
         return None
-    default = max(specs, key=lambda map_id: MAPS.index(specs[map_id].kind))
+    default = default_map(specs)
+    if parameter == "map":
+        _show_finished(run, specs, default)
     wanted = choice_from_address(parameter, list(specs), default)
-    chosen = st.selectbox(label, list(specs), list(specs).index(wanted), key=f"choose-{parameter}",
-                          format_func=lambda map_id: title_of_analysis(specs[map_id]))
+    chosen = st.selectbox(label, list(specs), list(specs).index(wanted), key=f"choose-{parameter}", width=width,
+                          label_visibility="collapsed", format_func=lambda map_id: short_title(specs[map_id]))
     write_address(parameter, chosen, default if parameter == "map" else "")
     return chosen
 
 
+def _show_finished(run: Run, specs: dict[str, AnalysisSpec], default: str) -> None:
+    """Change the chosen map to one that a user started or to a better default, if it has just finished."""
+    shown = st.session_state.get("choose-map")
+    followed = st.session_state.get(DEFAULT)
+    if followed == (run.id, shown) and shown != default:
+        st.session_state["choose-map"] = default
+    st.session_state[DEFAULT] = (run.id, default)
+    requested = st.session_state.get(REQUESTED)
+    if requested and requested[0] == run.id and requested[1] in specs:
+        st.session_state["choose-map"] = requested[1]
+        del st.session_state[REQUESTED]
+
+
+def announce_maps(run: Run, shown: str) -> None:
+    """Offer maps that finished since the run was opened and that are not shown."""
+    specs = finished_maps(run)
+    seen: set[str] = st.session_state.setdefault(f"{SEEN}-{run.id}", set(specs))
+    seen.add(shown)
+    for map_id in [map_id for map_id in specs if map_id not in seen]:
+        def show(map_id: str = map_id) -> None:
+            st.session_state["choose-map"] = map_id
+
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            st.caption(f"{short_title(specs[map_id])} is ready.")
+            st.button("Show it", icon=":material/visibility:", key=f"show-{map_id}", type="tertiary", on_click=show)
+            st.button("Dismiss", key=f"dismiss-{map_id}", type="tertiary", on_click=seen.add, args=(map_id,))
+
+
 def new_map_menu(run: Run) -> None:
-    """Show the menu that computes a new map, and the progress of computations."""
-    with st.popover("New map", icon=":material/add:"):
+    """Show the menu that computes a new map; it closes when the computation starts."""
+    with st.popover("New map", icon=":material/add:", key=MENU, on_change="rerun"):
         kind: Kind = st.segmented_control("Projection", MAPS, default="tsne", format_func=KIND_WORDS.__getitem__,
                                           key="new-kind") or "tsne"
         frames = _pick_embeddings(run)
@@ -57,9 +112,16 @@ def new_map_menu(run: Run) -> None:
         values = pick_options(kind)
         with show_user_errors():
             spec = plan_analysis(kind=kind, scope=scope, frames=frames, **values)
-            request_analysis(run, spec, "Compute map", "new-compute", primary=True,
-                             help_text="The map is computed in the background and kept with the run.")
-    show_analysis_progress(run)
+            if st.button("Compute map", icon=":material/play_arrow:", key="new-compute", type="primary",
+                         on_click=_close_menu,
+                         help="The map is computed in the background, shown when it is ready, and kept with the run."):
+                jobs.analyse(run, spec)
+                st.session_state[REQUESTED] = (run.id, analysis_at(run, spec).id)
+                st.rerun()
+
+
+def _close_menu() -> None:
+    st.session_state[MENU] = False
 
 
 def _scopes(frames: tuple[str, ...]) -> list[Scope]:

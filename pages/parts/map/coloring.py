@@ -1,4 +1,4 @@
-"""The colors of a map's points: classes, clusters, distortion, weights, columns."""
+"""The colors of a map's points: classes, spread labels, clusters, distortion, weights, columns."""
 
 from __future__ import annotations
 
@@ -16,33 +16,42 @@ from pages.parts.base.epochs import has_record, load_record
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.map_content import Color
 from pages.parts.map.columns import column_color, uploaded_columns
-from pages.parts.map.frame import MapFrame
-from pages.parts.map.uncertainty import LABEL, noise, noise_epoch, noise_slider
+from pages.parts.map.frame import MapFrame, load_map
+from pages.parts.map.spreading import SPREAD, has_few_labels, spread_color
+from pages.parts.map.uncertainty import LABEL, noise, noise_epoch
 from udml_core.arrays import Array
 from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views
+from udml_core.exploration.density import density, neighbor_distances, outlier_score
 from udml_core.methods import RPML
 from udml_core.methods.shared.authority_method import AuthorityMethod
 from udml_core.runs import Run
 
 COLOR_WORDS = {
     "class": "Class", "purity": "Purity: neighbors of the same class", "cluster": "Cluster of authority ascent",
+    SPREAD: "Spread labels",
+    "density": "Density", "outlier score": "Outlier score",
     "trustworthiness": "Distortion: trustworthiness", "continuity": "Distortion: continuity",
     "neighbors kept": "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
 }
 
 
-def pick_color(shown: MapFrame, label: str) -> Color:
-    """Choose the colors of the points; the address holds the choice."""
+def pick_color(shown: MapFrame, label: str, width: int) -> Color:
+    """Choose the colors of the points; the address holds the choice.
+
+    Args:
+        shown: The map.
+        label: The label, for screen readers.
+        width: Width in pixels.
+    """
     choices = colorings(shown)
     default = next(iter(choices))
     wanted = choice_from_address("color", list(choices), default)
-    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color",
+    chosen = st.selectbox(label, list(choices), list(choices).index(wanted), key="choose-color", width=width,
+                          label_visibility="collapsed", icon=":material/palette:",
                           format_func=lambda name: COLOR_WORDS.get(name, name))
     write_address("color", chosen, default)
-    if chosen == LABEL and shown.epoch is None:
-        noise_slider(shown.run)
     return choices[chosen]()
 
 
@@ -58,7 +67,13 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         labels = dataset.labels[indices]
         choices["class"] = lambda: Color("class", labels, dataset.class_names)
         choices["purity"] = lambda: _percent("purity", views.neighbor_purity(shown.neighbors, labels), 0)
-    choices["cluster"] = lambda: _cluster_color(shown)
+    if has_few_labels(shown.run, dataset):
+        choices[SPREAD] = lambda: spread_color(shown)
+    if shown.epoch is not None or has_record(shown.run, Clusters):
+        choices["cluster"] = lambda: _cluster_color(shown)
+    if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
+        choices["density"] = lambda: _density_color(shown)
+        choices["outlier score"] = lambda: _outlier_color(shown)
     choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
     choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
     if len(projection.frames) > 1:
@@ -93,6 +108,31 @@ def _cluster_color(shown: MapFrame) -> Color:
     rows = rows_of(load_split(shown.run).train, shown.projection.indices)
     codes = np.where(rows >= 0, np.asarray(pseudo_labels.labels)[rows], -1)
     return Color("cluster", codes, _cluster_names(pseudo_labels), none="not in the training half")
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _distances(run: Run, map_id: str, frame: int) -> Array:
+    """Return the distances (m, k) from each image of a layout to its nearest neighbors."""
+    shown = load_map(run, map_id, frame)
+    if shown.epoch is not None:
+        return neighbor_distances(run.epoch_sample(shown.epoch), shown.neighbors)
+    embeddings = run.embeddings("initial" if shown.name == "initial" else "final")
+    return neighbor_distances(embeddings[shown.projection.indices], shown.neighbors)
+
+
+def _density_color(shown: MapFrame) -> Color:
+    return _without_extremes("density", density(_distances(shown.run, shown.map_id, shown.frame)))
+
+
+def _outlier_color(shown: MapFrame) -> Color:
+    return _without_extremes("outlier score", outlier_score(_distances(shown.run, shown.map_id, shown.frame),
+                                                            shown.neighbors))
+
+
+def _without_extremes(label: str, values: Array) -> Color:
+    """Color numbers from the 2nd to the 98th percentile, so that few extremes do not take the whole scale."""
+    low, high = np.percentile(values, [2, 98]).tolist()
+    return Color(label, values, low=low, high=high)
 
 
 def _cluster_names(clusters: Clusters) -> tuple[str, ...]:

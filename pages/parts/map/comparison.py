@@ -22,9 +22,9 @@ def changed_neighborhoods(first: MapFrame, second: MapFrame) -> int | None:
         st.info("The two maps have no image in common.", icon=":material/info:")
         return None
     st.subheader("Which neighborhoods changed most?")
-    st.caption(f"On average, {100 * change.kept.mean():.0f} % of an image's {first.neighbors.shape[1]} nearest "
+    st.caption(f"On average, {100 * change.kept.mean():.1f} % of an image's {first.neighbors.shape[1]} nearest "
                f"neighbors in the embedding are the same in both maps, over {len(change.indices):,} shared images. The "
                "badge is that share for each image.")
-    tiles = [tile_of(first.dataset, int(change.indices[position]), badge=f"{100 * change.kept[position]:.0f} % kept")
+    tiles = [tile_of(first.dataset, int(change.indices[position]), badge=f"{100 * change.kept[position]:.1f} %")
              for position in change.most_changed(CHANGED)]
     return gallery(first.dataset, tiles, "Images whose neighborhoods changed most", "map-changed", 72, height=240)

@@ -93,9 +93,14 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
     return None
 
 
-def show_distortion(shown: MapFrame) -> None:
-    """Show the distortion of a layout with its two parts."""
+def distortion_words(shown: MapFrame) -> str:
+    """Return the distortion of a layout with its two parts."""
     trust = 100 * float(shown.projection.trustworthiness[shown.frame].mean())
     continuity = 100 * float(shown.projection.continuity[shown.frame].mean())
-    st.markdown(f"**Distortion {100 - (trust + continuity) / 2:.1f} %** · trustworthiness {trust:.1f} % (map neighbors "
-                f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)")
+    return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %** · trustworthiness {trust:.1f} % (map neighbors "
+            f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)")
+
+
+def show_distortion(shown: MapFrame) -> None:
+    """Show the distortion of a layout with its two parts."""
+    st.markdown(distortion_words(shown))

@@ -9,14 +9,20 @@ from pages.parts.base.run_picker import pick_run
 from pages.parts.map.choosing import pick_map
 from udml_core.runs import Run
 
-COMPARISONS = {"": "Nothing", "frame": "Another embedding of this map", "run": "Another map or run"}
+COMPARISONS = {"": "Compare with …", "frame": "Another embedding", "run": "Another map or run"}
 
 
-def pick_comparison() -> str:
-    """Choose what to show beside the map; the address holds the choice."""
-    wanted = choice_from_address("compare", list(COMPARISONS), "")
-    comparison = st.selectbox("Compare with", list(COMPARISONS), list(COMPARISONS).index(wanted),
-                              format_func=COMPARISONS.__getitem__, key="choose-compare")
+def pick_comparison(embeddings: int, width: int) -> str:
+    """Choose what to show beside the map; the address holds the choice.
+
+    Args:
+        embeddings: Number of the map's embeddings; a map of one embedding has no other to compare with.
+        width: Width in pixels.
+    """
+    offered = [name for name in COMPARISONS if name != "frame" or embeddings > 1]
+    wanted = choice_from_address("compare", offered, "")
+    comparison = st.selectbox("Compare with", offered, offered.index(wanted), format_func=COMPARISONS.__getitem__,
+                              key="choose-compare", label_visibility="collapsed", width=width)
     write_address("compare", comparison)
     return comparison
 

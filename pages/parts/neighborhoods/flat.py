@@ -8,13 +8,14 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.kit.figures import COLORS, GRAY, draw
+from pages.parts.kit.figures import GRAY, draw
+from pages.parts.kit.palette import HIT, MISS, QUERY
 from pages.parts.neighborhoods.center import Center
 from udml_core.arrays import Array
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
 
-MEMBER, REJECTED = COLORS[0], COLORS[1]
+MEMBER, REJECTED = HIT, MISS
 EYE = {"eye": {"x": 1.5, "y": 1.5, "z": 1.1}}
 AXES = {"height": "two directions and height", "directions": "three directions"}
 
@@ -28,7 +29,8 @@ def show_candidates_3d(center: Center, hoods: LinearNeighborhoods) -> None:
     directions = False
     if inside.shape[1] > 2:
         directions = st.segmented_control("Axes", list(AXES), default="height", required=True, key="neighborhood-axes",
-                                          format_func=AXES.__getitem__) == "directions"
+                                          format_func=AXES.__getitem__,
+                                          label_visibility="collapsed") == "directions"
     names = [center.dataset.caption(int(index)) for index in hoods.neighbors[0]]
     flat_picture(inside, across, hoods, names, directions)
 
@@ -56,12 +58,12 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
             x=points[mask, 0], y=points[mask, 1], z=points[mask, 2], mode="markers+text", name=word,
             marker={"color": color, "symbol": symbol, "size": 6}, textposition="top center",
             text=[str(rank) for rank in np.flatnonzero(mask) + 1], hoverinfo="text",
-            hovertext=[f"{rank + 1}. {names[rank]}: {word}, quality {100 * quality[rank]:.0f} %, "
+            hovertext=[f"{rank + 1}. {names[rank]}: {word}, quality {100 * quality[rank]:.1f} %, "
                        f"{across[rank]:.3f} from the flat" for rank in np.flatnonzero(mask).tolist()])
     figure.add_scatter3d(x=[0], y=[0], z=[0], mode="markers", name="first image", hoverinfo="name",
-                         marker={"color": COLORS[2], "symbol": "diamond", "size": 9})
+                         marker={"color": QUERY, "symbol": "diamond", "size": 9})
     axes = ("1", "2", "3" if directions else "height")
-    figure.update_layout(height=430, margin={"l": 24, "r": 8, "t": 0, "b": 0}, uirevision="kept",
+    figure.update_layout(height=370, margin={"l": 24, "r": 8, "t": 0, "b": 0}, uirevision="kept",
                          legend={"orientation": "h", "y": 0},
                          scene={"aspectmode": "data", "camera": EYE} | {
                              f"{axis}axis": {"title": {"text": word}, "nticks": 5}

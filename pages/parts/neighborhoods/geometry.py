@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.kit.field_slider import field_slider
@@ -16,23 +18,40 @@ from udml_core.runs import Run
 NOTES = {"candidates": "nearest images that may enter", "flat": "dimensions of a linear neighborhood",
          "threshold": "least share of squared distance in it", "n_alpha": "decay of s across it",
          "n_beta": "decay of s along it"}
-ROWS = (("candidates", "flat", "threshold"), ("n_alpha", "n_beta"))
+MAIN, DECAYS = ("candidates", "flat", "threshold"), ("n_alpha", "n_beta")
 YES, NO = "yes", "no"
 Through = Literal["point", "origin"]
 THROUGH_WORDS: dict[Through, str] = {"point": "the image", "origin": "the origin"}
 
 
-def choose_geometry(run: Run) -> views.Geometry:
-    """Choose the geometry, at first the run's or PLM's default; the address holds it."""
+def choose_geometry(run: Run, more: DeltaGenerator | None = None) -> views.Geometry:
+    """Choose the geometry, at first the run's or PLM's default; the address holds it.
+
+    Args:
+        run: The run.
+        more: Where to show all controls but k, m and T; below these if None.
+    """
     own = run.spec().build_method().model_dump()
     values = {}
-    for row in ROWS:
-        for column, name in zip(st.columns(len(row)), row, strict=True):
-            field = describe_field(PLM, name)
-            default = own.get(name, field.default)
-            with column:
-                values[name] = field_slider(field, f"geometry-{name}", default, NOTES[name],
-                                            marks={float(default): "this run" if name in own else "default"})
+    for column, name in zip(st.columns(len(MAIN)), MAIN, strict=True):
+        with column:
+            values[name] = _slider(name, own)
+    with more or st.container():
+        values |= {name: _slider(name, own) for name in DECAYS}
+        reject, through = _choose_admission(own)
+    return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
+                          values["n_beta"], reject, through)
+
+
+def _slider(name: str, own: Mapping[str, Any]) -> float:
+    field = describe_field(PLM, name)
+    default = own.get(name, field.default)
+    return field_slider(field, f"geometry-{name}", default, NOTES[name],
+                        marks={float(default): "this run" if name in own else "default"})
+
+
+def _choose_admission(own: Mapping[str, Any]) -> tuple[bool, Through]:
+    """Choose whether candidates are tested, and what a linear neighborhood passes through."""
     admission = describe_field(PLM, "admission")
     default = YES if own.get("admission", admission.default) else NO
     reject = st.toggle("Reject candidates that do not fit",
@@ -43,8 +62,7 @@ def choose_geometry(run: Run) -> views.Geometry:
     if own.get("similarity") == "binary":
         st.caption("This run was trained with similarities of 0 and 1 by membership. The similarity s on this page is "
                    "eq. 5, which the training did not use.")
-    return views.Geometry(int(values["candidates"]), int(values["flat"]), values["threshold"], values["n_alpha"],
-                          values["n_beta"], reject, through)
+    return reject, through
 
 
 def _choose_through(default: Through) -> Through:

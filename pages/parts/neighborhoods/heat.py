@@ -25,7 +25,7 @@ COLOR_BAR = {"orientation": "h", "y": -0.2, "thickness": 14, "title": {"text": "
 
 def show_heat(center: Center, geometry: views.Geometry) -> None:
     """Show s among the selected or the nearest images against the true classes."""
-    st.header("Does s agree with the classes?")
+    st.subheader("Does s agree with the classes?")
     labels = center.dataset.labels
     if labels is None:
         st.caption("These images have no classes to compare with.")

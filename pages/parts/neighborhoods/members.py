@@ -9,9 +9,10 @@ import streamlit as st
 from pages.parts.base.selection import selection
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.components.scatter import scatter
+from pages.parts.kit.palette import CLASSES, color_legend
 from pages.parts.kit.tables import table_behind
 from pages.parts.map.coloring import colorings
-from pages.parts.map.frame import UNITS, covering_map, show_distortion
+from pages.parts.map.frame import UNITS, covering_map, distortion_words
 from pages.parts.neighborhoods.center import Center
 from udml_core.explanations import LinearNeighborhoods
 from udml_core.exploration import neighborhoods as views
@@ -35,11 +36,9 @@ def show_map(center: Center, hoods: LinearNeighborhoods, second: int) -> int | N
         marks.append({"row": center.index, "word": "first", "lines": candidates[members].tolist()})
     clicked = scatter(center.dataset, shown.layout, next(iter(colorings(shown).values()))(),
                       selection(center.dataset), f"Map of all images, with {center.name} joined to its members",
-                      "neighborhood-map", marks=marks, height=430)
+                      "neighborhood-map", marks=marks, height=370)
     st.caption("Lines lead to the members; rings without a line are rejected candidates. Click a point to make its "
-               "image the first image.")
-    show_distortion(shown)
-    st.caption(UNITS)
+               "image the first image.", help=f"{distortion_words(shown)} {UNITS}")
     return clicked
 
 
@@ -67,6 +66,8 @@ def show_candidates(center: Center, hoods: LinearNeighborhoods, geometry: views.
                                  f"{rank + 1}. " + ("not tested" if rank < untested else f"{values[rank]:g} %"))
                          for rank in np.flatnonzero(mask)]
                 clicks.append(gallery(center.dataset, tiles, word, f"neighborhood-{word.lower()}", 84, second))
+    if center.same_class is not None:
+        color_legend(*CLASSES)
     table_behind("The candidates as a table", pd.DataFrame({
         "Rank": np.arange(1, len(members) + 1), "Image": [center.dataset.caption(int(index)) for index in images],
         "Member": members, "Lowest quality at its test, %": worst, "Quality in the final flat, %": quality,

@@ -32,7 +32,7 @@ def show_pair(center: Center, hoods: LinearNeighborhoods, geometry: views.Geomet
         second: Index of the second image.
         similarities: (c,) s of the nearest images to the first image.
     """
-    st.header("How similar are two images, and why?")
+    st.subheader("How similar are two images, and why?")
     other = surroundings_of(center.run, center.which, (second,))
     pair = views.pair(np.concatenate([center.around.centers[:1], other.centers]),
                       np.concatenate([hoods.basis[:1], other.neighborhoods(geometry).basis]), geometry)
@@ -121,7 +121,7 @@ def explain_similarity(pair: Pair, median: float, normalized: bool) -> str:
     if pair.distance == 0:
         return "**Similar because** they are the same point of the embedding."
     shares = (pair.first.share, pair.other.share)
-    along = [f"{100 * share:.0f} %" for share in shares]
+    along = [f"{100 * share:.1f} %" for share in shares]
     loss_along, loss_across = (100 * (1 - (first + other) / 2) for first, other in (
         (pair.first.beta, pair.other.beta), (pair.first.alpha, pair.other.alpha)))
     similar = pair.similarity >= median
@@ -132,5 +132,5 @@ def explain_similarity(pair: Pair, median: float, normalized: bool) -> str:
     cosine = f", cosine = {pair.cosine:.3f}" if normalized else ""
     return (f"**{lead}** the difference v of length {pair.distance:.3f} points {mostly}: {along[0]} of its squared "
             f"length is in the first image's flat, {along[1]} in the second's. The part across reduces s by "
-            f"{loss_across:.0f} % (1 − α), the part along by {loss_along:.0f} % (1 − β). s = {pair.similarity:.3f} "
+            f"{loss_across:.1f} % (1 − α), the part along by {loss_along:.1f} % (1 − β). s = {pair.similarity:.3f} "
             f"(median of the nearest images: {median:.3f}){cosine}.")

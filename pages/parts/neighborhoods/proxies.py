@@ -47,7 +47,7 @@ def explore_proxies(run: Run) -> None:
     """Show all proxies, and the current proxy with its nearest images."""
     dataset, proxies, nearest = dataset_of(run), proxies_of(run), _nearest_images(run)
     assert proxies is not None
-    st.header("Proxies")
+    st.subheader("Proxies")
     st.markdown(f"{len(nearest)} proxies: learned points with flats of their own that represent the images outside a "
                 "batch. They belong to the embedding after training.")
     spread = views.spread(proxies)

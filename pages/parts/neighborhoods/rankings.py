@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
+from pages.parts.kit.palette import CLASSES, color_legend
 from pages.parts.neighborhoods.center import Center
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
@@ -24,12 +25,14 @@ def show_directions(center: Center, hoods: LinearNeighborhoods, second: int) -> 
     Returns:
         The index of the image that was clicked just now.
     """
-    st.header("What does each direction mean?")
+    st.subheader("What does each direction mean?")
     st.caption(f"The {SIDES} of the {len(center.nearest)} nearest images on either side that lie closest to a "
                "direction, from one end through the image to the other. Badge: the side, and the share of the squared "
                "distance in this direction. At 100 % an image differs in this direction only. Shares below 5 % are "
                "left out.")
     directions = views.along_directions(center.around.centers[1:], center.around.centers[0], hoods.basis[0], SIDES)
+    if center.same_class is not None:
+        color_legend("current image", *CLASSES)
     return clicked_tile([
         direction_images(center.dataset, center.nearest[along.positions], along, number, "neighborhood", center.index,
                          second) for number, along in enumerate(directions, 1)])
@@ -55,7 +58,7 @@ def direction_images(dataset: Dataset, images: Array, along: Along, number: int,
     if not len(images):
         return None
     tiles = [tile_of(dataset, index, mark_of(dataset, index, middle) if middle >= 0 else "",
-                     f"{'◂' if value < 0 else '▸'} {100 * share:.0f} %")
+                     f"{'◂' if value < 0 else '▸'} {100 * share:.1f} %")
              for index, value, share in zip(images.tolist(), along.coordinates, along.shares, strict=True)]
     if middle >= 0:
         tiles.insert(int((along.coordinates < 0).sum()), tile_of(dataset, middle, "query", "first image"))
@@ -68,7 +71,7 @@ def show_rankings(center: Center, similarities: Array, second: int) -> int | Non
     Returns:
         The index of the image that was clicked just now.
     """
-    st.header(f"The {len(center.nearest)} nearest images by s and by {center.metric}")
+    st.subheader(f"The {len(center.nearest)} nearest images by s and by {center.metric}")
     by_s = np.argsort(-similarities, kind="stable")
     left, right = st.columns(2)
     with left:
@@ -78,8 +81,9 @@ def show_rankings(center: Center, similarities: Array, second: int) -> int | Non
         ranks = np.arange(len(by_s))
         clicked_by_metric = _show_ranking(center, f"By {center.metric}", ranks, [f"{rank + 1}." for rank in ranks],
                                           "ranking-plain", second)
-    st.caption(f"Arrows: how many ranks an image rises or falls compared with the order by {center.metric}."
-               + (" ✓: same class as the first image, ✕: another class." if center.same_class is not None else ""))
+    st.caption(f"Arrows: how many ranks an image rises or falls compared with the order by {center.metric}.")
+    if center.same_class is not None:
+        color_legend(*CLASSES)
     return clicked_tile([clicked_by_s, clicked_by_metric])
 
 

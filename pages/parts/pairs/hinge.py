@@ -14,7 +14,8 @@ from pages.parts.base.cached import load_split
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.figures import COLORS, GRAY, draw
+from pages.parts.kit.figures import GRAY, draw
+from pages.parts.kit.palette import HIT, MISS, QUERY
 from pages.parts.kit.tables import table_behind
 from udml_core.arrays import Array
 from udml_core.declaration import describe_field
@@ -22,6 +23,8 @@ from udml_core.exploration import pairs as views
 from udml_core.methods import NML
 from udml_core.runs import Run
 
+LOSS = ("Bars above the axis count similar pairs, bars below count dissimilar pairs; the last bars include all larger "
+        "distances. The loss of a pair is max(0, m − y(b − d²)), where y is 1 for similar and −1 for dissimilar pairs.")
 RANGE = 5
 """Upper end of the sliders as a multiple of the default."""
 
@@ -76,7 +79,7 @@ def hinge_sliders(run: Run, key: str) -> Hinge:
                                            step=fine))
     left, right = st.columns(2)
     with left:
-        b = field_slider(bias, f"{key}-bias", default.bias, "squared distance between similar and dissimilar pairs",
+        b = field_slider(bias, f"{key}-bias", default.bias, "d² between similar and dissimilar pairs",
                          marks={default.bias: mark})
     with right:
         m = field_slider(margin, f"{key}-margin", default.margin, "required distance of d² from b",
@@ -101,9 +104,8 @@ def distance_charts(before: Array, after: Array, same: Array, hinge: Hinge, reac
                                           marked or (None, None), strict=True):
         with column:
             _distance_chart(spread.edges, counts, when, hinge, mark)
-    st.caption("Bars above the axis count similar pairs, which belong left of the gray band; bars below count "
-               "dissimilar pairs, which belong right of it. The band is b ± m, the last bars include all "
-               "larger distances, and ◆ marks the current pair.")
+    st.caption("Similar pairs belong left of the gray band b ± m, dissimilar pairs right of it; ◆ marks the current "
+               "pair.", help=LOSS)
     table_behind("Distances as a table", pd.DataFrame({
         "From d²": spread.edges[:-1], "To d²": spread.edges[1:], "Similar, before": spread.before[0],
         "Dissimilar, before": spread.before[1], "Similar, after": spread.after[0],
@@ -113,8 +115,7 @@ def distance_charts(before: Array, after: Array, same: Array, hinge: Hinge, reac
 def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked: float | None) -> None:
     middles = (edges[:-1] + edges[1:]) / 2
     figure = go.Figure()
-    for word, values, color, shape in (("similar", counts[0], COLORS[0], ""),
-                                       ("dissimilar", -counts[1], COLORS[1], "/")):
+    for word, values, color, shape in (("similar", counts[0], HIT, ""), ("dissimilar", -counts[1], MISS, "/")):
         figure.add_bar(x=middles, y=values, name=word, customdata=np.abs(values), width=edges[1],
                        marker={"color": color, "pattern": {"shape": shape}},
                        hovertemplate=f"%{{customdata}} {word} near d² %{{x:.3g}}<extra></extra>")
@@ -123,7 +124,7 @@ def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked
     figure.add_vline(hinge.bias, line={"width": 2, "dash": "dot", "color": GRAY}, annotation_text="b")
     if marked is not None:
         figure.add_scatter(x=[min(marked, edges[-1])], y=[0], mode="markers", showlegend=False, hoverinfo="x",
-                           marker={"symbol": "diamond", "size": 13, "color": COLORS[2],
+                           marker={"symbol": "diamond", "size": 13, "color": QUERY,
                                    "line": {"width": 2, "color": "white"}})
     most = int(counts.max(initial=1))
     ticks = sorted({0, most // 2, most})

@@ -49,5 +49,5 @@ def link_to_continuing(run: Run, dataset: Dataset, labeled: PairSet) -> None:
                             help="Starts a new run from the final state of this run, which stays unchanged.")
     if pressed:
         spec = jobs.plan_continuation(run, dataset, unused, {"epochs": epochs})
-        continuation = jobs.submit(spec, run.folder.parent, unused)
+        continuation = jobs.submit(spec, run.root, unused)
         st.switch_page("pages/runs.py", query_params={"run": continuation.id})

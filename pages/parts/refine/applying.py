@@ -39,8 +39,8 @@ def show_copies(run: Run, recipe: Recipe) -> None:
     st.caption("On the command line")
     st.code(f"udml refine {run.id} --recipe '{recipe}'", language="bash", wrap_lines=True)
     st.caption("In Python, on arrays of embeddings" + (" of several views (n, v, d)" if recipe.find("views") else ""))
-    st.code(f'from udml_core.refinement import Refiner\nRefiner("{recipe}").fit(gallery, training).neighbors(10)',
-            language="python", wrap_lines=True)
+    st.code('from udml_core.refinement import Refiner\n'
+            f'Refiner("{recipe}").fit(gallery, training=training).neighbors(10)', language="python", wrap_lines=True)
 
 
 def show_exact(run: Run, analysis_id: str) -> None:
@@ -49,5 +49,10 @@ def show_exact(run: Run, analysis_id: str) -> None:
     assert isinstance(result, Refined)
     figures = ", ".join(f"{MEASURES[name][0]} {before:.1f} → **{after:.1f}**" for name, (before, after)
                         in result.measures.items() if name in MEASURES)
-    st.success(f"Applied to all {len(result.indices):,} test images ({result.protocol}): {figures}.",
-               icon=":material/task_alt:")
+    applied = f"Applied to all {len(result.indices):,} test images ({result.protocol}): {figures}."
+    before, after = (round(value, 1) for value in result.measures.get("recall@1", (0.0, 0.0)))
+    if after < before:
+        st.warning(f"{applied} Recall@1 falls by {before - after:.1f} points: the nearest image is wrong more often.",
+                   icon=":material/trending_down:")
+    else:
+        st.success(applied, icon=":material/task_alt:")

@@ -23,7 +23,7 @@ MEASURES = {
 
 
 def show_measures(live: Live, refined: Refined) -> None:
-    """Show the measures before and after, and a warning if Recall@1 falls."""
+    """Show the measures before and after."""
     if refined.recipe.find("views") and not live.has_views:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
                 "images computes them.", icon=":material/visibility_off:")
@@ -42,6 +42,10 @@ def show_measures(live: Live, refined: Refined) -> None:
             gain = f"{change:+.1f} from {before:.1f}" if unit else f"{change:+.2f} from {before:.2f}"
             st.metric(title, value, gain, color if change else "off", help=meaning, width="content",
                       delta_arrow="auto" if change else "off")
+
+
+def warn_of_fall(live: Live, refined: Refined) -> None:
+    """Show a warning if Recall@1 falls."""
     if live.labels is not None:
         fall, error = refining.recall_change(refined, live.labels)
         if fall < -error:  # a smaller fall may be an accident of the sample
@@ -71,7 +75,7 @@ def show_protocol(live: Live, refined: Refined) -> None:
     queries, stage = live.gallery.queries, live.gallery.start
     of = f"{len(live.images):,} evenly spaced of {live.total:,}" if live.total > len(live.images) else f"{live.total:,}"
     width = live.gallery.stored.shape[1]
-    kept = (f", {stage.rows.shape[1]} components of {width} ({100 * live.gallery.kept:.0f} % of the squared length)"
+    kept = (f", {stage.rows.shape[1]} components of {width} ({100 * live.gallery.kept:.1f} % of the squared length)"
             if stage.rows.shape[1] < width else "")
     st.caption(f"Live figures: {len(queries):,} evenly spaced queries against {of} test images{kept}; neighbors are "
                f"searched among each image's {stage.candidates.shape[1]} nearest. Apply to all images for exact "

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import streamlit as st
 
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
+from pages.parts.kit.palette import color_legend
 from pages.parts.kit.pictures import picture
+from pages.parts.kit.sections import open_section
 from pages.parts.refine.live import Live
 from udml_core.arrays import Array
 from udml_core.exploration import refining
@@ -29,13 +33,14 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: al
 """What the sign of a common voter means, by the step that decides the ranking."""
 
 
-def choose_query(live: Live, refined: Refined) -> int:
-    """Show queries to choose from.
+def current_query(live: Live) -> int:
+    """Return the row of the query in the address, else of the first sample query."""
+    return live.row_in_address("query", int(live.samples[0]))
 
-    Returns:
-        The row of the current query.
-    """
-    query, labels = live.row_in_address("query", int(live.samples[0])), live.labels
+
+def choose_query(live: Live, refined: Refined, query: int) -> None:
+    """Show queries to choose from, in one line."""
+    labels = live.labels
     badges = [""] * len(live.samples)
     if labels is not None:
         before = (labels[live.gallery.before_for(live.samples)[:, :SHOWN]] == labels[live.samples][:, None]).sum(axis=1)
@@ -44,16 +49,15 @@ def choose_query(live: Live, refined: Refined) -> int:
         badges = [f"{one} → {two}" for one, two in zip(before, after, strict=True)]
     tiles = [tile_of(live.dataset, int(live.images[row]), badge=badge)
              for row, badge in zip(live.samples, badges, strict=True)]
-    clicked = gallery(live.dataset, tiles, "Queries", "refine-queries", 56, int(live.images[query]), 190)
     note = (f"Badge: hits among the first {SHOWN} images, before → after. The first two thirds gained the most with "
             "the page's first recipe, the last third lost the most." if labels is not None else
             "The first images of these queries changed the most with the page's first recipe.")
-    st.caption(f"Click an image to make it the query. {note}")
+    st.caption("Click an image to make it the query.", help=note)
+    clicked = gallery(live.dataset, tiles, "Queries", "refine-queries", 56, int(live.images[query]), 100)
     if clicked is not None:
         live.write_row("query", live_row(live, clicked))
         st.query_params.pop("image", None)
         st.rerun(scope="fragment")
-    return query
 
 
 def live_row(live: Live, index: int) -> int:
@@ -61,30 +65,63 @@ def live_row(live: Live, index: int) -> int:
     return int(np.searchsorted(live.images, index))
 
 
-def show_query(live: Live, refined: Refined, query: int) -> None:
-    """Show the rankings of a query before and after, and the votes for an image."""
+@dataclass(frozen=True)
+class Ranks:
+    """The gallery in the order of a query, before and after a recipe.
+
+    Attributes:
+        before: Rows by rank before.
+        after: Rows by rank after.
+        of_before: Rank of each row before, from 1.
+        of_after: Rank of each row after.
+        image: Row of the image whose rank is explained: the image in the address, else the image that rises most.
+    """
+
+    before: Array
+    after: Array
+    of_before: Array
+    of_after: Array
+    image: int
+
+
+def _rank(live: Live, refined: Refined, query: int) -> Ranks:
     before, after = live.gallery.ranking_before(query), refined.rank(np.array([query]), len(live.images) - 1)[0]
     after = after[after >= 0]
-    rank_before, rank_after = positions(before, len(live.images)), positions(after, len(live.images))
+    of_before, of_after = positions(before, len(live.images)), positions(after, len(live.images))
     shown = after[:TILES]
-    risen = shown[np.argmax(rank_before[shown] - rank_after[shown])]
-    image = live.row_in_address("image", int(risen))
-    index = int(live.images[query])
+    risen = shown[np.argmax(of_before[shown] - of_after[shown])]
+    return Ranks(before, after, of_before, of_after, live.row_in_address("image", int(risen)))
+
+
+def show_query(live: Live, refined: Refined, query: int) -> None:
+    """Show the rankings of a query before and after."""
+    ranks, index = _rank(live, refined, query), int(live.images[query])
     with st.container(horizontal=True, vertical_alignment="center"):
-        picture(live.dataset.images[index], 96, f"The query: {live.dataset.caption(index)}")
-        st.markdown(f"**Query: {live.dataset.caption(index)}**")
+        picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
+        st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content",
+                    help="Arrows: how many ranks the refinement moves an image up or down. Click an image to see why.")
+        color_legend("hit", "miss")
     clicks = []
-    arrows = [moved(int(one), int(two)) for one, two in zip(rank_before, rank_after, strict=True)]
-    for column, word, order in zip(st.columns(2, gap="medium"), ("Before", "After"), (before, after), strict=True):
+    arrows = [moved(int(one), int(two)) for one, two in zip(ranks.of_before, ranks.of_after, strict=True)]
+    for column, word, order in zip(st.columns(2, gap="medium"), ("Before", "After"), (ranks.before, ranks.after),
+                                   strict=True):
         with column:
-            clicks.append(_show_ranking(live, query, image, word, order[:TILES], arrows))
-    st.caption("Arrows: how many ranks the refinement moves an image up or down."
-               + (" ✓ with a solid frame: same class as the query. ✕ with a dashed frame: another class."
-                  if live.labels is not None else ""))
-    clicks.append(show_votes(live, refined, query, image, (int(rank_before[image]), int(rank_after[image]))))
-    clicked = clicked_tile(clicks)
-    if clicked is not None and clicked != index:
+            clicks.append(_show_ranking(live, query, ranks.image, word, order[:TILES], arrows))
+    _explain_clicked(live, query, clicked_tile(clicks))
+
+
+def explain_rank(live: Live, refined: Refined, query: int) -> None:
+    """Show why the current image has its rank."""
+    ranks = _rank(live, refined, query)
+    image = ranks.image
+    _explain_clicked(live, query, show_votes(live, refined, query, image, (int(ranks.of_before[image]),
+                                                                           int(ranks.of_after[image]))))
+
+
+def _explain_clicked(live: Live, query: int, clicked: int | None) -> None:
+    if clicked is not None and clicked != live.images[query]:
         live.write_row("image", live_row(live, clicked))
+        open_section("refine-section", "Why this rank?")
         st.rerun(scope="fragment")
 
 
@@ -110,7 +147,7 @@ def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, a
                      f"{rank}{arrows[row]}")
              for rank, row in enumerate(order.tolist(), 1)]
     return gallery(live.dataset, tiles, f"The {len(order)} nearest images, {word.lower()}", f"refine-{word.lower()}",
-                   64, int(live.images[image]))
+                   64, int(live.images[image]), 330)
 
 
 def show_votes(live: Live, refined: Refined, query: int, image: int, ranks: tuple[int, int]) -> int | None:

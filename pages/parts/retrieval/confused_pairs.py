@@ -9,13 +9,14 @@ import streamlit as st
 
 from pages.parts.base.address import join_indices, write_address
 from pages.parts.kit.figures import draw
+from pages.parts.kit.palette import percent
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.failures import Atlas, Pair
 from udml_core.retrieval import Which
 
 MOST_CLASSES = 30
-"""A heat map of more classes is not shown."""
+"""A heat map of more classes, or of a single pair, is not shown."""
 MOST_NUMBERED = 16
 """A heat map of up to so many classes shows its numbers."""
 MOST_OFFERED = 200
@@ -28,14 +29,10 @@ def choose_pair(dataset: Dataset, atlas: Atlas, which: Which) -> Pair:
     wanted = st.query_params.get("pair", "")
     pair = next((pair for pair in atlas.pairs if _token(pair) == wanted), atlas.pairs[0])
     classes = np.union1d(atlas.classes, atlas.nearest_classes)
-    few = len(classes) <= MOST_CLASSES
-    left, right = st.columns([3, 2]) if few else (st.container(), st.container())
-    if few:
-        with left:
-            _show_heat_map(names, classes, atlas, _token(pair))
-    with right:
-        _show_list(names, atlas, pair)
-        _show_table(names, atlas, pair, which)
+    _show_list(names, atlas, pair)
+    if len(atlas.pairs) > 1 and len(classes) <= MOST_CLASSES:
+        _show_heat_map(names, classes, atlas, _token(pair))
+    _show_table(names, atlas, pair, which)
     return pair
 
 
@@ -44,10 +41,10 @@ def _show_table(names: tuple[str, ...], atlas: Atlas, pair: Pair, which: Which) 
     table = pd.DataFrame({"Class": [names[pair.own] for pair in atlas.pairs],
                           "Mistaken for": [names[pair.other] for pair in atlas.pairs],
                           "Queries": [pair.count for pair in atlas.pairs],
-                          "Share of the class": [f"{100 * pair.count / sizes[pair.own]:.1f} %"
+                          "Share of the class": [percent(100 * pair.count / sizes[pair.own])
                                                  for pair in atlas.pairs]})
     key = f"failures-{which}-{st.session_state.setdefault('failures-turn', 0)}"
-    st.dataframe(table, hide_index=True, key=key, height=360, selection_mode="single-row",
+    st.dataframe(table, hide_index=True, key=key, height=300, selection_mode="single-row",
                  on_select=lambda: _open_row(key, atlas.pairs),
                  selection_default={"selection": {"rows": [atlas.pairs.index(pair)]}})
 
@@ -100,7 +97,7 @@ def _show_heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, current
                        customdata=[_token(pair) for pair in atlas.pairs], text=[pair.count for pair in atlas.pairs],
                        hovertemplate="%{y} mistaken for %{x}: %{text}<extra></extra>")
     figure.update_layout(title={"text": "Class of the query (row) and of its nearest image (column)",
-                                "font": {"size": 14}}, height=450, margin={"l": 8, "r": 8, "t": 36, "b": 8})
+                                "font": {"size": 14}}, height=380, margin={"l": 8, "r": 8, "t": 36, "b": 8})
     figure.update_xaxes(type="category", showgrid=False)
     figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
     most = atlas.pairs[0]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.image_size import image_size
 from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.palette import color_legend, percent
 from pages.parts.kit.tables import table_behind
 from pages.parts.retrieval.confused_pairs import choose_pair
 from udml_core.arrays import Array
@@ -18,31 +22,45 @@ from udml_core.retrieval import Retrieval, Which
 
 EMBEDDING_WORDS: dict[Which, str] = {"final": "after training", "initial": "before training"}
 MOST_QUERIES = 300
+SIDE, CELL, HEIGHT = 120, 160, 400
+"""Width of an image at first, the pixels that are sent, and the height above which a gallery scrolls."""
 
 
-def show_failures(retrieval: Retrieval) -> int | None:
+def show_failures(retrieval: Retrieval, on_pick: Callable[[int], None]) -> None:
     """Show the failures, and the queries of a pair of confused classes.
 
-    Returns:
-        The index of the image that was clicked just now.
+    Args:
+        retrieval: The search of a run.
+        on_pick: Called with an image that is clicked.
     """
     atlases, history = _load(retrieval)
-    _show_numbers(atlases)
-    which: Which = st.segmented_control(
-        "Misses", list(EMBEDDING_WORDS), default=choice_from_address("misses", EMBEDDING_WORDS, "final"), required=True,
-        format_func=EMBEDDING_WORDS.__getitem__, key="failures-which") or "final"
-    write_address("misses", which, "final")
+    with st.container(horizontal=True, gap="large", vertical_alignment="center"):
+        _show_numbers(atlases, retrieval.is_changed)
+        which = _choose_embedding(retrieval)
     atlas = atlases[which]
     if not atlas.pairs:
         st.success("There are no misses: the nearest image of every test image has its class.",
                    icon=":material/celebration:")
-        return None
-    pair = choose_pair(retrieval.dataset, atlas, which)
-    clicked = _show_queries(retrieval.dataset, atlas, pair, history)
+        return
+    left, right = st.columns([2, 3], gap="medium")
+    with left:
+        pair = choose_pair(retrieval.dataset, atlas, which)
+    with right:
+        _show_queries(retrieval.dataset, atlas, pair, history, on_pick)
     _show_classes(retrieval.dataset, atlases)
     share([Download("Misses (CSV)", "failures.csv", "text/csv",
                     lambda: _misses_file(retrieval.dataset, atlas, history))], "failures")
-    return clicked
+
+
+def _choose_embedding(retrieval: Retrieval) -> Which:
+    """Choose the embedding whose misses are shown; there is no choice if training changed nothing."""
+    if not retrieval.is_changed:
+        return "final"
+    which: Which = st.segmented_control(
+        "Misses", list(EMBEDDING_WORDS), default=choice_from_address("misses", EMBEDDING_WORDS, "final"), required=True,
+        format_func=EMBEDDING_WORDS.__getitem__, key="failures-which") or "final"
+    write_address("misses", which, "final")
+    return which
 
 
 def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
@@ -61,44 +79,48 @@ def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
         bar.empty()
 
 
-def _show_numbers(atlases: dict[Which, Atlas]) -> None:
+def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     before, after = atlases["initial"], atlases["final"]
     fixed = int((before.misses & ~after.misses).sum())
     broken = int((~before.misses & after.misses).sum())
-    gain = f"{100 * (after.recall - before.recall):+.1f} points"
-    with st.container(horizontal=True, gap="large"):
-        st.metric("Recall@1", f"{100 * after.recall:.1f} %", gain, width="content",
-                  help="Share of test images whose nearest other test image has their class, after training.")
-        st.metric("Misses", f"{after.misses.sum():,}", f"of {len(after.queries):,}", width="content",
-                  delta_color="off", delta_arrow="off", help="Number of test images that miss after training.")
-        st.metric("Fixed", f"{fixed:,}", help="Misses before training that are hits after training.", width="content")
-        st.metric("Broken", f"{broken:,}", help="Hits before training that are misses after training.",
-                  width="content")
+    gain = f"{100 * (after.recall - before.recall):+.1f} points" if is_changed else None
+    st.metric("Recall@1", percent(100 * after.recall), gain, width="content",
+              help="Share of test images whose nearest other test image has their class, after training. The training "
+                   "half is not searched.")
+    st.metric("Misses", f"{after.misses.sum():,}", f"of {len(after.queries):,} test images", width="content",
+              delta_color="off", delta_arrow="off", help="Number of test images that miss after training.")
+    if not is_changed:
+        return
+    st.metric("Fixed", f"{fixed:,}", help="Misses before training that are hits after training.", width="content")
+    st.metric("Broken", f"{broken:,}", help="Hits before training that are misses after training.", width="content")
 
 
-def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History) -> int | None:
+def _show_queries(dataset: Dataset, atlas: Atlas, pair: Pair, history: History,
+                  on_pick: Callable[[int], None]) -> None:
     """Show the queries of a pair beside their nearest images, in the same order."""
     own, other = dataset.class_names[pair.own], dataset.class_names[pair.other]
     rows = atlas.members(pair.own, pair.other)
     shown = rows[:MOST_QUERIES]
     fates = describe_history(history, atlas.queries[shown])
-    st.subheader(f"{own} mistaken for {other}")
-    cut = f" Only the first {MOST_QUERIES} are drawn." if len(rows) > len(shown) else ""
-    st.caption(f"Left: {len(rows):,} failed queries (★), with the epoch of their first lasting hit, or the epoch that "
-               "lost their last hit. Right: the nearest test image (✕), same number. The epochs refer to the fixed "
-               f"sample of {len(history.indices):,} test images. Click an image to search with it.{cut}")
+    with st.container(horizontal=True, horizontal_alignment="distribute", vertical_alignment="center"):
+        st.markdown(f"#### {own} mistaken for {other}", width="content")
+        image_size("failures-size", SIDE)
     queries = [tile_of(dataset, int(atlas.queries[row]), "query", f"{number}. {fate}")
                for number, (row, fate) in enumerate(zip(shown, fates, strict=True), 1)]
     nearest = [tile_of(dataset, int(atlas.nearest[row]), "miss", f"nearest to {number}.")
                for number, row in enumerate(shown, 1)]
-    left, right = st.columns(2, gap="large")
+    left, right = st.columns(2, gap="small")
     with left:
-        clicked_query = gallery(dataset, queries, f"{own} mistaken for {other}: queries", "failures-own", 128,
-                                height=520)
+        gallery(dataset, queries, f"{own} mistaken for {other}: queries", "failures-own", SIDE, height=HEIGHT,
+                cell=CELL, on_pick=on_pick)
     with right:
-        clicked_nearest = gallery(dataset, nearest, f"{own} mistaken for {other}: nearest images", "failures-other",
-                                  128, height=520)
-    return clicked_query if clicked_query is not None else clicked_nearest
+        gallery(dataset, nearest, f"{own} mistaken for {other}: nearest images", "failures-other", SIDE, height=HEIGHT,
+                cell=CELL, on_pick=on_pick)
+    color_legend("query", "miss")
+    cut = f" Only the first {MOST_QUERIES} are drawn." if len(rows) > len(shown) else ""
+    st.caption(f"Left: {len(rows):,} failed queries (★), with the epoch of their first lasting hit, or the epoch that "
+               "lost their last hit. Right: the nearest test image (✕), same number. The epochs refer to the fixed "
+               f"sample of {len(history.indices):,} test images. Click an image to search with it.{cut}")
 
 
 def describe_history(history: History, images: Array) -> list[str]:

@@ -22,7 +22,7 @@ from udml_core.exploration.clusters import Graph, cluster_purity
 from udml_core.methods import RPML
 from udml_core.retrieval import Gallery, Retrieval
 
-GALLERIES: tuple[Gallery, ...] = get_args(Gallery)
+GALLERIES: tuple[Gallery, ...] = get_args(Gallery)[::-1]
 GALLERY_WORDS: dict[Gallery, str] = {"test": "test half", "all": "all images"}
 MOST_OFFERED = 300
 """Most clusters in the list; the largest are offered."""
@@ -43,6 +43,19 @@ class Filter:
     allowed: Array | None
 
 
+def filter_widgets(retrieval: Retrieval) -> list[str]:
+    """Return the keys of the filters' widgets."""
+    return ["k", "search-in", _classes_key(retrieval.dataset), _clusters_key(retrieval)]
+
+
+def _classes_key(dataset: Dataset) -> str:
+    return f"classes-{dataset.fingerprint[:8]}"
+
+
+def _clusters_key(retrieval: Retrieval) -> str:
+    return f"clusters-{retrieval.run.id}"
+
+
 def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
     """Choose number of hits, gallery, classes and clusters; the address holds them.
 
@@ -50,24 +63,21 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
         retrieval: The search of a run.
         query_images: Indices of the query's data set images; their clusters are offered first.
     """
-    dataset = retrieval.dataset
-    columns = st.columns([4, 5, 6, 6], gap="medium", vertical_alignment="bottom")
-    with columns[0]:
-        k = st.slider("Number of hits", 5, 50, 10, key="k", bind="query-params")
-    with columns[2]:
-        classes = _choose_classes(dataset)
-    with columns[3]:
-        in_clusters = _choose_clusters(retrieval, query_images)
-    with columns[1]:
-        gallery: Gallery = st.segmented_control(
-            "Search in", GALLERIES, default=choice_from_address("gallery", GALLERIES, "test"), required=True,
-            key="search-in", format_func=GALLERY_WORDS.__getitem__) or "test"
-        write_address("gallery", gallery, "test")
+    k = st.slider("Number of hits", 5, 50, 10, key="k", bind="query-params")
+    gallery: Gallery = "all"
+    if retrieval.split.name != "all":
+        gallery = st.segmented_control(
+            "Search in", GALLERIES, default=choice_from_address("gallery", GALLERIES, "all"), required=True,
+            key="search-in", format_func=GALLERY_WORDS.__getitem__,
+            help="Evaluation always uses the test half alone, whatever is searched here.") or "all"
+        write_address("gallery", gallery, "all")
+    classes = _choose_classes(retrieval.dataset)
+    in_clusters = _choose_clusters(retrieval, query_images)
     if in_clusters is not None and gallery == "test":
         st.caption("Clusters contain training images only, so all images are searched instead of the test half.")
     masks = []
-    if classes and dataset.labels is not None:
-        masks.append(np.isin(dataset.labels, classes))
+    if classes and retrieval.dataset.labels is not None:
+        masks.append(np.isin(retrieval.dataset.labels, classes))
     if in_clusters is not None:
         masks.append(in_clusters)
     return Filter(k, "all" if in_clusters is not None else gallery, np.all(masks, axis=0) if masks else None)
@@ -78,7 +88,7 @@ def _choose_classes(dataset: Dataset) -> list[int]:
         return []
     wanted = indices_from_address("classes", len(dataset.class_names))
     chosen = st.multiselect("Only these classes", range(len(dataset.class_names)), wanted, placeholder="every class",
-                            format_func=dataset.class_names.__getitem__, key=f"classes-{dataset.fingerprint[:8]}")
+                            format_func=dataset.class_names.__getitem__, key=_classes_key(dataset))
     write_address("classes", join_indices(chosen))
     return chosen
 
@@ -104,7 +114,7 @@ def _choose_clusters(retrieval: Retrieval, query_images: Sequence[int]) -> Array
         "Only these clusters", list(dict.fromkeys([*of_query, *wanted, *largest])), wanted, placeholder="every image",
         format_func=lambda cluster: (f"{'of the query: ' if cluster in of_query else ''}{words[cluster]} "
                                      f"(mode {modes[cluster]})"),
-        key=f"clusters-{retrieval.run.id}", help="Clusters contain training images only: with a cluster, all "
+        key=_clusters_key(retrieval), help="Clusters contain training images only: with a cluster, all "
         "images are searched instead of the test half.")
     write_address("clusters", join_indices(modes[chosen].tolist()))
     if not chosen:
@@ -120,7 +130,7 @@ def _cluster_words(dataset: Dataset, indices: Array, clusters: Clusters, sizes: 
     if dataset.labels is None:
         return words
     majority, purity = cluster_purity(clusters, dataset.labels[indices])
-    return [f"{word}, {100 * share:.0f} % {dataset.class_names[label]}"
+    return [f"{word}, {100 * share:.1f} % {dataset.class_names[label]}"
             for word, share, label in zip(words, purity, majority, strict=True)]
 
 

@@ -15,7 +15,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.paste import pasted
 from udml_core.arrays import Array
 from udml_core.data.dataset import read_user_image
-from udml_core.retrieval import Retrieval, Which
+from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
 Side = Literal["add", "subtract"]
@@ -55,11 +55,11 @@ def receive_images(key: str, most: int, side: Side = "add") -> list[OwnImage]:
     return received
 
 
-def embed_image(retrieval: Retrieval, image: OwnImage, which: Which) -> Array:
+def embed_image(retrieval: Retrieval, image: OwnImage, which: str) -> Array:
     """Return the embedding (l,) of an own image, computed once."""
     return _embed(retrieval.run, image.digest, which, retrieval, image)
 
 
 @st.cache_data(max_entries=200, show_spinner="Embedding …", hash_funcs=RUN_HASH)
-def _embed(run: Run, digest: str, which: Which, _retrieval: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
+def _embed(run: Run, digest: str, which: str, _retrieval: Retrieval, _image: OwnImage) -> Array:  # noqa: ARG001
     return _retrieval.embed(_image.image, which)

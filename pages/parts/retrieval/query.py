@@ -10,12 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import streamlit as st
+from PIL import Image
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.address import indices_from_address, join_indices, write_address
+from pages.parts.kit.palette import QUERY
 from pages.parts.kit.pictures import picture
-from pages.parts.retrieval.own_images import OwnImage, Side, embed_image, receive_images
-from udml_core.arrays import Array
-from udml_core.retrieval import Query, Retrieval, Which
+from pages.parts.retrieval.own_images import OwnImage, Side, receive_images
+from udml_core.retrieval import Retrieval
 
 Mode = Literal["alone", "add", "subtract"]
 MODES: dict[Mode, str] = {"alone": "search with it", "add": "+ add it", "subtract": "− subtract it"}
@@ -23,6 +25,8 @@ SIGNS: dict[Side, str] = {"add": "+", "subtract": "−"}
 OTHER: dict[Side, Side] = {"add": "subtract", "subtract": "add"}
 MOST = 24
 """Most images of a query."""
+MOST_SHOWN, QUERY_SIDE = 6, 84
+"""Most images of a query that are drawn beside its name, and the width in pixels of a single one."""
 
 
 @dataclass(frozen=True)
@@ -100,27 +104,52 @@ def choose_mode() -> Mode:
                                 format_func=MODES.__getitem__) or "alone"
 
 
-def receive_query_images(retrieval: Retrieval, mode: Mode) -> None:
+def receive_query_images(query: PageQuery) -> None:
     """Show a box for own images and make received images part of the query."""
+    mode: Mode = st.session_state.get("query-mode") or "alone"
     images = receive_images("query-paste", MOST, "subtract" if mode == "subtract" else "add")
     if images:
-        set_query(current_query(retrieval).with_own(images, mode))
+        set_query(query.with_own(images, mode))
+        st.rerun(scope="fragment")
 
 
-def show_query(retrieval: Retrieval, query: PageQuery) -> None:
-    """Show the query's images with their signs and buttons that move or remove them."""
-    with st.container(horizontal=True, key="query-strip"):
+def compose_query(retrieval: Retrieval, query: PageQuery) -> None:
+    """Show what a click does, and the query's images with buttons that move or remove them."""
+    choose_mode()
+    with st.container(key="query-images"):
         for side in SIGNS:
             for image in query.images(side):
                 _show_query_image(retrieval, query, image, side)
+    if query.own:
+        st.caption("The link to this page does not include your own images; it shows the query without them.")
+
+
+def show_query(retrieval: Retrieval, query: PageQuery) -> DeltaGenerator:
+    """Show the query's images with their signs, and its name; return the place below the name."""
+    st.html(f"<style>.st-key-query-shown img {{ outline: 3px solid {QUERY}; outline-offset: 1px; }}</style>")
+    images = [(SIGNS[side], image) for side in SIGNS for image in query.images(side)]
+    side = QUERY_SIDE if len(images) == 1 else QUERY_SIDE // 2
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", width="content",
+                      key="query-shown"):
+        for sign, image in images[:MOST_SHOWN]:
+            name, content = _name_and_content(retrieval, image)
+            picture(content, side, f"{'Added' if sign == '+' else 'Subtracted'}: {name}")
+    words = _name_and_content(retrieval, images[0][1])[0] if len(images) == 1 else (
+        " ".join(f"{sign} {_name_and_content(retrieval, image)[0]}" for sign, image in images))
+    below = st.container(gap=None, width="content")
+    below.markdown(f"Query: **{words}**" if images else "**No query**")
+    return below
+
+
+def _name_and_content(retrieval: Retrieval, image: int | OwnImage) -> tuple[str, Image.Image]:
+    if isinstance(image, int):
+        return retrieval.dataset.caption(image), retrieval.dataset.images[image]
+    return image.name, image.image
 
 
 def _show_query_image(retrieval: Retrieval, query: PageQuery, image: int | OwnImage, side: Side) -> None:
-    if isinstance(image, int):
-        key: int | str = image
-        name, content = retrieval.dataset.caption(image), retrieval.dataset.images[image]
-    else:
-        key, name, content = image.digest, image.name, image.image
+    key: int | str = image if isinstance(image, int) else image.digest
+    name, content = _name_and_content(retrieval, image)
     with st.container(horizontal=True, border=True, width=290, vertical_alignment="center", key=f"query-{key}"):
         picture(content, 72, f"{'Added' if side == 'add' else 'Subtracted'}: {name}")
         with st.container(gap=None, width=165):
@@ -129,12 +158,3 @@ def _show_query_image(retrieval: Retrieval, query: PageQuery, image: int | OwnIm
                 st.button("Subtract" if side == "add" else "Add", key=f"turn-{key}", type="tertiary",
                           on_click=set_query, args=(query.moved(key, OTHER[side]),))
                 st.button("Remove", key=f"out-{key}", type="tertiary", on_click=set_query, args=(query.without(key),))
-
-
-def build_query(retrieval: Retrieval, query: PageQuery, which: Which) -> Query:
-    """Build the query of the search in one of the run's two embeddings."""
-    def vectors(side: Side) -> tuple[int | Array, ...]:
-        return tuple(image if isinstance(image, int) else embed_image(retrieval, image, which)
-                     for image in query.images(side))
-
-    return Query(vectors("add"), vectors("subtract"))

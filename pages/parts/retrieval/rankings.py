@@ -1,81 +1,144 @@
-"""Results of a search: rankings, the nearest image by epoch, and downloads."""
+"""Results of a search: a column for each embedding, the nearest image by epoch, and downloads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import write_address
+from pages.parts.base.run_status import escaped
 from pages.parts.components.gallery import Mark, Tile, gallery, mark_of, tile_of
 from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.palette import color_legend, percent
+from pages.parts.retrieval.embeddings import Column
+from pages.parts.retrieval.filters import Filter
+from pages.parts.retrieval.own_embedding import query_in
+from pages.parts.retrieval.query import PageQuery
+from udml_core.errors import UserError
 from udml_core.exporting import embeddings_file
-from udml_core.retrieval import Hit, Retrieval, Which
+from udml_core.retrieval import Hit, Retrieval
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
-Searched = Which | Literal["refined"]
-SEARCHED: dict[Searched, str] = {"initial": "before training", "final": "after training", "refined": "refined"}
-"""The embeddings that can be searched, in words."""
-Rankings = Mapping[Searched, list[Hit]]
+SIDE, CELL = 88, 160
+"""Width of an image in pixels at first, and the pixels that are sent, which the image size slider may show."""
+
+MOST_WIDE = 2
+"""Most columns whose heading fits in one line."""
+HEADING_STYLE = """<style>[class*="st-key-heading-"] p {
+white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }</style>"""
 
 
-def show_rankings(retrieval: Retrieval, rankings: Rankings) -> int | None:
-    """Show two rankings side by side.
+@dataclass(frozen=True)
+class Ranking:
+    """The results of a search in one embedding.
 
-    Returns:
-        The index of the image that was clicked just now.
+    Attributes:
+        column: The embedding.
+        hits: The hits, nearest first.
+        searched: The number of searched images, in words.
+        problem: Why this embedding cannot be searched with the query; empty if it can.
     """
-    clicked = None
-    for column, (which, hits) in zip(st.columns(2, gap="large"), rankings.items(), strict=True):
-        when = SEARCHED[which]
-        with column:
-            known = [hit.correct for hit in hits if hit.correct is not None]
-            score = f" · {sum(known)} of {len(known)} hits" if known else ""
-            st.markdown(f"**{when.capitalize()}**{score}")
-            tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
-                          f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
-            clicked_here = gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {when}",
-                                   f"retrieval-{which}", side=96)
-            clicked = clicked_here if clicked_here is not None else clicked
-    normalized = all(hit.similarity is not None for hits in rankings.values() for hit in hits)
-    number = "cosine similarity" + ("" if normalized else ", or the distance if embeddings do not have unit length")
-    number += ", or the score of a re-ranking" if "refined" in rankings else ""
-    st.caption(f"The number is the {number}. ✓ with a solid frame: same class as the added images. ✕ with a dashed "
-               "frame: another class.")
-    return clicked
+
+    column: Column
+    hits: list[Hit]
+    searched: str
+    problem: str = ""
 
 
-def show_epochs(retrieval: Retrieval, index: int) -> int | None:
-    """Show the nearest image of a query in the fixed sample by epoch.
+def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filter) -> list[Ranking]:
+    """Search with the same query in every column's embedding."""
+    return [_rank(column, query, search_filter) for column in columns]
 
-    Returns:
-        The index of the image that was clicked just now.
+
+def _rank(column: Column, query: PageQuery, search_filter: Filter) -> Ranking:
+    gallery, allowed = search_filter.gallery, search_filter.allowed
+    searched = column.search.describe_searched(gallery, allowed)
+    try:
+        hits = column.search.search(query_in(column, query), search_filter.k, gallery, allowed)
+        return Ranking(column, hits, searched)
+    except UserError as error:
+        return Ranking(column, [], searched, str(error))
+
+
+def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Callable[[int], None]) -> None:
+    """Show the rankings side by side.
+
+    Args:
+        retrieval: The search of the run.
+        rankings: The rankings.
+        on_pick: Called with an image that is clicked.
     """
+    st.html(HEADING_STYLE)
+    separator = " · " if len(rankings) <= MOST_WIDE else "  \n"
+    for place, ranking in zip(st.columns(len(rankings), gap="medium"), rankings, strict=True):
+        with place:
+            _show_ranking(retrieval, ranking, separator, on_pick)
+    known = any(hit.correct is not None for ranking in rankings for hit in ranking.hits)
+    color_legend("query", *(("hit", "miss") if known else ()))
+    st.caption(_explain(rankings))
+
+
+def _show_ranking(retrieval: Retrieval, ranking: Ranking, separator: str, on_pick: Callable[[int], None]) -> None:
+    column, hits = ranking.column, ranking.hits
+    known = [hit.correct for hit in hits if hit.correct is not None]
+    score = f"{separator}{sum(known)} of {len(known)} hits · {percent(100 * sum(known) / len(known))}" if known else ""
+    with st.container(key=f"heading-{column.name}"):
+        mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
+        st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True)
+    if ranking.problem:
+        st.info(ranking.problem, icon=":material/block:")
+    elif not hits:
+        st.info("No image passes the filters. Remove a filter, or search all images.",
+                icon=":material/filter_alt_off:")
+    else:
+        tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct],
+                      f"{hit.rank}. {hit.shown:.3f}") for hit in hits]
+        gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images, {column.words}",
+                f"retrieval-{column.name}", side=SIDE, cell=CELL, on_pick=on_pick)
+    st.caption(ranking.searched)
+
+
+def _explain(rankings: Sequence[Ranking]) -> str:
+    kinds = {"distance" if hit.similarity is None else "cosine similarity"
+             for ranking in rankings for hit in ranking.hits}
+    number = " or, without unit length, its ".join(sorted(kinds)) or "cosine similarity"
+    if any(ranking.column.search.refined for ranking in rankings):
+        number += ", or the score of a re-ranking"
+    return (f"A hit has the class of the query; the percentage is the precision. The number below an image is its "
+            f"{number}. Click an image to search with it. Evaluation figures use the test half alone.")
+
+
+def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]) -> None:
+    """Show the nearest image of a query in the fixed sample by epoch, if the run has several epochs."""
+    if len(retrieval.run.epoch_numbers()) < 2:
+        return
     shown = st.toggle("Nearest image by epoch", st.query_params.get("epochs") == "1", key="query-epochs")
     write_address("epochs", "1" if shown else "")
     if not shown:
-        return None
+        return
     with st.spinner("Searching in every epoch …"):
         history = retrieval.history()
     row = history.row(index)
     if row is None:
         st.caption(f"This image is not in the fixed sample of {len(history.indices):,} test images whose embeddings "
                    "are kept for every epoch.")
-        return None
+        return
     nearest = history.indices[history.nearest[:, row]].tolist()
     tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
                      f"epoch {epoch}" if epoch else "before training")
              for epoch, other in zip(history.epochs, nearest, strict=True)]
     st.caption(f"The search covers the fixed sample of {len(history.indices):,} test images.")
-    return gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=96)
+    gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=SIDE, cell=CELL,
+            on_pick=on_pick)
 
 
-def share_results(retrieval: Retrieval, rankings: Rankings) -> None:
+def share_results(retrieval: Retrieval, rankings: Sequence[Ranking]) -> None:
     """Show a menu with the run's files and the results of the search."""
-    hits = [(SEARCHED[which].removesuffix(" training"), hit) for which, ranking in rankings.items() for hit in ranking]
-    columns = {"training": np.array([when for when, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
+    hits = [(ranking.column.words, hit) for ranking in rankings for hit in ranking.hits]
+    columns = {"embedding": np.array([words for words, _ in hits]), "rank": np.array([hit.rank for _, hit in hits]),
                "similarity": np.array([hit.similarity for _, hit in hits], dtype=float),
                "distance": np.array([hit.distance for _, hit in hits])}
     run = retrieval.run

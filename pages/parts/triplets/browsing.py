@@ -61,7 +61,7 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
                f"badge is the {by}"
                + ("." if stored.correct is None else "; ✓ marks triplets that agree with the classes, ✕ the others."))
     clicked = gallery(stored.dataset, tiles, "Anchors of the first triplets", "triplets-list", 60,
-                      chosen=int(stored.images[0, triplet]), height=240)
+                      chosen=int(stored.images[0, triplet]), height=200)
     open_first_of(stored, first, clicked)
     _pick_of_same_anchor(stored, ordered, triplet)
     return Choice(triplet, ordered)

@@ -1,4 +1,4 @@
-"""One triplet: images, numbers, and triangles before, during and after training."""
+"""One triplet: triangles before, during and after training, images and numbers."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import streamlit as st
 
 from pages.parts.base.run_picker import open_search
 from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.kit.palette import color_legend
 from pages.parts.triplets.stored import ROLES, StoredTriplets
 from pages.parts.triplets.triangle import draw_triangle
 from udml_core.exploration import triplets as views
 
 
 def show_triplet(stored: StoredTriplets, triplet: int, alpha: float) -> None:
-    """Show a triplet's images, numbers and triangles.
+    """Show a triplet's images and numbers.
 
     Args:
         stored: The stored triplets.
@@ -22,7 +23,7 @@ def show_triplet(stored: StoredTriplets, triplet: int, alpha: float) -> None:
     """
     ids = stored.images[:, triplet].tolist()
     names = [stored.dataset.caption(index).split(" · ")[0] for index in ids]
-    clicked = gallery(stored.dataset, [tile_of(stored.dataset, index, badge=f"{role}: {name}")
+    clicked = gallery(stored.dataset, [tile_of(stored.dataset, index, role, f"{role}: {name}")
                                        for index, role, name in zip(ids, ROLES, names, strict=True)],
                       "Anchor, positive and negative", "triplets-detail", 150)
     if clicked is not None:
@@ -31,7 +32,6 @@ def show_triplet(stored: StoredTriplets, triplet: int, alpha: float) -> None:
     if stored.correct is not None:
         st.markdown(verdict(*(bool(part[triplet]) for part in stored.correct)))
     _show_numbers(stored, triplet, alpha)
-    _show_triangles(stored, triplet, alpha)
 
 
 def verdict(positive: bool, negative: bool) -> str:
@@ -71,19 +71,28 @@ def _show_numbers(stored: StoredTriplets, triplet: int, alpha: float) -> None:
             st.metric(name, f"{values[triplet]:.3g}", help=description, width="content")
 
 
-def _show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
-    """Draw a triplet's triangle before training, as the loss saw it, and after."""
-    st.caption("a is the anchor, p the positive, n the negative, and m the midpoint of a and p. Blue: the true "
-               "triangle. Orange, dashed: the symmetrized triangle; the loss bounds the angle between its median and a "
-               "side, drawn as an arc. Green, dotted: the position of the negative at which the angle is exactly α. "
-               "Each drawing has its own scale.")
+def show_triangles(stored: StoredTriplets, triplet: int, alpha: float) -> None:
+    """Draw a triplet's triangle before training, as the loss saw it, and after.
+
+    Args:
+        stored: The stored triplets.
+        triplet: Position of the triplet.
+        alpha: The upper bound of the angle in degrees.
+    """
     rows = stored.images[:, triplet, None]
+    images = [stored.dataset.images[index] for index in rows[:, 0].tolist()]
     stages = [("Before training", views.shape_in(stored.run.embeddings("initial"), *rows), 0),
               ("As the loss saw it", stored.shape, triplet),
               ("After training", views.shape_in(stored.run.embeddings("final"), *rows), 0)]
     for column, (title, shape, position) in zip(st.columns(3), stages, strict=True):
         with column:
             draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]), title,
-                          f"triplet-{title.split()[0].lower()}")
-    st.caption("Before and after training: the embedding that retrieval uses. As the loss saw it: the method's own "
-               "projection in this epoch.")
+                          f"triplet-{title.split()[0].lower()}", images)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        color_legend("anchor", "positive", "negative")
+        st.caption("The arc is the angle that the loss bounds.", width="content", help=(
+            "The dashed triangle is symmetrized: its apex is as far from the midpoint m of anchor and positive as the "
+            "negative n is. The arc is the angle between its median and a side, arctan(d(a, p) / 2d(n, m)), which must "
+            "be at most α. Gray dots: the position of the negative at which the angle is exactly α. Before and after "
+            "training: the embedding that retrieval uses. As the loss saw it: the method's own projection in this "
+            "epoch. Each drawing has its own scale."))

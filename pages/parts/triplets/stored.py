@@ -15,7 +15,7 @@ from udml_core.explanations import Triplets
 from udml_core.exploration import triplets as views
 from udml_core.runs import Run
 
-ROLES = ("anchor", "positive", "negative")
+ROLES: tuple[Mark, Mark, Mark] = ("anchor", "positive", "negative")
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,26 @@
-"""A triplet drawn to scale."""
+"""A triplet drawn to scale, with its photographs at the corners."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+
+from PIL import Image, ImageOps
 
 from pages.parts.kit.drawing import LIGHT, Colors, show_drawing, svg
+from pages.parts.kit.figures import GRAY
+from pages.parts.kit.palette import QUERY
+from pages.parts.kit.pictures import inline
 from udml_core.arrays import Array
 
-WIDTH, HEIGHT, EDGE, ARC = 340, 300, 46, 34
+WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
+"""Pixels of the drawing, radius of the arc, and side of a photograph."""
+TOP, BASE, EDGE = SIDE + 34, HEIGHT - SIDE - 26, SIDE / 2 + 4
+"""Highest point of the triangle, its base line, and its least distance from the left and right edges."""
 
 
-def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT) -> str:
+def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
+             images: Sequence[Image.Image] = ()) -> str:
     """Draw a triplet as SVG, to scale.
 
     The drawing shows the true triangle, the symmetrized triangle with its angle as an arc between median and side, and
@@ -20,41 +30,72 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT)
         corners: Anchor, positive, negative and symmetrized negative around the midpoint of the first two, (4, 2).
         alpha: The upper bound of the angle in degrees.
         angle: The angle in degrees.
-        colors: Ink, true triangle, symmetrized triangle, bound.
+        colors: Ink, positive, negative; the fourth color is not used.
+        images: Photographs of anchor, positive and negative; none draws the words only.
     """
     half = float(corners[1, 0])
     needed = half / math.tan(math.radians(alpha))
     reach = max(float(abs(corners[:, 0]).max()), 1e-9)
     top = max(float(corners[:, 1].max()), needed if half else 0.0, 1e-9)
-    scale = min((WIDTH / 2 - EDGE) / reach, (HEIGHT - 2 * EDGE) / top)
+    scale = min((WIDTH / 2 - EDGE) / reach, (BASE - TOP) / top)
 
     def pixels(x: float, y: float) -> str:
-        return f"{WIDTH / 2 + scale * x:.1f},{HEIGHT - EDGE - scale * y:.1f}"
+        return f"{WIDTH / 2 + scale * x:.1f},{BASE - scale * y:.1f}"
 
     a, p, n, mirrored = (pixels(float(x), float(y)) for x, y in corners)
-    ink, blue, orange, green = colors
-    apex_x, apex_y, radians = WIDTH / 2, HEIGHT - EDGE - scale * float(corners[3, 1]), math.radians(angle)
+    ink, blue, orange, _ = colors
+    apex_x, apex_y, radians = WIDTH / 2, BASE - scale * float(corners[3, 1]), math.radians(angle)
     parts = [
-        f'<polygon points="{a} {p} {n}" fill="{blue}" fill-opacity=".12" stroke="{blue}" stroke-width="2"/>',
-        f'<polyline points="{a} {mirrored} {p}" fill="none" stroke="{orange}" stroke-width="2" '
-        'stroke-dasharray="6 4"/>',
-        f'<polyline points="{pixels(0, 0)} {mirrored}" stroke="{orange}" stroke-width="1" stroke-dasharray="2 3"/>',
-        f'<polyline points="{a} {pixels(0, needed)} {p}" fill="none" stroke="{green}" stroke-width="2" '
+        f'<polygon points="{a} {p} {n}" fill="{ink}" fill-opacity=".06"/>',
+        _edge(a, p, blue, 4), _edge(a, n, orange, 3, "8 5"),
+        f'<polyline points="{p} {n}" stroke="{ink}" stroke-opacity=".4"/>',
+        f'<polyline points="{a} {mirrored} {p}" fill="none" stroke="{ink}" stroke-width="1.5" '
+        'stroke-dasharray="5 4"/>',
+        _edge(pixels(0, 0), mirrored, ink, 1, "2 3"),
+        f'<polyline points="{a} {pixels(0, needed)} {p}" fill="none" stroke="{GRAY}" stroke-width="2.5" '
         'stroke-dasharray="1 5" stroke-linecap="round"/>',
         f'<path d="M {apex_x:.1f} {apex_y + ARC:.1f} A {ARC} {ARC} 0 0 0 {apex_x + ARC * math.sin(radians):.1f} '
-        f'{apex_y + ARC * math.cos(radians):.1f}" fill="none" stroke="{orange}" stroke-width="3"/>',
+        f'{apex_y + ARC * math.cos(radians):.1f}" fill="none" stroke="{ink}" stroke-width="3"/>',
     ]
-    for point, mark, role, below in ((a, "●", "anchor", True), (p, "●", "positive", True), (n, "▲", "negative", False)):
-        x, y = point.split(",")
-        parts.append(f'<text x="{x}" y="{float(y) + 5:.1f}" text-anchor="middle" font-size="14">{mark}</text>')
-        parts.append(f'<text x="{x}" y="{float(y) + (24 if below else -12):.1f}" text-anchor="middle" font-size="13">'
-                     f"{role}</text>")
+    points = [(float(x), float(y)) for x, y in (point.split(",") for point in (a, p, n))]
+    parts += _corners(points, (QUERY, blue, orange), images)
     relation = "&gt;" if angle > alpha else "≤"
-    parts.append(f'<text x="8" y="18" font-size="13">angle {angle:.1f}° {relation} α {alpha:g}°</text>')
+    x, end = (4, "start") if points[2][0] >= WIDTH / 2 else (WIDTH - 4, "end")  # on the side away from the negative
+    parts.append(f'<text x="{x}" y="18" text-anchor="{end}" font-size="15" font-weight="600">angle {angle:.1f}° '
+                 f"{relation} α {alpha:g}°</text>")
     return svg(WIDTH, HEIGHT, ink, parts)
 
 
-def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: str) -> None:
+def _edge(start: str, end: str, color: str, width: float, dashes: str = "") -> str:
+    dashed = f' stroke-dasharray="{dashes}"' if dashes else ""
+    return f'<polyline points="{start} {end}" stroke="{color}" stroke-width="{width}"{dashed}/>'
+
+
+def _corners(points: Sequence[tuple[float, float]], colors: Sequence[str],
+             images: Sequence[Image.Image]) -> list[str]:
+    """Draw the corners with their words and photographs: anchor and positive below, the negative above."""
+    (ax, ay), (px, _), (nx, ny) = points
+    left, right = min(ax, WIDTH / 2 - SIDE / 2 - 4), max(px, WIDTH / 2 + SIDE / 2 + 4)
+    aside = SIDE / 2 + 6 if nx >= WIDTH / 2 else -SIDE / 2 - 6  # beside the apex of the symmetrized triangle
+    over = min(max(nx + aside, SIDE / 2 + 2), WIDTH - SIDE / 2 - 2)
+    places = ((left, ay + 8, ay + SIDE + 22), (right, ay + 8, ay + SIDE + 22), (over, ny - SIDE - 8, ny - SIDE - 13))
+    parts = []
+    for number, ((x, y), (center, upper, word), role, color) in enumerate(
+            zip(points, places, ("anchor", "positive", "negative"), colors, strict=True)):
+        dashes = ' stroke-dasharray="6 4"' if role == "negative" else ""
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5" fill="{color}"/>')
+        if images:
+            padded = ImageOps.pad(images[number], (2 * SIDE, 2 * SIDE), Image.Resampling.LANCZOS, color="white")
+            parts += [f'<image href="{inline(padded)}" x="{center - SIDE / 2:.1f}" y="{upper:.1f}" width="{SIDE}" '
+                      f'height="{SIDE}"/>',
+                      f'<rect x="{center - SIDE / 2:.1f}" y="{upper:.1f}" width="{SIDE}" height="{SIDE}" fill="none" '
+                      f'stroke="{color}" stroke-width="3"{dashes}/>']
+        parts.append(f'<text x="{center:.1f}" y="{word:.1f}" text-anchor="middle" font-size="13">{role}</text>')
+    return parts
+
+
+def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: str,
+                  images: Sequence[Image.Image] = ()) -> None:
     """Show a triplet's drawing with a download button.
 
     Args:
@@ -63,7 +104,8 @@ def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: s
         angle: The angle in degrees.
         title: The title.
         key: The button's key and the name of the file.
+        images: As for `triangle`.
     """
     verdict = "violates" if angle > alpha else "satisfies"
-    show_drawing(lambda colors: triangle(corners, alpha, angle, colors), title,
+    show_drawing(lambda colors: triangle(corners, alpha, angle, colors, images), title,
                  f"{title}: the angle is {angle:.1f}°, which {verdict} α = {alpha:g}°.", key)

@@ -18,6 +18,7 @@ from udml_core.arrays import Array, Booleans, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.errors import UserError
+from udml_core.files import read_regular
 
 MOST_PAIRS = 500_000
 """Largest number of pairs drawn from labels, as in NML's paper."""
@@ -25,6 +26,8 @@ KIND = "pairs"
 MISSING = -1
 """Index of an image that the data set does not contain now."""
 COLUMNS = ("first", "second", "same")
+MOST_BYTES = 64_000_000
+"""Largest file of pairs; a million pairs of long names fit."""
 EXPECTED_FILE = "Expected a CSV file in UTF-8 with the columns first, second and same."
 WORDS = {"1": True, "true": True, "same": True, "0": False, "false": False, "different": False}
 
@@ -149,7 +152,7 @@ def read_pairs(path: Path, dataset: Dataset) -> PairSet:
         UserError: The file cannot be read, or a line does not name a pair of images of the data set.
     """
     try:
-        content = path.read_bytes()
+        content = read_regular(path, MOST_BYTES)
     except OSError as error:
         raise UserError(f"The pairs in {path} could not be read: {error}. {EXPECTED_FILE}") from error
     return parse_pairs(content, str(path), dataset)

@@ -1,6 +1,6 @@
 """A user's folder of images: `folder/class/*.jpg`, or files without labels.
 
-Images without labels are directly in the folder.
+Images without labels are directly in the folder. The class folders can be deeper; see `levels`.
 """
 
 from __future__ import annotations
@@ -18,11 +18,19 @@ from typing import Any
 import numpy as np
 
 from udml_core.data.dataset import Dataset, FileImages, Report, Skipped, open_image
+from udml_core.data.sources.levels import (
+    NO_CLASSES,
+    ClassLevel,
+    check_level,
+    class_levels,
+    first_class_level,
+    name_with_level,
+)
 from udml_core.data.sources.listing import ENDINGS, is_text, listed
 from udml_core.data.sources.source import Source
 from udml_core.errors import UserError
 from udml_core.files import replace_text
-from udml_core.paths import cache_folder
+from udml_core.paths import cache_folder, may_read, readable_roots
 
 SCAN_KEYS = frozenset({"bytes", "time", "digest", "size", "gray", "reason"})
 LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files directly in the folder (unlabeled)"
@@ -31,20 +39,33 @@ LAYOUT = "folder/CLASS/image.jpg (one subfolder for each class), or image files 
 class Folder(Source):
     """A folder as a data set.
 
-    The labels are the names of the first-level subfolders. With fewer than two subfolders the images are unlabeled.
-    Every image is decoded once, so that damaged images are found before training; the result is cached by file size
-    and modification time. The fingerprint is a digest of the names and the contents.
+    The labels are the names of the subfolders at the class level, by default the first level with at least two
+    subfolders. Without such a level the images are unlabeled. Every image is decoded once, so that damaged images are
+    found before training; the result is cached by file size and modification time. The fingerprint is a digest of the
+    names and the contents, and of a class level that is not the default.
+
+    Attributes:
+        path: The folder.
+        level: The chosen class level, which is part of the name; None for the default.
     """
 
-    def __init__(self, path: Path, name: str | None = None, title: str | None = None) -> None:
-        self.path = path.expanduser().resolve()
-        self.name = name or str(self.path)
-        self.title = title or self.path.name
+    def __init__(self, path: Path, name: str | None = None, title: str | None = None, level: int | None = None
+                 ) -> None:
+        with suppress(OSError, ValueError, RuntimeError):  # see `existing_path`; such a folder is missing
+            path = path.expanduser().resolve()
+        self.path = path
+        self.level = level
+        self.name = name_with_level(name or str(self.path), level)
+        self.title = (title or self.path.name) + ("" if level is None else f" (class level {level})")
         self.summary = f"Images in {self.path}"
+
+    def levels(self) -> list[ClassLevel]:
+        """Return the classes at each level of subfolders, without opening an image."""
+        return class_levels(self._files)
 
     @cached_property
     def _files(self) -> list[str]:
-        return sorted(file for file, _ in listed(self.path))
+        return [] if not may_read(self.path) else sorted(file for file, _ in listed(self.path))
 
     # Counted on access only: a folder can be large, and the catalog lists many folders without opening them.
     @property
@@ -53,10 +74,14 @@ class Folder(Source):
 
     @property
     def classes(self) -> int | None:  # type: ignore[override]
-        groups = {file.split("/", 1)[0] for file in self._files if "/" in file}
-        return len(groups) if len(groups) > 1 else None
+        levels = self.levels()
+        level = first_class_level(levels) if self.level is None else self.level
+        return next((len(found.sizes) for found in levels if found.level == level and found.has_classes), None)
 
     def missing(self) -> str | None:
+        if not may_read(self.path):
+            return (f"This server does not read the folder {self.path}. It reads only folders in "
+                    f"{', '.join(readable_roots())}. Choose a listed data set, or upload the images.")
         if not os.path.isdir(self.path):  # Path.is_dir raises if a parent folder is not accessible
             return f"The folder {self.path} does not exist. Expected: {LAYOUT}."
         if not is_text(str(self.path)):
@@ -81,23 +106,30 @@ class Folder(Source):
         files = sorted(file for file, entry in entries.items() if entry["reason"] is None)
         skipped = [Skipped(_printable(file), entry["reason"]) for file, entry in sorted(entries.items())
                    if entry["reason"]]
-        groups = sorted({Path(file).parts[0] for file in files if len(Path(file).parts) > 1})
+        levels = class_levels(files)
+        level = default = first_class_level(levels)
+        if self.level is not None:
+            check_level(self.level, levels, self.path)
+            level = self.level
+        groups: list[str] = []
         labels = None
-        if len(groups) > 1:
-            loose = [file for file in files if len(Path(file).parts) == 1]
+        if level != NO_CLASSES:
+            groups = list(levels[level - 1].sizes)
+            loose = [file for file in files if file.count("/") < level]
             skipped += [Skipped(file, "has no class, because it is not in a class folder") for file in loose]
-            files = [file for file in files if len(Path(file).parts) > 1]
+            files = [file for file in files if file.count("/") >= level]
             number_of = {group: number for number, group in enumerate(groups)}
-            labels = np.array([number_of[Path(file).parts[0]] for file in files], dtype=np.int64)
+            labels = np.array([number_of[file.split("/")[level - 1]] for file in files], dtype=np.int64)
         if len(files) < 2:
             raise UserError(f"The folder {self.path} needs at least 2 readable images, got {len(files)} "
                             f"({len(skipped)} skipped). Expected: {LAYOUT}.")
         sides = [min(entries[file]["size"]) for file in files]
         content = "\n".join(f"{file}|{entries[file]['digest']}" for file in files)
+        content += "" if level == default else f"\nclass level {level}"
         return Dataset(self.name, self.title, FileImages(self.path, tuple(files)), labels,
-                       tuple(groups) if labels is not None else (), hashlib.sha256(content.encode()).hexdigest(),
+                       tuple(groups), hashlib.sha256(content.encode()).hexdigest(),
                        int(np.median(sides)), all(entries[file]["gray"] for file in files), tuple(files),
-                       skipped=tuple(skipped))
+                       skipped=tuple(skipped), distinct=len({entries[file]["digest"] for file in files}))
 
 
 def _scan(root: Path, report: Report) -> dict[str, dict[str, Any]]:

@@ -7,14 +7,17 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+from udml_core.paths import may_read
+
 ENDINGS = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff"})
 
 
 def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Yield the files below a folder that have an image extension.
 
-    The relative paths have forward slashes. Hidden files and unreadable folders are skipped. Links to folders are
-    followed; each folder is visited once, under its own name if possible.
+    The relative paths have forward slashes. Hidden files and unreadable folders are skipped, and links that lead where
+    an exposed server may not read. Other links to folders are followed; each folder is visited once, under its own name
+    if possible.
     """
     waiting, seen = deque([("", str(root))]), set()
     while waiting:
@@ -24,7 +27,7 @@ def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
             continue
         seen.add(identity)
         for entry in entries:
-            if is_hidden(entry.name):
+            if is_hidden(entry.name) or (entry.is_symlink() and not may_read(Path(entry.path))):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 waiting.appendleft((f"{prefix}{entry.name}/", entry.path))

@@ -8,7 +8,7 @@ equation numbers are that paper's.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
@@ -26,9 +26,14 @@ from udml_core.methods.embedder import Embedder, Head, unit
 from udml_core.methods.fields import Angle, Beginning, Dimension, Epochs, UnitLength
 from udml_core.methods.shared.projection import check_projection, first_projection
 
+FEWEST_IMAGES = 3
+"""Images of the smallest training half with a triplet."""
+
 
 class AuthorityMethod(Method):
     """Pseudo-labels, triplet weight, search space and initial point of RPML and sRPML."""
+
+    needs_different_images: ClassVar[bool] = True
 
     alpha: Angle = 45.0
     """Upper bound on the angle at the negative (eq. 8). A smaller angle requires more distant negatives."""
@@ -64,6 +69,9 @@ class AuthorityMethod(Method):
         return True
 
     def check(self, images: int, width: int | None) -> None:
+        if images < FEWEST_IMAGES:
+            raise UserError(f"{type(self).__name__} needs at least {FEWEST_IMAGES} training images, two similar ones "
+                            f"and a different one; got {images}. Add images, or choose another split or method.")
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:

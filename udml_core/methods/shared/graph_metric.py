@@ -49,6 +49,8 @@ class GraphMetric(Method):
     """
 
     rank_shows_collapse: ClassVar[bool] = False
+    main_fields: ClassVar[tuple[str, ...]] = ("n_neighbors", "weight_edges", "trains", "epochs", "batch",
+                                              "learning_rate")
 
     trains: Trains = "head"
     """Train only the metric on frozen features, or the encoder's last blocks or all layers with it."""

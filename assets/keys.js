@@ -1,0 +1,116 @@
+// Keys of the whole app, and one history entry a page.
+// header: {runs: [{id, title}], dataset}; answers: trigger "chosen" {run} or {image}
+
+// Streamlit adds an entry to the history for every parameter that a page writes to the address. Replacing the entry of
+// the same page lets Back return to the page before with one press. The first parameters of a new page can arrive before
+// its path does; the entry of the page before then gets its own address back.
+const FOREIGN_MS = 2000;
+if (!window.udmlHistory) {
+  const push = history.pushState.bind(history);
+  const own = { url: location.href, search: location.search, time: -FOREIGN_MS };
+  window.udmlHistory = own;
+  history.pushState = (state, title, url) => {
+    const target = new URL(url ?? location.href, location.href);
+    const isRecent = performance.now() - own.time < FOREIGN_MS;
+    if (target.pathname === location.pathname) {
+      if (!isRecent) own.url = location.href;
+      Object.assign(own, { search: target.search, time: performance.now() });
+      history.replaceState(state, title, url);
+      return;
+    }
+    if (isRecent && own.search === target.search) history.replaceState(state, title, own.url);
+    own.time = -FOREIGN_MS;
+    push(state, title, url);
+  };
+}
+
+const MOST_LISTED = 8;
+const isTyping = () => {
+  let element = document.activeElement;
+  while (element?.shadowRoot?.activeElement) element = element.shadowRoot.activeElement;
+  return element?.matches?.("input:not([type=range]):not([type=checkbox]):not([type=radio]), textarea, select, [contenteditable=true]");
+};
+
+class Keys {
+  constructor(root) {
+    this.root = root;
+    this.search = root.querySelector(".search");
+    this.help = root.querySelector(".help");
+    this.input = root.querySelector("input");
+    this.list = root.querySelector(".results");
+    this.at = 0;
+    this.onKey = (event) => this.press(event);
+    document.addEventListener("keydown", this.onKey);
+    this.input.oninput = () => { this.at = 0; this.show(); };
+    this.search.onkeydown = (event) => this.pressInSearch(event);
+    for (const dialog of [this.search, this.help]) {
+      dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+      dialog.addEventListener("keydown", (event) => event.stopPropagation());
+    }
+    root.querySelector(".close").onclick = () => this.help.close();
+  }
+
+  press(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping()) return;
+    const dialog = { "/": this.search, "?": this.help }[event.key];
+    if (!dialog || this.search.open || this.help.open) return;
+    event.preventDefault();
+    dialog.showModal();
+    if (dialog !== this.search) return;
+    this.input.value = "";
+    this.at = 0;
+    this.show();
+    this.input.focus();
+  }
+
+  pressInSearch(event) {
+    const count = this.list.children.length;
+    if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+      this.at = (this.at + (event.key === "ArrowDown" ? 1 : count - 1)) % Math.max(1, count);
+      this.show();
+    } else if (event.key === "Enter") this.list.children[this.at]?.click();
+    else return;
+    event.preventDefault();
+  }
+
+  choices() {
+    const text = this.input.value.trim();
+    const words = text.toLowerCase().split(/\s+/);
+    const runs = this.header.runs
+      .filter(({ id, title }) => words.every((word) => `${title} ${id}`.toLowerCase().includes(word)))
+      .slice(0, MOST_LISTED).map(({ id, title }) => ({ text: title, note: id, answer: { run: id } }));
+    const image = { text: `Image “${text}”`, note: `number, file name or class in ${this.header.dataset}`, answer: { image: text } };
+    return [...runs, ...(text && this.header.dataset ? [image] : [])];
+  }
+
+  show() {
+    const choices = this.choices();
+    this.list.replaceChildren(...choices.map(({ text, note, answer }, at) => {
+      const row = document.createElement("button");
+      row.type = "button";
+      row.setAttribute("role", "option");
+      row.id = `choice-${at}`;
+      row.tabIndex = -1;
+      row.setAttribute("aria-selected", String(at === this.at));
+      row.append(text, Object.assign(document.createElement("small"), { textContent: note }));
+      row.onclick = () => {
+        this.search.close();
+        this.answers.setTriggerValue("chosen", answer);
+      };
+      return row;
+    }));
+    this.input.setAttribute("aria-activedescendant", choices.length ? `choice-${this.at}` : "");
+    this.root.querySelector(".count").textContent = choices.length ? "" : "No run matches.";
+  }
+
+  end() { document.removeEventListener("keydown", this.onKey); }
+}
+
+export default function keys({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".keys");
+  root.live ??= new Keys(root);
+  const { live } = root;
+  live.header = data;
+  live.answers = { setTriggerValue };
+  return () => setTimeout(() => { if (!root.isConnected) { live.end(); root.live = null; } }, 1000);
+}

@@ -1,0 +1,214 @@
+"""Measure how long every page takes to open and to answer one interaction, in a real Chromium.
+
+    python -m experiments.latency --out assets/results/latency.json
+
+Pages show the example runs, in a window of 1400 x 900 pixels with software GL. A visit is timed from the click on a
+link until the last change of the page; the first visit of a page after the server's start is listed apart from later
+ones. An interaction is timed from the key or mouse event: `first change` is when anything on the page changed, and
+`picture` is when the script had ended and the last change was drawn. Home's player runs in the browser, so its frames
+per second are counted instead.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+from playwright.sync_api import Error as PlaywrightError
+from playwright.sync_api import Page, sync_playwright
+
+from experiments.real_server import FLAGS, find_browser, serving
+from experiments.zero_shot import provenance
+
+ROUNDS, VISITS, QUIET = 7, 5, 400
+RPML, PLM, ISIF, SSDML, NML = (f"20261122-12{minute:02}00-{name}" for minute, name in enumerate(
+    ("rpml-digits", "plm-clothes", "isif-emoji", "ssdml-digits", "nml-digits")))
+WATCH = """() => {
+  const state = () => document.querySelector("[data-testid=stApp]")?.dataset.testScriptState;
+  for (const kind of ["pointerdown", "keydown"]) {
+    addEventListener(kind, () => {
+      if (!window.armed) return;
+      window.armed = false;
+      window.began = performance.now();
+    }, true);
+  }
+  window.watch = (quiet) => {
+    window.armed = true;
+    let first = 0, last = 0, ran = false;
+    const roots = [document.body];
+    const observer = new MutationObserver(() => {
+      if (window.armed) return;
+      last = performance.now();
+      first ||= last;
+    });
+    const seen = new Set();
+    const observe = (root) => {
+      if (seen.has(root)) return;
+      seen.add(root);
+      observer.observe(root, {subtree: true, childList: true, attributes: true, characterData: true});
+      for (const element of root.querySelectorAll("*")) if (element.shadowRoot) observe(element.shadowRoot);
+    };
+    observe(document.body);
+    window.took = new Promise((resolve) => {
+      const look = () => {
+        observe(document.body);
+        const now = performance.now();
+        if (!window.armed && first && state() === "notRunning" && now - last > quiet) {
+          observer.disconnect();
+          requestAnimationFrame(() => requestAnimationFrame(() => {
+            const drawing = performance.now() - now;  // how long two frames take
+            resolve([first - window.began, last - window.began + drawing]);
+          }));
+        } else if (!window.armed && !first && now - window.began > 3000) {
+          resolve(null);  // nothing changed, for example because a click hit no image
+        } else setTimeout(look, 5);
+      };
+      look();
+    });
+  };
+}"""
+FRAMES = """() => new Promise((resolve) => {
+  let frames = 0;
+  const begin = performance.now();
+  const step = () => {
+    frames += 1;
+    const passed = performance.now() - begin;
+    if (passed > 4000) resolve(1000 * frames / passed); else requestAnimationFrame(step);
+  };
+  requestAnimationFrame(step);
+})"""
+
+
+Act = Callable[[Page, int], None]
+
+
+def press_slider(page: Page, turn: int) -> None:
+    """Move the page's first slider by one step, forth and back."""
+    page.get_by_role("slider").first.focus()
+    page.keyboard.press("ArrowLeft" if turn % 2 else "ArrowRight")
+
+
+def click(selector: str) -> Act:
+    """Return an interaction that clicks an element."""
+    return lambda page, _turn: page.locator(selector).first.click()
+
+
+def choose_next(group: str) -> Act:
+    """Return an interaction that clicks the choices of a group in turn, beginning with the second."""
+    def act(page: Page, turn: int) -> None:
+        choices = page.locator(f"{group} button")
+        choices.nth((turn + 1) % choices.count()).click()
+    return act
+
+
+def click_map(page: Page, turn: int) -> None:
+    """Click the map, at another position each time."""
+    box = page.locator(".overlay").first.bounding_box()
+    assert box is not None
+    share = 0.3 + 0.05 * (turn % 8)
+    page.mouse.click(box["x"] + share * box["width"], box["y"] + (0.8 - share) * box["height"])
+
+
+INTERACTIONS: dict[str, tuple[str, str, Act]] = {
+    "": (RPML, "move the epoch", press_slider),
+    "data": (RPML, "change the view", choose_next(".st-key-data-view")),
+    "labels": (SSDML, "move γ", press_slider),
+    "train": (RPML, "move α", press_slider),
+    "runs": (RPML, "open the settings and the log", click("summary:has-text('Settings and log')")),
+    "explore": (PLM, "click an image on the map", click_map),
+    "map": (RPML, "click an image", click_map),
+    "grid": (RPML, "click an image", click_map),
+    "retrieval": (PLM, "next query", click(".st-key-query-next button")),
+    "refine": (RPML, "move the first slider", press_slider),
+    "compare": (RPML, "change the part", choose_next(".st-key-compare-part")),
+    "clusters": (RPML, "move ε", press_slider),
+    "neighborhoods": (PLM, "move k", press_slider),
+    "triplets": (RPML, "move α", press_slider),
+    "instances": (ISIF, "move τ", press_slider),
+    "affinity": (SSDML, "move γ", press_slider),
+    "pairs": (NML, "move b", press_slider),
+    "results": (RPML, "choose a table", click("[data-testid=stExpander] summary")),
+}
+"""By page: the run, the name of the interaction, and the interaction."""
+
+
+def follow_link(page: Page, name: str) -> None:
+    """Click a page's link in the sidebar."""
+    page.locator(f"[data-testid=stSidebarNavLink][href$='/{name}']").first.click()
+
+
+def timed(page: Page, act: Callable[[], None]) -> tuple[float, float] | None:
+    """Return the milliseconds from an event until the first change and until the finished picture.
+
+    Returns:
+        Both times; None if nothing changed.
+    """
+    page.evaluate(f"watch({QUIET})")
+    act()
+    took = page.evaluate("window.took")
+    page.wait_for_timeout(300)
+    return took and (took[0], took[1])
+
+
+def measure(page: Page, name: str) -> dict[str, float]:
+    """Return the medians of visits and of the interaction of a page."""
+    run, _, act = INTERACTIONS[name]
+    page.goto(f"/{'map' if name == 'results' else 'results'}?run={run}")
+    page.wait_for_selector("h1")
+    page.wait_for_timeout(2000)
+    page.evaluate(WATCH)
+    visits = []
+    for visit in range(VISITS):
+        if took := timed(page, lambda: follow_link(page, name)):
+            visits.append(took[1])
+        if visit < VISITS - 1:
+            timed(page, lambda: follow_link(page, "map" if name == "results" else "results"))
+    page.wait_for_timeout(1500)  # background work of the visit, such as a warm-up, is over
+    answers = [took for turn in range(ROUNDS) if (took := timed(page, partial(act, page, turn)))]
+    row = {"first visit ms": visits[0], "later visits ms": median(visits[1:]),
+           "first change ms": median(first for first, _ in answers), "picture ms": median(last for _, last in answers),
+           "slowest picture ms": max(last for _, last in answers)}
+    if not name:
+        row["frames per second"] = page.evaluate(FRAMES)
+    return {title: round(value) for title, value in row.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--page", action="append", choices=[name or "home" for name in INTERACTIONS],
+                        help="measure only this page; repeatable")
+    parser.add_argument("--out", type=Path, help="the record to write")
+    options = parser.parse_args()
+    names = [name for name in INTERACTIONS if not options.page or (name or "home") in options.page]
+    rows = {}
+    with tempfile.TemporaryDirectory() as home:
+        environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs", "UDML_MAPS": "0"}
+        with serving("app.py", environment) as (url, _), sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
+            for name in names:
+                page = browser.new_page(base_url=url, viewport={"width": 1400, "height": 900})
+                page.set_default_timeout(60_000)
+                title = f"{(name or 'home').replace('_', ' ').capitalize()}: {INTERACTIONS[name][1]}"
+                try:
+                    rows[title] = measure(page, name)
+                except PlaywrightError as error:
+                    print(f"{title}: {error}")
+                print(title, rows.get(title), flush=True)
+                page.close()
+    if options.out:
+        record = provenance("latency") | {
+            "protocol": "example runs, window of 1400 x 900, headless Chromium with software GL on "
+                        f"{os.cpu_count()} CPU cores that also run the server; medians of {VISITS - 1} later visits "
+                        f"and {ROUNDS} interactions; milliseconds from the event",
+            "datasets": {"Every page": {"rows": rows}}}
+        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

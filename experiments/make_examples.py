@@ -1,0 +1,133 @@
+"""Make the example runs that come with the app, in assets/examples.
+
+    python -m experiments.make_examples
+    python -m experiments.make_examples 20261122-120000-rpml-digits
+
+Every example is an ordinary run of this version: it is trained, evaluated and analyzed on one CPU thread, so that a
+repetition gives the same figures. What only a worker needs (lock, log, index, checkpoints that cannot be continued) is
+left out, and arrays are compressed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from udml_core.analyses import Scope, plan_analysis
+from udml_core.data import catalog
+from udml_core.jobs import FIRST_RUN, plan
+from udml_core.paths import EXAMPLES
+from udml_core.runs import Run, RunRequest, create_run
+from udml_core.tasks import Status
+from udml_core.workers import analyse, train
+
+LARGEST = 15_000_000
+"""Bytes that all examples together may take."""
+CREATED = 1_795_348_800.0
+"""Time of creation in every spec: 22 November 2026, 12:00 UTC."""
+LEFT_OUT = ("lock", "log.txt", "index.faiss", "ballast", "*.lock", "*.part")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A run to make.
+
+    Attributes:
+        request: Its options.
+        scope: The images on the t-SNE and UMAP maps.
+        recipe: The refinement of the test half.
+    """
+
+    request: RunRequest
+    scope: Scope = "all"
+    recipe: str = "whiten+average:k=10,times=2,alpha=3"
+
+
+EXAMPLES_TO_MAKE = {
+    "20261122-120000-rpml-digits": Example(FIRST_RUN),
+    "20261122-120100-plm-clothes": Example(RunRequest(
+        dataset="fashion-mini", method="plm", backbone="pixels", split="seen",
+        fields={"dimension": 8, "beginning": "random", "epochs": 6, "learning_rate": 0.003}), "test"),
+    "20261122-120200-isif-emoji": Example(RunRequest(
+        dataset="emoji", method="isif", split="seen",
+        fields={"dimension": 16, "beginning": "random", "epochs": 10, "learning_rate": 0.01})),
+    "20261122-120300-ssdml-digits": Example(RunRequest(
+        dataset="digits", method="ssdml", backbone="pixels", split="seen", fields={"dimension": 8})),
+    "20261122-120400-nml-digits": Example(RunRequest(
+        dataset="digits", method="nml", backbone="pixels", split="seen", fields={"dimension": 16, "epochs": 15})),
+}
+"""The examples by id, which orders them: the first is the one that pages open by default. Low dimensions keep the files
+small and leave training something to gain."""
+
+
+def make(run_id: str, example: Example) -> None:
+    """Train, evaluate, analyze and pack an example."""
+    dataset = catalog.load(example.request.dataset)
+    spec = plan(example.request, dataset).model_copy(update={"created": CREATED})
+    with tempfile.TemporaryDirectory() as folder:
+        run = create_run(spec, Path(folder))
+        status = train.work(run)
+        if status.state != "done":
+            sys.exit(f"{run_id} is {status.state}: {status.message}")
+        analyze(run, example)
+        pack(run, EXAMPLES / run_id)
+
+
+def analyze(run: Run, example: Example) -> None:
+    """Compute maps before and after training and through all epochs, grids, and a refinement of the test half.
+
+    PCA and the graph of the training half come with the run.
+    """
+    epochs = tuple(str(number) for number in run.epoch_numbers())
+    maps = [plan_analysis(kind="pca"), plan_analysis(kind="tsne", scope=example.scope),
+            plan_analysis(kind="umap", scope=example.scope)]
+    grids = [plan_analysis(kind="grid", source=spec.id, frame=frame) for spec in maps for frame in spec.frames
+             if frame == "final" or spec.kind == "umap"]
+    through = plan_analysis(kind="umap", scope="sample", frames=epochs)  # first, as pages show the newest UMAP first
+    for spec in [through, *maps, *grids, plan_analysis(kind="refine", recipe=example.recipe)]:
+        analyse.keep(run, spec, lambda _share, _step: None)
+
+
+def pack(run: Run, folder: Path) -> None:
+    """Copy what pages read of a finished run, with compressed arrays."""
+    shutil.rmtree(folder, ignore_errors=True)
+    left_out = LEFT_OUT if run.spec().build_method().continues_with_pairs else (*LEFT_OUT, "checkpoint")
+    shutil.copytree(run.folder, folder, ignore=shutil.ignore_patterns(*left_out))
+    for path in folder.rglob("*.npz"):
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        np.savez_compressed(path, allow_pickle=False, **arrays)
+    for path in folder.rglob("status.json"):
+        status = Status.model_validate_json(path.read_text(encoding="utf-8"))
+        kept = status.model_copy(update={"pid": None, "pid_born": 0.0})
+        path.write_text(kept.model_dump_json(), encoding="utf-8")
+
+
+def size_of(folder: Path) -> int:
+    """Return the bytes of all files below a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def main(chosen: list[str]) -> None:
+    """Make the chosen examples, or all, and print their figures and sizes."""
+    torch.set_num_threads(1)
+    for run_id in chosen or EXAMPLES_TO_MAKE:
+        make(run_id, EXAMPLES_TO_MAKE[run_id])
+    for run_id in EXAMPLES_TO_MAKE:
+        run = Run(EXAMPLES / run_id)
+        evaluation = run.evaluation() or {}
+        figures = [f"{name} {row['recall@1']:.1f}/{row['map@r']:.1f}" for name, row in evaluation.items()]
+        print(f"{run_id}: R@1/MAP@R {', '.join(figures)}; {size_of(run.folder):,} bytes")
+    if (total := size_of(EXAMPLES)) > LARGEST:
+        sys.exit(f"The examples take {total:,} bytes, more than {LARGEST:,}.")
+    print(f"all: {total:,} bytes")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,86 @@
+"""Explore: one run on one page, with a map and panels linked by one image."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_header import run_header
+from pages.parts.base.run_picker import pick_run
+from pages.parts.base.selection import selection
+from pages.parts.base.undo import undo_buttons
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.explore.layouts import pick_frame, pick_layout
+from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
+from pages.parts.explore.panels import pick_panel
+from pages.parts.explore.workbench import (
+    PARAMETER,
+    Workbench,
+    current_image,
+    follow_click,
+    interesting_images,
+    show_another,
+)
+from pages.parts.kit.pictures import picture
+from udml_core.runs import Run
+
+PANEL_HEIGHT = 570
+
+
+def show_focus(bench: Workbench) -> None:
+    """Show the current image with its name, and buttons that move to another image."""
+    left, middle, right = st.container(key="explore-focus").columns([1, 3.4, 1.7], vertical_alignment="center",
+                                                                    gap="small")
+    with left:
+        picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
+    half = "Training half." if bench.focus in bench.split.train else "Test half."
+    why = "" if st.query_params.get(PARAMETER) else " Its neighbors changed most through training."
+    middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
+    with right:
+        # Without tooltips, which would cover the other button.
+        for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),
+                                          ("Random", ":material/shuffle:", 0, bench.split.test)):
+            st.button(label, icon=icon, key=f"explore-step-{step}", type="tertiary", on_click=show_another,
+                      args=(images, bench.focus, step))
+
+
+@st.fragment
+@show_user_errors()
+def explore(run: Run) -> None:
+    """Show the map and the panel, which share the current image, the selection and the epoch."""
+    dataset = dataset_of(run)
+    header = st.container()
+    left, right = st.columns([62, 38], gap="medium")
+    with left:
+        toolbar = st.columns([2, 2, 3], vertical_alignment="bottom")
+        with toolbar[0]:
+            layout = pick_layout(run)
+        with toolbar[2]:
+            frame = pick_frame(layout)
+        shown = layout.load(run, frame)
+        with toolbar[1]:
+            color = pick_color(shown)
+        clicked_map = follow_click(KEY, shown_images(layout, shown, frame))
+        bench = Workbench(run, dataset, current_image(run, dataset), frame)
+        selected = selection(dataset)
+        draw_map(bench, layout, shown, color, selected)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            show_facts(shown)
+            undo_buttons(dataset, "explore")
+    with header:
+        run_header(run, bench.frame_words)
+    with right:
+        show_focus(bench)
+        panel = pick_panel(bench, selected, clicked_map)
+        with st.container(height=PANEL_HEIGHT, border=True), show_user_errors():
+            panel.draw(bench)
+
+
+st.title("Explore")
+# The focus row keeps its height when a name is long, so that the panel does not jump.
+st.html("<style>.st-key-explore-panel [role=radiogroup] { flex-wrap: wrap; gap: 0.25rem; }"
+        "@media (min-width: 900px) { .st-key-explore-focus { height: 92px; overflow: hidden; } }</style>")
+with show_user_errors():
+    run = pick_run()
+    if run is not None:
+        explore(run)

@@ -1,0 +1,47 @@
+"""The compact line that says which run a page shows and what training gained."""
+
+from __future__ import annotations
+
+import html
+
+import streamlit as st
+
+from pages.parts.base.run_status import method_title, run_title
+from pages.parts.kit.palette import percent
+from udml_core.runs import Run
+
+MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
+HELP = {"R@1": "Queries of the test half whose nearest image has the same class. Before training → after training.",
+        "MAP@R": "Mean average precision among as many neighbors as the query's class has images. "
+                 "Before training → after training."}
+
+
+def run_header(run: Run, embedding: str | None = None) -> None:
+    """Show a run's data set, method, main measures before and after training, and the embedding in view.
+
+    Args:
+        run: The run.
+        embedding: The embedding that the page shows, such as "frozen", "epoch 3" or "refined"; by default the one that
+            the run keeps.
+    """
+    spec = run.spec()
+    parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), run_title(run)), *_measures(run),
+             _part("Embedding", embedding or _kept(run))]
+    st.html(f'<div class="run-header">{"".join(parts)}</div>')
+
+
+def _measures(run: Run) -> list[str]:
+    """Return the measures that the run has: images without classes have none."""
+    evaluation = run.evaluation() or {}
+    before, after = evaluation.get("initial", {}), evaluation.get("final", {})
+    return [_part(name, f"{percent(before.get(key))} → {percent(after[key])}", HELP[name])
+            for name, key in MEASURES.items() if after.get(key) is not None]
+
+
+def _kept(run: Run) -> str:
+    return "frozen" if run.spec().method == "frozen" else f"epoch {run.kept_epoch()}"
+
+
+def _part(name: str, text: str, hint: str = "") -> str:
+    title = f' title="{html.escape(hint)}"' if hint else ""
+    return f"<span{title}><small>{name}</small> <b>{html.escape(text)}</b></span>"

@@ -1,0 +1,76 @@
+"""The map, colored by cluster, with the numbers that describe the clusters beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.selection import selection
+from pages.parts.clusters.ascent import show_moved_count
+from pages.parts.clusters.clustering import Clustering
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.components.scatter import scatter
+from pages.parts.kit.palette import percent
+from pages.parts.map.frame import UNITS, MapFrame, distortion_words
+
+
+def show_numbers(clustering: Clustering) -> None:
+    """Show the numbers that describe the clusters."""
+    summary = clustering.summary
+    metrics = [("Clusters", f"{summary.count:,}", "The number of modes, the images where ascents end."),
+               ("Coverage", percent(100 * summary.coverage), "Share of images in clusters of two or more images."),
+               ("Singletons", f"{summary.singletons:,}", "Clusters of one image."),
+               ("Largest", f"{int(summary.sizes.max()):,}",
+                f"Images in the largest cluster, of {len(clustering.indices):,} images.")]
+    if summary.purity is not None and summary.nmi is not None:
+        metrics += [("Purity", percent(100 * summary.purity),
+                     "Share of images that have the most frequent class of their cluster."),
+                    ("NMI", percent(100 * summary.nmi),
+                     "Normalized mutual information of clusters and classes.")]
+    with st.container(horizontal=True, gap="small"):
+        for label, value, description in metrics:
+            st.metric(label, value, help=description, width="content")
+
+
+def draw_map(clustering: Clustering, layout: Layout) -> int | None:
+    """Draw the map, colored by cluster, with the edges that the ascents follow.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    clusters, summary = clustering.clusters, clustering.summary
+    rows = rows_of(clustering.indices, layout.indices)
+    is_singleton = summary.sizes[clusters.labels] == 1
+    codes = np.where((rows < 0) | is_singleton[rows], -1, clusters.labels[rows])
+    points = rows_of(layout.indices, clustering.indices)
+    ascending = np.flatnonzero(clusters.parents != np.arange(len(clustering.indices)))
+    forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
+    names = tuple(f"cluster {number}" for number in range(summary.count))
+    color = Color("cluster", codes, names, none="singleton or not trained on")
+    return scatter(clustering.dataset, layout, color, selection(clustering.dataset),
+                   f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", "clusters-map",
+                   segments=forest, height=470)
+
+
+def show_map(clustering: Clustering, shown: MapFrame | None) -> int | None:
+    """Show the map with the numbers beside it, or how to get a map.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    left, right = st.columns([5, 1], gap="small")
+    with right:
+        show_numbers(clustering)
+        show_moved_count(clustering)
+    with left:
+        if shown is not None:
+            clicked = draw_map(clustering, shown.layout)
+            st.caption("Colors are clusters, lines are ascent steps, gray images are singletons.",
+                       help=f"{distortion_words(shown)} {UNITS}")
+            return clicked
+        st.info("This run has no map of its training images yet. Compute one on the page Map to see the clusters on "
+                "it.", icon=":material/lightbulb:")
+        st.page_link("pages/map.py", label="Compute a map", icon=":material/scatter_plot:",
+                     query_params={"run": clustering.run.id})
+        return None

@@ -1,0 +1,110 @@
+"""Measures before and after training, averaged over seeds, and the settings that differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.base.run_status import run_title, title_of
+from pages.parts.compare.choosing import share_images
+from pages.parts.kit.palette import percent
+from udml_core.runs import Run
+from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
+from udml_core.runs.verdict import MEASURE_NAMES, best_runs, standing
+
+HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
+
+
+def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return a row for each group of runs that are equal but for the seed.
+
+    Columns: the mean before and after training, with the sample's standard deviation over the seeds, and the mean
+    differences to frozen features and to PCA of the same width.
+    """
+    groups = [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
+    rows: list[dict[str, Any]] = []
+    for members in groups:
+        row: dict[str, Any] = {"": "", "Run": group_title(members), "Seeds": len(members)}
+        for measure, name in MEASURE_NAMES.items():
+            of = [standing(run.evaluation(), measure) for run in members]
+            row |= {f"{name} before": spread_text(spread([value.before for value in of])),
+                    f"{name} after": spread_text(spread([value.after for value in of])),
+                    f"{name} − frozen": difference_text(spread([value.over_frozen for value in of])),
+                    f"{name} − PCA": difference_text(spread([value.over_pca for value in of]))}
+        rows.append(row)
+    if len(groups) > 1 and share_images(runs):
+        means = [spread([standing(run.evaluation()).after for run in members]) for members in groups]
+        best = best_runs((str(number), "", None if mean is None else round(mean.mean, 1))
+                         for number, mean in enumerate(means))
+        for number in best:
+            rows[int(number)][""] = "★"
+    return pd.DataFrame(rows)
+
+
+def group_title(members: Sequence[Run]) -> str:
+    """Return the title of runs that are equal but for the seed, without the seed."""
+    if len(members) == 1:
+        return run_title(members[0])
+    return title_of(members[0].spec().model_copy(update={"seed": 0}))
+
+
+def spread_text(value: Spread | None) -> str:
+    """Return a mean in percent, with the standard deviation if there are several seeds."""
+    if value is None:
+        return percent(None)
+    return percent(value.mean) if value.deviation is None else f"{value.mean:.1f} ± {value.deviation:.1f} %"
+
+
+def difference_text(value: Spread | None) -> str:
+    """Return a mean difference in percentage points with its sign."""
+    return percent(None) if value is None else f"{value.mean:+.1f}"
+
+
+def show_measures(runs: Sequence[Run]) -> None:
+    """Show the measures of all runs; a star marks the highest MAP@R."""
+    st.dataframe(measure_table(runs), hide_index=True, width="stretch", height="content", column_config=_columns(),
+                 alt="Measures before and after training, by run.")
+    st.caption("Test half. Runs that are equal but for the seed form one row: mean ± standard deviation.")
+    if not share_images(runs):
+        st.warning("These runs search different test images, so their measures cannot be compared with each other.",
+                   icon=":material/warning:")
+
+
+def _columns() -> dict[str, Any]:
+    """Describe the columns with short labels, so that the table fits the page."""
+    column = st.column_config.TextColumn
+    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."), "Run": column(width=230),
+                               "Seeds": st.column_config.Column(width=52)}
+    for name in MEASURE_NAMES.values():
+        columns[f"{name} before"] = column("before", width=92, help=f"{name} before training.")
+        columns[f"{name} after"] = column(name, width=92, help=f"{name} after training.")
+        columns[f"{name} − frozen"] = column("− frozen", width=68, help=f"{name} minus that of the frozen features, in "
+                                                                        "percentage points.")
+        columns[f"{name} − PCA"] = column("− PCA", width=58, help=f"{name} minus that of centered PCA of the same "
+                                                                  "width, in percentage points.")
+    return columns
+
+
+def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
+    """Show the settings of all runs; differing ones are marked by ≠ and a color, and come first."""
+    settings = [settings_of(run) for run in runs]
+    differing = differing_settings(settings)
+    everything = st.toggle("Equal settings too", key="compare-equal")
+    equal = [name for name in dict.fromkeys(name for row in settings for name in row) if name not in differing]
+    fields = [*differing, *(equal if everything else [])]
+    if not fields:
+        st.info("All settings of these runs are equal.", icon=":material/info:")
+        return
+    frame = pd.DataFrame({"": ["≠" if field in differing else "" for field in fields], "Setting": fields} | {
+        name: [setting_text(row.get(field)) for field in fields] for name, row in zip(names, settings, strict=True)})
+    styled = frame.style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
+    st.dataframe(styled, hide_index=True, width="stretch", height="content",
+                 column_config={"": st.column_config.TextColumn(width=30)}, alt="Settings that differ, by run.")
+
+
+def setting_text(value: Any) -> str:
+    """Return a setting as text; a dash if the run has no such setting."""
+    return "–" if value is None else str(value)

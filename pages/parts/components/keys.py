@@ -1,0 +1,62 @@
+"""Keys of the whole app: search for a run or an image, and a list of all keys."""
+
+from __future__ import annotations
+
+import html
+
+import streamlit as st
+
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_picker import app_run
+from pages.parts.base.run_status import run_title
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.transport import component
+from udml_core.exploration.finding import find_image
+from udml_core.runs import Run, list_runs, runs_folder
+
+MOST_RUNS = 200
+ALL_KEYS = {
+    "/": "search for a run or an image", "?": "show all keys", "Esc": "close, or clear a selection",
+    "Home": "Space plays; ← → move the epoch; ↑ ↓ choose another query",
+    "Maps": "arrows move; + − zoom; 0 shows all points; Enter opens the image in the middle; Q searches with it",
+    "Galleries": "arrows, Home and End move; Enter chooses the image",
+    "Sliders": "arrows move; Page Up and Page Down move farther",
+    "U": "undo a selection, filter, query or label; Shift+U does it again",
+    "Labels, Pairs": "the letters and digits on the buttons press them",
+}
+_ROWS = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(text)}</dd>" for key, text in ALL_KEYS.items())
+HTML = f"""<div class="keys">
+<dialog class="search" aria-label="Search"><label for="wanted">Search for a run or an image</label>
+<input id="wanted" role="combobox" aria-expanded="true" aria-controls="results" autocomplete="off"
+  placeholder="Method, data set, file name, number or class">
+<div id="results" class="results" role="listbox" aria-label="Runs and images"></div>
+<div class="count" role="status"></div></dialog>
+<dialog class="help" aria-label="Keys"><h2>Keys</h2><dl>{_ROWS}</dl>
+<button type="button" class="close">Close</button></dialog>
+</div>
+"""
+
+
+def listen_to_keys() -> None:
+    """Listen to the keys of the whole app; open what the user searched for."""
+    runs = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"][:MOST_RUNS]
+    current = next((run for run in runs if run.id == app_run()), next(iter(runs), None))
+    data = {"runs": [{"id": run.id, "title": run_title(run)} for run in runs],
+            "dataset": current.spec().dataset_title if current else ""}
+    with st.container(key="app-keys", height=1, border=False):  # Its style, which takes no room, may arrive late.
+        result = component("keys", HTML)(data=data, key="app-keys-listener", on_chosen_change=lambda: None)
+    chosen = result.chosen
+    if chosen and "run" in chosen:
+        st.switch_page("pages/retrieval.py", query_params={"run": str(chosen["run"])})
+    if chosen and current:
+        with show_user_errors():
+            _open_image(current, str(chosen["image"]))
+
+
+def _open_image(run: Run, text: str) -> None:
+    index = find_image(dataset_of(run), text)
+    if index is None:
+        st.toast(f"No image of {run.spec().dataset_title} has the number, file name or class '{text[:60]}'.",
+                 icon=":material/search_off:")
+        return
+    st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(index)})

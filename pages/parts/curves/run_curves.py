@@ -1,0 +1,158 @@
+"""Curves of runs over their epochs, in percent, with frozen features and PCA as lines to beat."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+import streamlit as st
+
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.run_status import method_title
+from pages.parts.kit.figures import CURVE_WORDS, curve_names, draw, line_style
+from pages.parts.kit.palette import BEFORE, percent
+from pages.parts.kit.tables import table_behind
+from udml_core.errors import UserError
+from udml_core.runs import Run
+from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
+from udml_core.runs.comparison import differing_settings, settings_of
+
+SHARES = ("sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
+          "sample knn@200", "neighbor stability", "violating", "admitted")
+"""Curves that are stored as shares from 0 to 1 and shown in percent."""
+LINES = {"frozen": ("Frozen features", "dot"), "centered pca": ("PCA, same width", "dash")}
+SHOWN_FIRST = ("sample map@r", "sample recall@1")
+A_ROW = 3
+FEWEST_POINTS = 3
+MOST_SETTINGS = 3
+"""Differing settings that name a line."""
+
+
+def line_names(runs: Sequence[Run]) -> dict[str, str]:
+    """Return a short name for each run's line, by id.
+
+    A run is called by the user's name, else by its method and the settings in which the runs differ; equal names get
+    the end of the id.
+    """
+    differing = differing_settings([settings_of(run) for run in runs])
+    shown = [name for name, values in differing.items() if name != "method"
+             and all(value is None or isinstance(value, str | int | float) for value in values)][:MOST_SETTINGS]
+    titles = {}
+    for position, run in enumerate(runs):
+        settings = [f"{name} {differing[name][position]}" for name in shown if differing[name][position] is not None]
+        titles[run.id] = run.notes().name or ", ".join([method_title(run), *settings])
+    alone = {run_id for run_id, title in titles.items() if list(titles.values()).count(title) == 1}
+    return {run_id: title if run_id in alone else f"{title} · {run_id[-6:]}" for run_id, title in titles.items()}
+
+
+def show_curves(runs: Sequence[Run], key: str) -> None:
+    """Show a small chart for each curve, with a line for each run and the baselines.
+
+    A curve of fewer than three points is listed in the table only.
+    """
+    names = line_names(runs)
+    metrics = {names[run.id]: shown_rows(run.metrics()[0]) for run in runs}
+    rows = [row for of_run in metrics.values() for row in of_run]
+    if not rows:
+        st.info("The first epoch has not ended yet. The curves appear here when it ends.", icon=":material/schedule:")
+        return
+    drawn = [name for name in curve_names(rows) if any(
+        sum(row.get(name) is not None for row in of_run) >= FEWEST_POINTS for of_run in metrics.values())]
+    if not drawn:
+        st.caption("There are no curves: these runs have too few epochs so far, or a closed form without epochs.")
+    drawn.sort(key=lambda name: SHOWN_FIRST.index(name) if name in SHOWN_FIRST else len(SHOWN_FIRST))
+    beaten = common_baselines(runs)
+    for start in range(0, len(drawn), A_ROW):
+        for column, name in zip(st.columns(A_ROW), drawn[start : start + A_ROW], strict=False):
+            with column:
+                _chart(name, metrics, beaten, f"{key}-{name}")
+    if beaten:
+        st.caption("Gray lines: the backbone's frozen features (dotted) and centered PCA of the same width (dashed) on "
+                   "the same images. A curve that ends below them learned nothing useful.")
+    elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
+        st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
+                   "width. Choose one run to see its own.")
+    table_behind("The curves as a table",
+                 pd.concat([pd.DataFrame(of_run).assign(run=name) for name, of_run in metrics.items()]))
+
+
+def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows of curves with shares in percent."""
+    return [{name: 100 * value if name in SHARES and value is not None else value for name, value in row.items()}
+            for row in rows]
+
+
+def common_baselines(runs: Sequence[Run]) -> Baselines:
+    """Return the baselines that hold for all runs: the same images, backbone and measure; PCA also the same width.
+
+    Returns:
+        Measures from 0 to 1 by baseline; empty if the runs have none in common.
+    """
+    known = [_baselines(run, len(run.epoch_numbers()) > 1) for run in runs]
+    first = known[0] if known else None
+    if first is None:
+        return {}
+    specs = [run.spec() for run in runs]
+    images = {(spec.fingerprint, spec.split, spec.encoder.key, min(JUDGED, len(run.sample_indices())))
+              for spec, run in zip(specs, runs, strict=True)}
+    if len(images) > 1:
+        return {}
+    return {name: row for name, row in first.items()
+            if all(other is not None and _are_equal(row, other.get(name)) for other in known)}
+
+
+def _are_equal(row: Mapping[str, float], other: Mapping[str, float] | None) -> bool:
+    """Return whether the measures of a baseline are equal up to half of the shown decimal."""
+    return other is not None and row.keys() == other.keys() and all(
+        row[name] == other[name] or (None not in (row[name], other[name])
+        and math.isclose(row[name], other[name], abs_tol=5e-4)) for name in row)
+
+
+@st.cache_data(max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
+def _computed(run: Run) -> Baselines | None:
+    """Return the baselines of a run that has not stored them, computed once from its stored features."""
+    try:
+        return baselines_of(run, dataset_of(run))
+    except UserError:  # the data set is missing or has changed
+        return None
+
+
+def _baselines(run: Run, has_trained: bool) -> Baselines | None:
+    """Return a run's stored baselines, or compute them; None before the first epoch."""
+    stored = read_baselines(run)
+    return stored if stored is not None or not has_trained else _computed(run)
+
+
+def _chart(name: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Baselines, key: str) -> None:
+    """Draw one curve of all runs, with the baselines that have this measure."""
+    figure = go.Figure()
+    unit, last = " %" if name in SHARES else "", []
+    for number, (run, rows) in enumerate(metrics.items()):
+        points = [(row["epoch"], row[name]) for row in rows if row.get(name) is not None]
+        if points:
+            figure.add_scatter(x=[x for x, _ in points], y=[y for _, y in points], name=run,
+                               mode="lines+markers" if len(points) >= FEWEST_POINTS else "markers",
+                               line=line_style(number), hovertemplate="%{y:.1f} %" if unit else "%{y:.4g}")
+            last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}{unit}")
+    for baseline, row in beaten.items():
+        if row.get(name) is not None and baseline in LINES:
+            title, dash = LINES[baseline]
+            value = 100 * row[name]
+            figure.add_hline(value, line={"color": BEFORE, "dash": dash, "width": 2},
+                             annotation={"text": f"{title} {percent(value)}", "font": {"size": 11}},
+                             annotation_position="top left" if baseline == "frozen" else "bottom right")
+            figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,
+                               hoverinfo="skip")  # keeps the line inside the chart's range
+            last.append(f"{title} {percent(value)}")
+    title = CURVE_WORDS.get(name, name.capitalize())
+    figure.update_layout(title={"text": title + (", percent" if unit else ""), "font": {"size": 14}},
+                         height=240 if len(metrics) == 1 else 240 + 22 * len(metrics),
+                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified", showlegend=len(metrics) > 1,
+                         legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
+    figure.update_yaxes(tickformat=".4~g")
+    figure.update_xaxes(title="epoch", dtick=1 if max(map(len, metrics.values())) <= 12 else None)
+    draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")

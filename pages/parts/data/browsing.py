@@ -1,0 +1,134 @@
+"""The gallery of a data set: order, filters, near-duplicates and outliers."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.components.gallery import gallery, tile_of
+from pages.parts.components.pair_gallery import pair_gallery
+from pages.parts.data.computed import Nearest
+from pages.parts.data.enlarged import enlarge
+from udml_core.arrays import Array, Integers
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.browsing import (
+    ORDERS,
+    Order,
+    find_images,
+    near_duplicates,
+    order_images,
+)
+
+ORDER_WORDS: dict[Order, str] = {"index": "Data set order", "class": "Class", "name": "File name",
+                                 "outlier": "Outliers first", "duplicate": "Near-duplicates first"}
+PART = 6000
+"""Images in one scrolling gallery; more are divided into parts."""
+MOST_PAIRS = 120
+HEIGHT = 600
+BROWSE_FIRST = "Press **Browse these images** first: {what} are found from the features."
+
+
+def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenerator) -> None:
+    """Show all images, in an order and with filters; `toolbar` takes the controls."""
+    with toolbar:
+        order = _choose_order(dataset, nearest)
+        label = _choose_class(dataset)
+        text = st.text_input("File name contains", key="find", bind="query-params", width=150, max_chars=120,
+                             placeholder="any")
+        part_slot = st.container(width="content")
+        with st.popover("Size", icon=":material/photo_size_select_large:"):
+            side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
+    values = None if nearest is None else nearest.values(order)
+    found = order_images(dataset, find_images(dataset, label, text), order, values)
+    if not len(found):
+        st.info("No image matches. Choose another class, or shorten the text.", icon=":material/search_off:")
+        return
+    with part_slot:
+        shown = _choose_part(found)
+    clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
+                                for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
+    st.caption(f"{len(found):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through the "
+               "gallery.")
+    if clicked is not None:
+        enlarge(dataset, found, clicked)
+
+
+def _choose_order(dataset: Dataset, nearest: Nearest | None) -> Order:
+    """Choose among the orders that the data set and its features allow."""
+    orders: list[Order] = [order for order in ORDERS if (order != "class" or dataset.labels is not None)
+                           and (order not in ("outlier", "duplicate") or nearest is not None)]
+    first = choice_from_address("sort", orders, "index")
+    chosen: Order = st.selectbox("Sort by", orders, orders.index(first), format_func=ORDER_WORDS.__getitem__, width=160,
+                                 help=None if nearest else "Outliers and near-duplicates need the features.")
+    if nearest is not None or "sort" not in st.query_params or chosen != first:
+        write_address("sort", chosen, "index")  # a link's order stays in the address until the features are there
+    return chosen
+
+
+def _choose_class(dataset: Dataset) -> int | None:
+    if dataset.labels is None:
+        return None
+    names = dataset.class_names
+    wanted = int(number_from_address("class", -1, 0, len(names) - 1))
+    label = st.selectbox("Class", [-1, *range(len(names))], wanted + 1, width=160,
+                         format_func=lambda label: "all" if label < 0 else names[label])
+    write_address("class", str(label), "-1")
+    return None if label < 0 else label
+
+
+def _choose_part(found: Integers) -> Integers:
+    """Choose a part of many images; all if they fit into one gallery."""
+    if len(found) <= PART:
+        return found
+    starts = range(0, len(found), PART)
+    start = st.selectbox("Part", starts, format_func=lambda start: f"{start + 1:,} – "
+                                                                   f"{min(start + PART, len(found)):,}")
+    return found[start : start + PART]
+
+
+def _badge(values: Array | None, index: int) -> str:
+    """Return the value that a gallery is ordered by."""
+    return "" if values is None else f"{values[index]:.3f}"
+
+
+def show_duplicates(dataset: Dataset, nearest: Nearest | None) -> None:
+    """Show the pairs of images above a cosine similarity."""
+    if nearest is None:
+        st.info(BROWSE_FIRST.format(what="near-duplicates"), icon=":material/content_copy:")
+        return
+    least = st.slider("Least cosine similarity", 0.5, 1.0, 0.95, 0.005, format="%.3f", key="cosine",
+                      bind="query-params", width=420,
+                      help="The cosine of the angle between the features of two images, 1 for equal features. "
+                           f"Pairs among the {nearest.neighbors.shape[1]} nearest neighbors of an image are compared.")
+    pairs, values = near_duplicates(nearest.neighbors, nearest.similarities, least)
+    st.markdown(f"**{len(pairs):,} pairs** with a cosine of at least {least:.3f}"
+                + (f"; the {MOST_PAIRS} most similar are shown." if len(pairs) > MOST_PAIRS else "."))
+    if not len(pairs):
+        return
+    pairs, values = pairs[:MOST_PAIRS], values[:MOST_PAIRS]
+    same = np.ones(len(pairs), bool) if dataset.labels is None else (
+        dataset.labels[pairs[:, 0]] == dataset.labels[pairs[:, 1]])
+    clicked = pair_gallery(dataset, pairs, same, [f"{value:.3f}" for value in values], "Near-duplicate pairs",
+                           "data-pairs", 200, height=HEIGHT)
+    st.caption("Number: cosine similarity. " + ("" if dataset.labels is None else (
+        f"✕ marks the {int((~same).sum())} shown pairs of different classes: look for wrong labels there. "))
+        + "Click a pair to enlarge it.")
+    if clicked is not None:
+        enlarge(dataset, pairs[clicked], int(pairs[clicked][0]))
+
+
+def show_outliers(dataset: Dataset, nearest: Nearest | None) -> None:
+    """Show the images whose surroundings are much sparser than their neighbors'."""
+    if nearest is None:
+        st.info(BROWSE_FIRST.format(what="outliers"), icon=":material/flare:")
+        return
+    order = np.argsort(-nearest.outlier, kind="stable")[:MOST_PAIRS]
+    clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(nearest.outlier, int(index)))
+                                for index in order],
+                      "Outliers", "data-outliers", 120, height=HEIGHT)
+    st.caption(f"The {len(order)} images that stand apart most. Number: local outlier factor, about 1 inside a group. "
+               "Damaged, mislabeled and rare images gather here.")
+    if clicked is not None:
+        enlarge(dataset, order, clicked)

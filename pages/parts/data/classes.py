@@ -1,0 +1,51 @@
+"""The classes and splits of a data set, and its skipped files."""
+
+from __future__ import annotations
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.kit.figures import bars
+from pages.parts.kit.tables import table_behind
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import SPLITS, make_split
+from udml_core.errors import UserError
+
+MOST_BARS = 30
+SPLIT_WORDS = {"zero-shot": "Half of the classes are used for training, the other half for testing. The papers use "
+                            "this split.",
+               "seen": "Both halves have the same classes and different images.",
+               "all": "Every image is used for training and for search. Use it for images without labels."}
+
+
+def show_classes_and_splits(dataset: Dataset) -> None:
+    """Show the size of each class and of both halves in each split."""
+    rows = []
+    for name in SPLITS:
+        try:
+            split = make_split(dataset, name)
+        except UserError:
+            continue
+        rows.append({"Split": name, "Training half": len(split.train), "Test half": len(split.test),
+                     "Meaning": SPLIT_WORDS[name]})
+    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+    if dataset.labels is None:
+        st.info("Methods without supervision need no classes. Without classes the evaluation measures how well "
+                "neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
+        return
+    sizes = [int(size) for size in dataset.class_sizes]
+    if len(sizes) <= MOST_BARS:
+        bars(dataset.class_names, sizes, "Images per class", "data-classes")
+    else:
+        st.write(f"{len(sizes)} classes with {min(sizes)} to {max(sizes)} images each.")
+    table_behind("Images per class as a table", pd.DataFrame({"Class": dataset.class_names, "Images": sizes}))
+
+
+def show_overview(dataset: Dataset) -> None:
+    """Show the numbers of images and classes in one row, with the skipped files."""
+    classes = f"{len(dataset.class_names):,} classes" if dataset.class_names else "These images have no classes"
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.markdown(f"**{len(dataset):,} images** · {classes} · shorter side {dataset.native_size} px", width="content")
+        if dataset.skipped:
+            with st.popover(f"{len(dataset.skipped)} files were skipped", icon=":material/warning:"):
+                st.dataframe(pd.DataFrame([vars(skipped) for skipped in dataset.skipped]), hide_index=True)

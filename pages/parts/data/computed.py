@@ -1,0 +1,146 @@
+"""Browsing without training: the button, the progress, and the neighbors that it gives."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.analyses import load_projection
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.run_status import UNSEEN, duration
+from pages.parts.base.user_errors import show_user_errors
+from udml_core import jobs
+from udml_core.analyses import Analysis
+from udml_core.arrays import Array, Floats, Integers
+from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec, choose_spec
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
+from udml_core.jobs.browse import Browsing, continue_browsing, find_browsing
+from udml_core.runs import Run, RunRequest, runs_folder
+from udml_core.tasks import LIVE_STATES
+
+PAGES = (("explore", "Explore", ":material/explore:"),
+         ("map", "Map", ":material/scatter_plot:"), ("grid", "Grid", ":material/grid_view:"),
+         ("retrieval", "Search", ":material/image_search:"))
+
+MAP_SECONDS = 10
+"""Roughly the time to start the two steps and to compute a small map."""
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The neighbors of every image by frozen features.
+
+    Attributes:
+        neighbors: Rows (n, k) of each image's neighbors.
+        similarities: Their cosine similarities (n, k).
+        outlier: Outlier score (n,) of every image.
+    """
+
+    neighbors: Integers
+    similarities: Floats
+    outlier: Array
+
+    def values(self, order: Order) -> Array | None:
+        """Return what an order sorts by, (n,), largest first; None for orders without features."""
+        match order:
+            case "outlier":
+                return self.outlier
+            case "duplicate":
+                return self.similarities.max(axis=1)
+        return None
+
+
+def browse_bar(dataset: Dataset) -> Nearest | None:
+    """Show the state of browsing in one row: the button, the progress, or links to the views.
+
+    Returns:
+        The neighbors; None before they are computed.
+    """
+    backbone = str(st.session_state.get("data-backbone", DEFAULT_BACKBONE))
+    encoder = choose_spec(backbone, dataset.native_size, dataset.gray)
+    state = find_browsing(dataset, encoder, runs_folder())
+    begun = f"data-browsing-{dataset.fingerprint[:12]}-{encoder.key}"
+    if state.run is not None and state.map is None and begun in st.session_state:
+        state = continue_browsing(dataset, encoder, runs_folder())
+    if state.task is not None:
+        _show_progress(state.task, begun)
+    elif state.run is not None and state.map is not None:
+        _show_links(state.run)
+        return load_nearest(state.run, state.map)
+    else:
+        _offer(dataset, encoder, begun, state)
+    return None
+
+
+def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) -> None:
+    """Show the button that starts browsing, with the expected time."""
+    request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
+    seconds = 0.0 if state.run else jobs.estimate(jobs.plan(request, dataset), dataset).feature_seconds
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if st.button("Browse these images", type="primary", icon=":material/travel_explore:",
+                     help="Map, grid, search, near-duplicates and outliers without training. The features are computed "
+                          "once, in the background."):
+            st.session_state[begun] = True
+            continue_browsing(dataset, encoder, runs_folder())
+            st.rerun()
+        with st.popover("Backbone", icon=":material/memory:"):
+            st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
+                         format_func=lambda name: BACKBONES[name].title, persist_state="session",
+                         help="Network whose features the images are compared by.")
+        st.caption(f"Map, grid, search without training: about {duration(seconds + MAP_SECONDS)}", width="content")
+    failure = st.session_state.pop(f"{begun}-failure", "")
+    if failure:
+        st.error(failure, icon=":material/error:")
+
+
+@st.fragment(run_every="1s")
+@show_user_errors()
+def _show_progress(task: Run | Analysis, begun: str) -> None:
+    """Show the step in progress; run the page again when it ends."""
+    status = task.status()
+    if status.state not in LIVE_STATES:
+        if status.state != "done":
+            st.session_state.pop(begun, None)
+            st.session_state[f"{begun}-failure"] = f"Browsing is {status.state}. {status.message}"
+        st.rerun(scope="app")
+    step = "Computing the map" if isinstance(task, Analysis) else "Computing the features"
+    left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
+    ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
+    line = f"{step}: {status.phase or 'starting'}{left}" if status.state == "running" else (
+        f"{step}: waiting for the device, behind {ahead} {'run' if ahead == 1 else 'runs'}" if ahead
+        else f"{step}: starting")
+    bar, button = st.columns([4, 1], vertical_alignment="center")
+    with bar:
+        st.progress(min(1.0, status.share), f"{line}. You can look at the images meanwhile.")
+        st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
+    if button.button("Stop", icon=":material/stop:", key="data-stop", width="stretch"):
+        with st.spinner("Stopping …"):
+            jobs.stop(task)
+        st.session_state.pop(begun, None)
+        st.rerun(scope="app")
+
+
+def _show_links(run: Run) -> None:
+    with st.container(horizontal=True, vertical_alignment="center", gap="xsmall"):
+        st.markdown("**Look at them as**", width="content")
+        for page, label, icon in PAGES:
+            st.page_link(f"pages/{page}.py", label=label, icon=icon, query_params={"run": run.id}, width="content")
+        st.page_link("pages/train.py", label="Train on them", icon=":material/model_training:", width="content",
+                     query_params={"dataset": run.spec().dataset})
+
+
+def load_nearest(run: Run, projection: Analysis) -> Nearest:
+    """Return the neighbors in a run's embedding and their similarities, computed once."""
+    return _nearest(run, projection.id, projection.stored_status().ticket)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Comparing neighbors …", hash_funcs=RUN_HASH)
+def _nearest(run: Run, analysis_id: str, ticket: float) -> Nearest:  # noqa: ARG001 (a new map is read again)
+    projection = load_projection(run, analysis_id)
+    neighbors = np.asarray(projection.neighbors[projection.frames.index("final")])
+    similarities = neighbor_similarities(run.embeddings("final"), neighbors)
+    return Nearest(neighbors, similarities, outlier_scores(neighbors, similarities))

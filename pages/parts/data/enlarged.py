@@ -1,0 +1,67 @@
+"""One image, enlarged: its path, class and original size, with the previous and the next image."""
+
+from __future__ import annotations
+
+import streamlit as st
+from PIL import Image
+
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.kit.pictures import MOST, picture
+from udml_core.arrays import Integers
+from udml_core.data.dataset import Dataset, FileImages
+
+POSITION = "data-enlarged"
+
+
+def enlarge(dataset: Dataset, order: Integers, index: int) -> None:
+    """Open an image in a dialog.
+
+    Args:
+        dataset: The data set.
+        order: Indices of the images in the order of the gallery.
+        index: Index of the image.
+    """
+    st.session_state[POSITION] = int((order == index).argmax())
+    _dialog(dataset, order)
+
+
+@st.dialog("Image", width="large")
+@show_user_errors()
+def _dialog(dataset: Dataset, order: Integers) -> None:
+    position = st.session_state[POSITION]
+    index = int(order[position])
+    image = dataset.images[index]
+    caption = dataset.caption(index)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.button("Previous", icon=":material/chevron_left:", shortcut="Left", disabled=position == 0,
+                  on_click=_move, args=(-1,))
+        st.button("Next", icon=":material/chevron_right:", shortcut="Right", disabled=position == len(order) - 1,
+                  on_click=_move, args=(1,))
+        st.caption(f"{position + 1:,} of {len(order):,}", width="content")
+    left, right = st.columns(2, gap="medium")
+    with left:
+        picture(_large(image), "stretch", caption)
+    with right:
+        label = "none" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
+        st.markdown(f"**Class**  \n{label}\n\n**Original size**  \n{image.width} × {image.height} pixels\n\n"
+                    f"**Index**  \n{index:,}\n\n**Path**")
+        st.code(image_path(dataset, index), language=None, wrap_lines=True)
+
+
+def _move(step: int) -> None:
+    st.session_state[POSITION] += step
+
+
+def image_path(dataset: Dataset, index: int) -> str:
+    """Return the path of an image's file; its name if the data set has no files."""
+    if isinstance(dataset.images, FileImages):
+        return str(dataset.images.root / dataset.images.files[index])
+    return dataset.names[index]
+
+
+def _large(image: Image.Image) -> Image.Image:
+    """Return a small image with whole multiples of its pixels, so that they stay sharp."""
+    factor = MOST // max(image.size)
+    if factor < 2:
+        return image
+    return image.resize((factor * image.width, factor * image.height), Image.Resampling.NEAREST)

@@ -1,0 +1,1 @@
+"""The page Explore: one run, one current image, many panels."""

@@ -1,0 +1,90 @@
+"""The label that spreads to the current image, and the labeled images from which it comes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.run_status import hyperparameters
+from pages.parts.components.gallery import tile_of
+from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.kit.palette import percent
+from pages.parts.labels.few_labels import assigned_now
+from pages.parts.labels.graph_view import SOURCES, GraphView, load_view, training_labels
+from udml_core.declaration import describe_field
+from udml_core.explanations import Affinities
+from udml_core.exploration.focus import LabelSources, label_sources
+from udml_core.methods import SSDML
+from udml_core.runs import Run
+
+MOST = 10
+
+
+def label_graphs(bench: Workbench) -> list[str]:
+    """List the graphs with labels, as on the page Labels & affinity, the graph of training first."""
+    available = {"training": bench.epoch_with(Affinities) is not None,
+                 "told": training_labels(bench.run, bench.dataset) is not None,
+                 "given": bool(assigned_now(bench.dataset))}
+    return [source for source, is_available in available.items() if is_available]
+
+
+def show_labels(bench: Workbench) -> None:
+    """Show the class that spreads to the current image, its sources and its affinities."""
+    sources = label_graphs(bench)
+    source = choice_from_address("source", sources, sources[0])
+    epoch = bench.epoch_with(Affinities) or 0
+    # Assigned labels change, so that only the other graphs are kept.
+    view = load_view(bench.run, bench.dataset, source, epoch) if source == "given" else _view(bench.run, source, epoch)
+    shown = bench.nearest_of(view.graph.images)
+    view = replace(view, row=view.graph.row_of(shown) or 0)
+    say_stand_in(bench, shown, "in this graph of the training half")
+    gamma = float(hyperparameters(bench.run).get("gamma", describe_field(SSDML, "gamma").default)
+                  if source == "training" else describe_field(SSDML, "gamma").default)
+    ends = label_sources(view.graph.neighbors, view.graph.codes, view.row, gamma)
+    _show_ends(view, ends)
+    if len(ends.rows):
+        tiles = [tile_of(bench.dataset, int(view.graph.images[row]), view.mark(int(row)),
+                         f"{view.label_name(int(row))} · {percent(100 * share)}")
+                 for row, share in zip(ends.rows[:MOST].tolist(), ends.shares[:MOST].tolist(), strict=True)]
+        bench.tiles(tiles, "Labeled images at which walks from this image end", "label-sources")
+    _show_affinities(bench, view)
+    st.caption(f"{SOURCES[source]}, γ = {gamma:g}. The badge is the share of random walks from the image that end at "
+               "this label.")
+    link("affinity", bench, picked=shown, source=source)
+
+
+@st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _view(run: Run, source: str, epoch: int) -> GraphView:
+    return load_view(run, dataset_of(run), source, epoch)
+
+
+def _show_ends(view: GraphView, ends: LabelSources) -> None:
+    """Say which label the image has, or which class spreads to it."""
+    own = view.label_name(view.row)
+    if own:
+        st.markdown(f"This image has the label **{own}**.")
+    elif ends.best < 0:
+        st.markdown("No label reaches this image.")
+    else:
+        st.markdown(f"The class **{view.names[ends.best]}** spreads to this image, certainty "
+                    f"**{percent(100 * ends.certainty)}**", help="Share of the random walks from this image to any "
+                    "label that end at a label of this class.")
+
+
+def _show_affinities(bench: Workbench, view: GraphView) -> None:
+    """Show the neighbors by affinity in training: the first half are positives, the others negatives."""
+    if view.trained is None:
+        return
+    values, neighbors = view.trained[view.row], view.graph.neighbors[view.row]
+    order = np.argsort(-values, kind="stable")
+    half = len(order) // 2
+    for word, part in (("Positives", order[:half]), ("Negatives", order[half:2 * half])):
+        st.markdown(f"**{word}** by affinity W in training")
+        bench.tiles([tile_of(bench.dataset, int(view.graph.images[neighbors[at]]), view.mark(int(neighbors[at])),
+                             f"{values[at]:.2g}") for at in part[:MOST].tolist()],
+                    f"{word} by affinity", f"affinity-{word.lower()}")

@@ -1,0 +1,76 @@
+"""The map or grid of the page Explore, with a one-line toolbar."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.analyses import rows_of
+from pages.parts.base.selection import Selection
+from pages.parts.components.image_grid import grid_layout
+from pages.parts.components.map_content import Color
+from pages.parts.components.scatter import scatter
+from pages.parts.explore.layouts import MapLayout
+from pages.parts.explore.workbench import Workbench
+from pages.parts.map.coloring import COLOR_WORDS, colorings
+from pages.parts.map.frame import MapFrame
+
+KEY = "explore-map"
+HEIGHT = 600
+LINES = 10
+"""Number of lines from the current image to its neighbors."""
+NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", "neighbors kept")
+"""Colorings that a map computed at once does not have."""
+
+
+def pick_color(shown: MapFrame) -> Color:
+    """Choose the colors of the points; the address parameter `color` holds the choice."""
+    is_quick = not shown.neighbors.shape[1]
+    choices = {name: make for name, make in colorings(shown).items() if not (is_quick and name in NEEDS_NEIGHBORS)}
+    default = next(iter(choices))
+    wanted = choice_from_address("color", list(choices), default)
+    chosen = st.selectbox("Color", list(choices), list(choices).index(wanted), key="explore-color",
+                          format_func=lambda name: COLOR_WORDS.get(name, name))
+    write_address("color", chosen, default)
+    return choices[chosen]()
+
+
+def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color, selected: Selection) -> None:
+    """Draw the map or grid with the current image marked.
+
+    Args:
+        bench: The workbench.
+        layout: The chosen layout.
+        shown: Its map of the chosen embedding.
+        color: The colors of the map's points.
+        selected: The data set's selection.
+    """
+    grid = layout.grid(bench.run, bench.frame)
+    points = shown.layout if shown.neighbors.shape[1] else replace(shown.layout, neighbors=None)
+    if grid is not None:
+        points = grid_layout(grid, f"{layout.id} {bench.frame}")
+        color = replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
+    row = int(rows_of(points.indices, np.array([bench.focus]))[0])
+    lines = [] if row < 0 or points.neighbors is None else points.neighbors[row][:LINES].tolist()
+    marks = [] if row < 0 else [{"row": row, "word": "current", "lines": lines}]
+    scatter(bench.dataset, points, color, selected, f"{layout.title}, {bench.frame_words}, {len(points.indices):,} "
+            f"images", KEY, marks=marks, height=HEIGHT, grid=grid)
+
+
+def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.ndarray:
+    """Return the data set indices of the map's points in their order, (n,)."""
+    grid = layout.grid(shown.run, bench_frame)
+    return shown.projection.indices if grid is None else grid.indices
+
+
+def show_facts(shown: MapFrame) -> None:
+    """Say in one line how far the map can be trusted."""
+    trust = float(shown.projection.trustworthiness[shown.frame].mean())
+    kept = "" if np.isnan(trust) else f" {100 * trust:.1f} % of the map's neighbors are true neighbors."
+    st.caption(f"{len(shown.projection.indices):,} images. Click an image to make it the current image; Shift and drag "
+               f"to select images.{kept}", help=(
+                   "Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The "
+                   "share is the trustworthiness. Lines lead to the neighbors of the current image."))

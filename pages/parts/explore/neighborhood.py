@@ -1,0 +1,45 @@
+"""The linear neighborhood of the current image."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.run_status import hyperparameters
+from pages.parts.explore.workbench import Workbench, link
+from udml_core.declaration import describe_field
+from udml_core.exploration import neighborhoods as views
+from udml_core.methods import PLM
+from udml_core.retrieval import Which
+from udml_core.runs import Run
+
+FIELDS = ("candidates", "flat", "threshold", "n_alpha", "n_beta", "admission", "through")
+
+
+def run_geometry(run: Run) -> views.Geometry:
+    """Return the geometry of a run's hyper-parameters, else PLM's defaults."""
+    own = hyperparameters(run)
+    return views.Geometry(**{name: own.get(name, describe_field(PLM, name).default) for name in FIELDS})
+
+
+def show_neighborhood(bench: Workbench) -> None:
+    """Show the members of the linear neighborhood with their similarity s, and the rejected candidates."""
+    which: Which = "initial" if bench.frame in ("initial", "0") else "final"
+    embedding, geometry = bench.run.embeddings(which), run_geometry(bench.run)
+    rows = np.append(bench.focus, views.nearest_rows(embedding, bench.focus, geometry.candidates))
+    around = views.surroundings(embedding, rows, geometry.candidates)
+    geometry = geometry.within(around.candidates.shape[1], around.points.shape[1])
+    hoods = around.neighborhoods(geometry)
+    similar = dict(zip(rows.tolist(), views.similarities(around, hoods, geometry).tolist(), strict=True))
+    candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
+    when = "before training" if which == "initial" else "after training"
+    for word, wanted in (("Members", True), ("Rejected", False)):
+        images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
+        if images:
+            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {when}", help=(
+                f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared "
+                f"distance in a flat of {geometry.flat} dimensions through the image."))
+            bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
+                        f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
+    st.caption("s is the similarity of PLM (eq. 5): high for images along the flat, low for images across it.")
+    link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))

@@ -1,0 +1,81 @@
+"""Neighbors of the current image: before training, and in the embedding that the map shows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.analyses import frame_words
+from pages.parts.base.cached import load_retrieval
+from pages.parts.explore.workbench import Workbench, link
+from udml_core.exploration.neighborhoods import nearest_rows
+from udml_core.retrieval import Which
+
+COUNT = 10
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The nearest images of the current image in one embedding.
+
+    Attributes:
+        frame: The embedding.
+        images: Their data set indices, nearest first.
+        values: The number shown below each image.
+        hits: Whether each has the class of the current image; None without classes.
+        number: What the numbers are.
+    """
+
+    frame: str
+    images: list[int]
+    values: list[float]
+    hits: list[bool] | None
+    number: str = "distance"
+
+    @property
+    def words(self) -> str:
+        """The embedding, and the hits among the neighbors."""
+        if self.hits is None:
+            return f"**{frame_words(self.frame).capitalize()}**"
+        first = "hit" if self.hits and self.hits[0] else "miss"
+        return (f"**{frame_words(self.frame).capitalize()}** · {sum(self.hits)} of {len(self.hits)} hits · "
+                f"nearest image: {first}")
+
+
+def show_neighbors(bench: Workbench) -> None:
+    """Show the ten nearest images before training and in the map's embedding."""
+    in_sample = bench.frame.isdecimal() and (bench.run.sample_indices() == bench.focus).any()
+    frames = ("0", bench.frame) if in_sample and bench.frame != "0" else ("initial", "final")
+    rankings = [_sample_ranking(bench, int(frame)) if in_sample and frame.isdecimal() else _ranking(bench, frame)
+                for frame in frames]
+    for position, ranking in enumerate(rankings):
+        st.markdown(ranking.words)
+        tiles = [bench.tile(index, f"{value:.2f}")
+                 for index, value in zip(ranking.images, ranking.values, strict=True)]
+        bench.tiles(tiles, f"The {len(tiles)} nearest images, {frame_words(ranking.frame)}", f"neighbors-{position}")
+    where = (f"the fixed sample of {len(bench.run.sample_indices()):,} test images, which is stored for every epoch"
+             if frames[0] == "0" else f"all {len(bench.dataset):,} images")
+    numbers = " or, without unit length, the ".join(sorted({ranking.number for ranking in rankings}))
+    st.caption(f"The nearest first, searched in {where}. The number is the {numbers}.")
+    link("retrieval", bench, add=bench.focus, gallery="all")
+
+
+def _ranking(bench: Workbench, frame: str) -> Ranking:
+    """Search all images before or after training."""
+    which: Which = "initial" if frame == "initial" else "final"
+    hits = load_retrieval(bench.run).search_item(bench.focus, COUNT, which, "all")
+    return Ranking(frame, [hit.index for hit in hits], [hit.shown for hit in hits],
+                   None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
+                   "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
+
+
+def _sample_ranking(bench: Workbench, epoch: int) -> Ranking:
+    """Search the fixed sample in the embedding of an epoch."""
+    indices, points = bench.run.sample_indices(), bench.run.epoch_sample(epoch)
+    row = int(np.searchsorted(indices, bench.focus))
+    rows = nearest_rows(points, row, COUNT)
+    labels = bench.dataset.labels
+    return Ranking(str(epoch), indices[rows].tolist(), np.linalg.norm(points[rows] - points[row], axis=1).tolist(),
+                   None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())

@@ -1,0 +1,38 @@
+"""The similar and dissimilar pairs that contain the current image."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import join_indices
+from pages.parts.components.gallery import Mark, tile_of
+from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.pairs.stored import StoredPairs
+from udml_core.explanations import Pairs
+
+MOST = 20
+
+
+def show_pairs(bench: Workbench) -> None:
+    """Show the other images of the current image's pairs with their distances."""
+    record, epoch = bench.record(Pairs), bench.epoch_with(Pairs)
+    assert record is not None
+    stored = StoredPairs(bench.run, bench.dataset, record)
+    shown = bench.nearest_of(np.unique(stored.pairs))
+    say_stand_in(bench, shown, "in a stored pair")
+    rows = np.flatnonzero((stored.pairs == shown).any(axis=1))
+    rows = rows[np.argsort(-np.asarray(record.argument)[rows], kind="stable")]
+    others = np.where(stored.pairs[rows, 0] == shown, stored.pairs[rows, 1], stored.pairs[rows, 0])
+    kinds: tuple[tuple[str, bool, Mark], ...] = (("Similar", True, "same"), ("Dissimilar", False, "different"))
+    for word, same, mark in kinds:
+        of_kind = np.asarray(record.same)[rows] == same
+        st.markdown(f"**{word} pairs: {of_kind.sum():,}**"
+                    + (f" · {(np.asarray(record.argument)[rows][of_kind] > 0).sum():,} violate the margin"
+                       if of_kind.any() else ""))
+        if of_kind.any():
+            tiles = [tile_of(bench.dataset, int(other), mark, f"{record.before[row]:.2g} → {record.after[row]:.2g}")
+                     for row, other in zip(rows[of_kind][:MOST], others[of_kind][:MOST], strict=True)]
+            bench.tiles(tiles, f"{word} to the image", f"pairs-{word.lower()}", 84)
+    st.caption("The numbers are d² before training and after the epoch. Pairs that violate the margin most come first.")
+    link("pairs", bench, epoch=epoch, pair=join_indices(stored.pairs[rows[0]].tolist()))

@@ -1,0 +1,89 @@
+"""The panels beside the map: which of them a run offers, and which is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import streamlit as st
+
+from pages.parts.base.address import write_address
+from pages.parts.base.selection import Selection
+from pages.parts.explore.cluster import show_cluster
+from pages.parts.explore.instance import discriminates_instances, show_instance
+from pages.parts.explore.labels import label_graphs, show_labels
+from pages.parts.explore.neighborhood import show_neighborhood
+from pages.parts.explore.neighbors import show_neighbors
+from pages.parts.explore.pairs import show_pairs
+from pages.parts.explore.selected import show_selected
+from pages.parts.explore.triplets import show_triplets
+from pages.parts.explore.workbench import Workbench
+from pages.parts.kit.palette import CLASSES, color_legend
+from udml_core.explanations import Clusters, Pairs, Triplets
+
+KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A panel.
+
+    Attributes:
+        label: Its name.
+        show: Draws it.
+        is_offered: Whether a run has what the panel shows.
+        meanings: What the colors of its images mean, as `palette.MEANINGS` names them.
+    """
+
+    label: str
+    show: Callable[[Workbench], None]
+    is_offered: Callable[[Workbench], bool]
+    meanings: tuple[str, ...] = CLASSES
+
+    def draw(self, bench: Workbench) -> None:
+        """Show the panel with the legend of its colors; classes have none without labels."""
+        if self.meanings and (self.meanings != CLASSES or bench.dataset.labels is not None):
+            color_legend(*self.meanings)
+        self.show(bench)
+
+
+PANELS = {
+    FIRST: Panel("Neighbors", show_neighbors, lambda _bench: True),
+    "cluster": Panel("Cluster", show_cluster, lambda bench: bench.epoch_with(Clusters) is not None),
+    "neighborhood": Panel("Neighborhood", show_neighborhood, lambda _bench: True),
+    "triplets": Panel("Triplets", show_triplets, lambda bench: bench.epoch_with(Triplets) is not None,
+                      ("anchor", "positive", "negative")),
+    "labels": Panel("Labels", show_labels, lambda bench: bool(label_graphs(bench))),
+    "pairs": Panel("Pairs", show_pairs, lambda bench: bench.epoch_with(Pairs) is not None,
+                   ("similar", "dissimilar")),
+    "instance": Panel("Instance", show_instance, discriminates_instances),
+}
+
+
+def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Panel:
+    """Choose a panel; the address parameter `panel` holds it.
+
+    A new selection opens the selected images; a click on the map leaves them.
+
+    Args:
+        bench: The workbench.
+        selected: The data set's selection.
+        clicked_map: Whether an image was just clicked on the map.
+    """
+    offered = {name: panel for name, panel in PANELS.items() if panel.is_offered(bench)}
+    if len(selected.ids):
+        offered[SELECTED] = Panel(f"Selection ({len(selected.ids):,})", show_selected, lambda _bench: True, ())
+    current = st.session_state.get(KEY) or st.query_params.get("panel", FIRST)
+    seen = st.session_state.get("explore-revision")
+    st.session_state["explore-revision"] = selected.revision
+    if SELECTED in offered and seen not in (None, selected.revision):
+        current = SELECTED
+    elif clicked_map and current == SELECTED:
+        current = st.session_state.get("explore-last-panel", FIRST)
+    st.session_state[KEY] = current if current in offered else FIRST
+    name = st.pills("Panel", list(offered), required=True, key=KEY, label_visibility="collapsed",
+                    format_func=lambda name: offered[name].label) or FIRST
+    if name != SELECTED:
+        st.session_state["explore-last-panel"] = name
+    write_address("panel", name, FIRST)
+    return offered[name]

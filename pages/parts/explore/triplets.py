@@ -1,0 +1,66 @@
+"""The triplets whose anchor is the current image."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.run_status import hyperparameters
+from pages.parts.components.gallery import tile_of
+from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.triplets.detail import verdict
+from pages.parts.triplets.stored import ROLES, StoredTriplets
+from pages.parts.triplets.triangle import draw_triangle
+from udml_core.declaration import describe_field
+from udml_core.explanations import Triplets
+from udml_core.exploration import triplets as views
+from udml_core.methods.rpml import RPML
+
+MOST = 6
+STAGES = {"initial": "Before training", "loss": "In the loss", "final": "After training"}
+
+
+def show_triplets(bench: Workbench) -> None:
+    """Show one triplet of the current image as a triangle with its images."""
+    record, epoch = bench.record(Triplets), bench.epoch_with(Triplets)
+    assert record is not None
+    stored = StoredTriplets(bench.run, record)
+    shown = bench.nearest_of(np.unique(stored.images[0]))
+    say_stand_in(bench, shown, "the anchor of a stored triplet")
+    own = np.flatnonzero(stored.images[0] == shown)
+    own = own[np.argsort(-np.asarray(record.loss)[own], kind="stable")].tolist()
+    triplet = _pick_triplet(stored, own)
+    alpha = float(hyperparameters(bench.run).get("alpha", describe_field(RPML, "alpha").default))
+    images = stored.images[:, triplet].tolist()
+    stage = st.segmented_control("Triangle", list(STAGES), default="loss", required=True, key="explore-triangle",
+                                 format_func=STAGES.__getitem__, label_visibility="collapsed") or "loss"
+    shape, position = (stored.shape, triplet) if stage == "loss" else (
+        views.shape_in(bench.run.embeddings("initial" if stage == "initial" else "final"), *map(np.array, (
+            [images[0]], [images[1]], [images[2]]))), 0)
+    draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]),
+                  f"Triplet of epoch {epoch}", "explore-triplet", [bench.dataset.images[index] for index in images])
+    if stored.correct is not None:
+        st.markdown(verdict(*(bool(part[triplet]) for part in stored.correct)))
+    bench.tiles([tile_of(stored.dataset, index, role, role) for index, role in zip(images, ROLES, strict=True)],
+                "Anchor, positive and negative", "triplets")
+    link("triplets", bench, epoch=epoch, triplet=triplet)
+
+
+def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
+    """Choose one of an anchor's triplets; the address parameter `triplet` holds it.
+
+    Args:
+        stored: The stored triplets.
+        own: Positions of the anchor's triplets, largest loss first.
+    """
+    wanted = int(number_from_address("triplet", own[0], 0, 10**9))
+    triplet = wanted if wanted in own else own[0]
+    listed = list(dict.fromkeys([*own[:MOST], triplet]))
+    if len(listed) > 1:
+        st.session_state["explore-triplet-of"] = triplet
+        triplet = st.segmented_control(
+            f"{len(own)} triplets of this anchor, largest loss first", listed, required=True, key="explore-triplet-of",
+            format_func=lambda other: f"{own.index(other) + 1}. {stored.shape.angle[other]:.0f}°",
+            on_change=lambda: write_address("triplet", str(st.session_state["explore-triplet-of"]))) or triplet
+    return triplet

@@ -1,0 +1,191 @@
+"""What all views of the page Explore share: the run, the current image, and the embedding that the map shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.analyses import frame_words
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.epochs import epochs_with
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.components.gallery import Tile, gallery, mark_of, tile_of
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import Split
+from udml_core.explanations import Explanation
+from udml_core.exploration.focus import stand_in
+from udml_core.exploration.interesting import most_changed
+from udml_core.runs import Run
+
+PARAMETER = "picked"
+SIDE = 58
+"""Least width of a tile: five fit beside each other in the panel at 1400 pixels."""
+Record = TypeVar("Record", bound=Explanation)
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """The state that the map and all panels share.
+
+    Attributes:
+        run: The run.
+        dataset: Its data set.
+        focus: Data set index of the current image.
+        frame: The embedding that the map shows: "initial", "final", "frozen", a refinement or an epoch's number.
+    """
+
+    run: Run
+    dataset: Dataset
+    focus: int
+    frame: str
+
+    @cached_property
+    def split(self) -> Split:
+        """The run's split."""
+        return load_split(self.run)
+
+    @property
+    def caption(self) -> str:
+        """The name of the current image."""
+        return self.dataset.caption(self.focus)
+
+    @property
+    def file(self) -> str:
+        """The file name of the current image, without its folders."""
+        return self.dataset.names[self.focus].rsplit("/", 1)[-1]
+
+    @property
+    def title(self) -> str:
+        """The class of the current image; its file name without classes."""
+        labels = self.dataset.labels
+        return self.file if labels is None else self.dataset.class_names[labels[self.focus]]
+
+    @property
+    def frame_words(self) -> str:
+        """The name of the embedding that the map shows."""
+        return frame_words(self.frame)
+
+    def epoch_with(self, kind: type[Explanation]) -> int | None:
+        """Return the epoch whose record the panels show.
+
+        Returns:
+            The newest epoch with a record of this kind up to the map's epoch, else the first; None without records.
+        """
+        epochs = epochs_with(self.run, kind)
+        if not epochs:
+            return None
+        last = int(self.frame) if self.frame.isdecimal() else epochs[-1]
+        return max((epoch for epoch in epochs if epoch <= last), default=epochs[0])
+
+    def record(self, kind: type[Record]) -> Record | None:
+        """Return the record of the epoch that the panels show, read once."""
+        epoch = self.epoch_with(kind)  # type: ignore[arg-type]  # a TypeVar bound by a union is not one of its types
+        return None if epoch is None else _record(self.run, epoch, kind)
+
+    def nearest_of(self, among: Array) -> int:
+        """Return the current image if it is among some images, else the nearest of them after training."""
+        return stand_in(self.run.embeddings("final"), self.focus, among)
+
+    def tile(self, index: int, badge: str = "") -> Tile:
+        """Return an image's tile, marked by whether it has the class of the current image."""
+        return tile_of(self.dataset, index, mark_of(self.dataset, index, self.focus), badge)
+
+    def tiles(self, tiles: list[Tile], label: str, name: str, side: int = SIDE) -> None:
+        """Show a gallery of the panel; a click makes an image the current image."""
+        gallery(self.dataset, tiles, label, f"explore-tiles-{name}", side, on_pick=set_current_image,
+                shared=side == SIDE)
+
+
+@st.cache_resource(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _record(run: Run, epoch: int, kind: type[Record]) -> Record | None:
+    return next((record for record in run.explanations(epoch) if isinstance(record, kind)), None)
+
+
+@st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
+def interesting_images(run: Run) -> Array:
+    """Return test images, the largest change of neighbors through training first, (q,)."""
+    dataset, test = dataset_of(run), load_split(run).test
+    return test[most_changed(run.embeddings("initial")[test], run.embeddings("final")[test],
+                             None if dataset.labels is None else dataset.labels[test])]
+
+
+def current_image(run: Run, dataset: Dataset) -> int:
+    """Return the image in the address, else the test image whose neighbors changed most."""
+    index = int(number_from_address(PARAMETER, -1, 0, len(dataset) - 1))
+    if index >= 0:
+        return index
+    images = interesting_images(run)
+    return int(images[0]) if len(images) else int(load_split(run).test[0])
+
+
+def set_current_image(index: int) -> None:
+    """Make an image the current image; the address holds it."""
+    write_address(PARAMETER, str(index))
+
+
+def follow_click(map_key: str, shown: Array) -> bool:
+    """Make the image that was just clicked on the map the current image.
+
+    The answer of the map is read before the page is drawn, so that a click costs one run of the fragment.
+
+    Args:
+        map_key: The key of the map.
+        shown: Data set indices of the map's points, (n,).
+
+    Returns:
+        Whether an image was clicked on the map.
+    """
+    row = getattr(st.session_state.get(map_key), "picked", None)
+    if row is None or int(row) >= len(shown):
+        return False
+    set_current_image(int(shown[int(row)]))
+    return True
+
+
+def show_another(images: Array, current: int, step: int) -> None:
+    """Make the next of some images, or a random one, the current image.
+
+    A callback calls this, so it must not load a data set: the progress bar would replace the page's title.
+
+    Args:
+        images: Data set indices, (m,).
+        current: The current image.
+        step: Number of images to move by; 0 for a random image.
+    """
+    if not len(images):
+        return
+    at = np.flatnonzero(images == current)
+    position = np.random.default_rng().integers(len(images)) if not step else (at[0] + step if len(at) else 0)
+    set_current_image(int(images[position % len(images)]))
+
+
+def say_stand_in(bench: Workbench, index: int, where: str) -> None:
+    """Say that another image is shown because a record does not contain the current image.
+
+    Args:
+        bench: The workbench.
+        index: The image that is shown.
+        where: What does not contain the current image.
+    """
+    if index != bench.focus:
+        st.caption(f"The current image is not {where}. The panel shows the nearest image that is: "
+                   f"**{bench.dataset.caption(index)}**.")
+
+
+def link(page: str, bench: Workbench, **parameters: Any) -> None:
+    """Show the link that opens a deep page with the same run and image.
+
+    Args:
+        page: The page's name.
+        bench: The workbench.
+        parameters: Further address parameters.
+    """
+    query: Mapping[str, str] = {"run": bench.run.id, **{name: str(value) for name, value in parameters.items()}}
+    st.page_link(f"pages/{page}.py", label="Open in depth", icon=":material/open_in_new:", query_params=dict(query))

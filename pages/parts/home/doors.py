@@ -1,0 +1,71 @@
+"""Home's ways into the app: browse, tune and learn, or train on images of one's own."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+import streamlit as st
+
+from pages.parts.base.cached import load_dataset
+from pages.parts.base.user_errors import show_user_errors
+from udml_core import jobs
+from udml_core.data import catalog
+from udml_core.data.sources.listing import ENDINGS
+from udml_core.runs import Run, runs_folder
+
+LESSON = "pages/lesson_epsilon.py"
+
+
+def show_doors(run: Run) -> None:
+    """Show three links: search in a run, its sliders, and the lessons."""
+    browse, tune, teach = st.columns(3)
+    parameters = {"run": run.id}
+    with browse.container(border=True):
+        st.page_link("pages/retrieval.py", label="**Browse**: search with any image", icon=":material/image_search:",
+                     query_params=parameters, help="See the nearest images before and after training.")
+    with tune.container(border=True, horizontal=True):
+        st.page_link("pages/triplets.py", label="**Tune** α", icon=":material/change_history:", query_params=parameters,
+                     help="Move the largest angle of a triplet, and see which triplets violate it.")
+        st.page_link("pages/clusters.py", label="and ε", icon=":material/workspaces:", query_params=parameters,
+                     help="Move ε, and see clusters merge and shatter.")
+    with teach.container(border=True):
+        st.page_link(LESSON, label="**Teach**: predict, then move ε", icon=":material/school:",
+                     help="A lesson of three minutes that works in front of a class.")
+
+
+def show_starts() -> None:
+    """Show the two ways to a first run of one's own."""
+    own, first = st.columns([3, 2], gap="large")
+    with own, show_user_errors():
+        st.subheader("Train on your images")
+        _import_files()
+        st.page_link("pages/data.py", label="Import your own images from a folder on this computer",
+                     icon=":material/drive_folder_upload:", query_params={"import": "1"})
+    with first:
+        st.subheader("Or start here")
+        show_first_run()
+
+
+def show_first_run() -> None:
+    """Show the button that trains the default run."""
+    st.write("Train **RPML** on 1,797 handwritten digits that come with the app. Training uses no labels. It reduces "
+             "the pixels to 4 dimensions, from a random start, and takes less than half a minute on two CPU cores.")
+    if st.button("Train RPML now", type="primary", icon=":material/play_arrow:", width="stretch"):
+        with show_user_errors():
+            run = jobs.submit(jobs.plan(jobs.FIRST_RUN, load_dataset(jobs.FIRST_RUN.dataset)), runs_folder())
+            st.switch_page("pages/runs.py", query_params={"run": run.id})
+
+
+def _import_files() -> None:
+    """Import dropped images, and open the page Train with them."""
+    files = st.file_uploader("Drop a folder with images", type=sorted(ending[1:] for ending in ENDINGS),
+                             accept_multiple_files="directory", key="home-upload")
+    if not files:
+        return
+    name = PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images"
+    with st.spinner(f"Importing {len(files):,} files …"):
+        folder = catalog.import_files(name, ((file.name, file.getvalue()) for file in files))
+        source = catalog.find(str(folder))
+        load_dataset(source.name)
+        catalog.remember(folder)
+    st.switch_page("pages/train.py", query_params={"dataset": source.name})

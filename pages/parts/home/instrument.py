@@ -1,0 +1,113 @@
+"""A training that plays in the browser: a map, a query with its neighbors, and recall by epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.analyses import load_projection
+from pages.parts.base.cached import dataset_of
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.run_picker import app_run, open_search
+from pages.parts.base.run_status import run_title
+from pages.parts.components.thumbnails import own_sheet
+from pages.parts.components.transport import Message, component
+from udml_core.analyses import list_analyses
+from udml_core.arrays import Array
+from udml_core.errors import UserError
+from udml_core.exploration.instrument import Instrument, make_instrument
+from udml_core.runs import Run
+
+MOST_PLAYED = 1000
+"""Images of the sample that are drawn."""
+MAPS_OF_EPOCHS = ("umap", "tsne")
+KEY = "home-instrument"
+HTML = """<div class="instrument" role="group"><div class="frame">
+<div class="stage"><canvas class="map" tabindex="0" role="application" aria-roledescription="map"
+  aria-label="Map of the sample. Left and right move the epoch, up and down choose another query, Space plays, plus and
+  minus zoom, 0 shows all images, Enter searches with the query."></canvas>
+<div class="zooms" role="toolbar" aria-label="Zoom"><button type="button" class="closer" aria-label="Zoom in">+</button>
+<button type="button" class="farther" aria-label="Zoom out">−</button>
+<button type="button" class="fit" aria-label="Show all images">⤢</button></div>
+<div class="tip" hidden><canvas width="72" height="72"></canvas><div></div></div></div>
+<div class="side">
+<div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
+<div class="words"><small>Query</small><b></b><span></span></div></div>
+<div class="tiles" role="group" aria-label="The nearest images of the query"></div>
+<div class="actions"><button type="button" class="other">Another image</button>
+<button type="button" class="search">Search with it</button></div>
+<svg class="curve" viewBox="0 0 300 84" role="img"><line x1="6" x2="294"></line><path></path><circle r="4.5"></circle>
+<text x="6" y="80"></text><text x="294" y="80" text-anchor="end"></text></svg>
+</div>
+<div class="controls"><button type="button" class="play" aria-label="Play">▶</button>
+<input type="range" class="cursor" aria-label="Epoch"><output class="epoch"></output></div>
+</div></div>
+"""
+
+
+def is_playable(run: Run) -> bool:
+    """Return whether a run has finished and has epochs to play."""
+    return run.stored_status().state == "done" and len(run.epoch_numbers()) > 1
+
+
+def run_to_play(runs: list[Run]) -> Run | None:
+    """Return the app's run if one was chosen, else an example, else the newest run; None if none can be played."""
+    playable = [run for run in runs if is_playable(run)]
+    chosen = [run for run in playable if run.id == app_run()]
+    examples = [run for run in playable if run.is_example]
+    return next(iter([*chosen, *examples, *playable]), None)
+
+
+def show_instrument(run: Run) -> None:
+    """Show the training of a run as a picture that plays by itself.
+
+    Raises:
+        UserError: The run's data set or its sample cannot be read.
+    """
+    dataset = dataset_of(run)
+    rows = _played_rows(run)
+    indices = run.sample_indices()[rows]
+    played = _load_instrument(run)
+    recall = played.recall
+    message = Message()
+    header = {
+        "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
+        "token": f"{run.id} {len(indices)}", "epochs": run.epoch_numbers(), "count": len(indices),
+        "width": played.neighbors.shape[2], "query": played.clearest_query, "measure": "R@1",
+        "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
+        "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
+        "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
+        "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
+    with st.container(key="home-training"):
+        result = component("instrument", HTML)(data=message.pack(header), key=KEY, on_searched_change=lambda: None)
+    if result.searched is not None:
+        open_search(dataset, int(indices[int(result.searched)]))
+
+
+def _played_rows(run: Run) -> Array:
+    """Return the rows of the sample that are drawn, spread evenly over a large sample."""
+    count = len(run.sample_indices())
+    return np.unique(np.linspace(0, count - 1, min(count, MOST_PLAYED)).round().astype(np.int64))
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _load_instrument(run: Run) -> Instrument:
+    rows, epochs = _played_rows(run), run.epoch_numbers()
+    labels = dataset_of(run).labels
+    return make_instrument([run.epoch_sample(epoch)[rows] for epoch in epochs],
+                           None if labels is None else labels[run.sample_indices()[rows]], _layouts(run, rows))
+
+
+def _layouts(run: Run, rows: Array) -> list[Array] | None:
+    """Return the layouts of every epoch from a stored map of the sample; None if there is no such map."""
+    frames = tuple(str(epoch) for epoch in run.epoch_numbers())
+    for kind in MAPS_OF_EPOCHS:
+        for analysis in list_analyses(run, kind):  # type: ignore[arg-type]
+            if analysis.is_done() and analysis.spec().frames == frames:
+                try:
+                    projection = load_projection(run, analysis.id)
+                except UserError:
+                    continue
+                if np.array_equal(projection.indices, run.sample_indices()):
+                    return [positions[rows] for positions in projection.positions]
+    return None

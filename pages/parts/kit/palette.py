@@ -1,0 +1,45 @@
+"""Colors that mean the same on every page, their legend, and the format of measures.
+
+The palette is from Okabe & Ito (2008). Marks never rely on color alone: misses and negatives are dashed as well.
+"""
+
+from __future__ import annotations
+
+import streamlit as st
+
+BEFORE = "#8b9098"
+"""Before training, and every line to beat: frozen features, PCA."""
+AFTER = "#009e73"
+REFINED = "#cc79a7"
+QUERY = "#e69f00"
+"""The query, the anchor, the current image."""
+HIT = "#0072b2"
+"""A hit or a positive."""
+MISS = "#d55e00"
+"""A miss or a negative."""
+MEANINGS = {"before training": (BEFORE, "solid", ""), "after training": (AFTER, "solid", ""),
+            "refined": (REFINED, "solid", ""), "query": (QUERY, "solid", "★"), "current image": (QUERY, "solid", "★"),
+            "anchor": (QUERY, "solid", "★"), "hit": (HIT, "solid", "✓"), "same class": (HIT, "solid", "✓"),
+            "positive": (HIT, "solid", "+"), "similar": (HIT, "solid", "="), "miss": (MISS, "dashed", "✕"),
+            "other class": (MISS, "dashed", "✕"), "negative": (MISS, "dashed", "−"),
+            "dissimilar": (MISS, "dashed", "≠")}
+"""Color, line and sign of each meaning, as assets/gallery.js and gallery.css draw them."""
+CLASSES = ("same class", "other class")
+"""Meanings of the colors of images that are compared with one image."""
+
+
+def color_legend(*meanings: str) -> None:
+    """Show what the colors of a picture mean, in one line.
+
+    Args:
+        meanings: Keys of `MEANINGS`.
+    """
+    swatches = (f'<span style="white-space:nowrap"><span style="display:inline-block;width:0.8em;height:0.8em;'
+                f'border:2px {line} {color};margin-right:0.35em"></span>{sign} {name}</span>'
+                for name in meanings for color, line, sign in [MEANINGS[name]])
+    st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.2em 1em;font-size:0.8rem">{"".join(swatches)}</div>')
+
+
+def percent(value: float | None) -> str:
+    """Format a measure given in percent, such as 85.5 %; a dash if there is none."""
+    return "–" if value is None else f"{value:.1f} %"

@@ -1,0 +1,55 @@
+"""Images that a user excluded from the view of a map; the address holds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import write_address
+from pages.parts.base.selection import PREFIX, select
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.components.map_content import Color, Layout
+from udml_core.arrays import Array
+from udml_core.data import selections
+from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
+from udml_core.exploration.maps import keep_neighbors
+
+PARAMETER = "excluded"
+NONE = np.zeros(0, dtype=np.int64)
+
+
+def excluded_images(dataset: Dataset) -> Array:
+    """Return the indices of the excluded images; none if the address names other or unknown images."""
+    prefix, _, token = st.query_params.get(PARAMETER, "").partition(":")
+    if not token or prefix != dataset.fingerprint[:PREFIX]:
+        return NONE
+    try:
+        return selections.load_selection(token, len(dataset))
+    except UserError:
+        return NONE
+
+
+def exclude_images(dataset: Dataset, ids: Array) -> None:
+    """Exclude further images from view and clear the selection."""
+    with show_user_errors():
+        name = selections.store_selection(np.union1d(excluded_images(dataset), ids))
+        write_address(PARAMETER, f"{dataset.fingerprint[:PREFIX]}:{name}")
+        select(dataset.fingerprint, NONE)
+
+
+def show_all_images() -> None:
+    """Exclude no image any longer."""
+    write_address(PARAMETER, "")
+
+
+def without_excluded(layout: Layout, color: Color, excluded: Array) -> tuple[Layout, Color]:
+    """Return a map without the excluded images; the window then fits the rest."""
+    kept = ~np.isin(layout.indices, excluded)
+    if kept.all() or not kept.any():
+        return layout, color
+    neighbors = None if layout.neighbors is None else keep_neighbors(layout.neighbors, kept)
+    rest = Layout(layout.indices[kept], layout.positions[kept], f"{layout.name} {(~kept).sum()}", None, neighbors)
+    return rest, replace(color, values=np.asarray(color.values)[kept])

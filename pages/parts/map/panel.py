@@ -1,0 +1,134 @@
+"""The panel beside a map or grid: the selected images with actions, and the current image with its neighbors."""
+
+from __future__ import annotations
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.address import join_indices
+from pages.parts.base.selection import PARAMETER, Selection, select
+from pages.parts.base.undo import undo_buttons
+from pages.parts.components.gallery import clicked_tile, gallery, mark_of, selectable_gallery, tile_of
+from pages.parts.kit.downloads import image_list
+from pages.parts.kit.palette import CLASSES, color_legend
+from pages.parts.map.excluding import PARAMETER as EXCLUDED
+from pages.parts.map.excluding import exclude_images, excluded_images, show_all_images
+from pages.parts.map.frame import MapFrame
+from udml_core.runs import Run
+
+MOST_TILES = 3000
+MOST_SEARCHED = 24
+"""Images that one search can combine."""
+HINT = ("**Click** a point to see its neighbors here. **Shift and drag** around points, or click a name in the legend, "
+        "to select images and label, search or exclude them. **Right-click** an image to search with it.")
+KEYS = "Keys on the map: arrows move, + and − zoom, 0 shows all, L lasso, B box, P pan, Q search, Esc clear."
+
+
+def side_panel(shown: MapFrame, selected: Selection, current: int | None, where: str, key: str,
+               height: int) -> int | None:
+    """Show the panel, which scrolls at the height of the map.
+
+    Args:
+        shown: The map.
+        selected: The data set's selection.
+        current: Data set index of the current image.
+        where: Words that say which embedding the neighbors are from.
+        key: Prefix of the widgets' keys.
+        height: Height in pixels.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    clicks = []
+    with st.container(height=height, border=True, key=f"{key}-panel"):
+        with st.container(horizontal=True, gap="small"):
+            undo_buttons(shown.dataset, key, parameters=(EXCLUDED,))
+        _show_excluded(shown, key)
+        if len(selected.ids):
+            clicks.append(selected_images(shown, selected, f"{key}-selected"))
+        if current is not None:
+            clicks.append(nearest_images(shown, current, where, f"{key}-near"))
+        if not len(selected.ids) and current is None:
+            st.markdown(HINT)
+            st.caption(KEYS)
+    return clicked_tile(clicks)
+
+
+def selected_images(shown: MapFrame, selected: Selection, key: str) -> int | None:
+    """Show the selected images with what can be done with them.
+
+    Returns:
+        The data set index of the image that was opened just now, or None.
+    """
+    dataset, ids = shown.dataset, selected.ids
+    st.markdown(f"**{len(ids):,} images selected**")
+    _show_actions(shown.run, shown, selected, key)
+    if len(ids) > MOST_TILES:
+        st.caption(f"Only the first {MOST_TILES:,} images are shown.")
+    tiles = [tile_of(dataset, index) for index in ids[:MOST_TILES].tolist()]
+    return selectable_gallery(dataset, tiles, "Selected images", key, selected, 56, height=260)
+
+
+def _show_actions(run: Run, shown: MapFrame, selected: Selection, key: str) -> None:
+    dataset, ids = shown.dataset, selected.ids
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.page_link("pages/labels.py", label="Label", icon=":material/new_label:", width="content",
+                     help="Assign a class to the selected images.",
+                     query_params={"run": run.id, PARAMETER: st.query_params.get(PARAMETER, "")})
+        first = "" if len(ids) <= MOST_SEARCHED else f" The first {MOST_SEARCHED} are used."
+        st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:", width="content",
+                     help=f"Search with the mean of the selected images.{first}",
+                     query_params={"run": run.id, "add": join_indices(ids[:MOST_SEARCHED].tolist())})
+        st.button("Exclude", icon=":material/visibility_off:", key=f"{key}-exclude", type="tertiary",
+                  on_click=exclude_images, args=(dataset, ids),
+                  help="Hide the selected images and fit the window to the rest.")
+        st.download_button("CSV", lambda: image_list(dataset, ids), "selection.csv", "text/csv", type="tertiary",
+                           icon=":material/download:", on_click="ignore", key=f"{key}-csv",
+                           help="Save index, name and class of the selected images.")
+        st.button("Clear", icon=":material/close:", key=f"{key}-clear", type="tertiary",
+                  on_click=select, args=(dataset.fingerprint, ids[:0]),
+                  help="Select no image. Esc on the map does the same.")
+
+
+def _show_excluded(shown: MapFrame, key: str) -> None:
+    """Say how many images of the map are excluded from view."""
+    count = int(np.isin(shown.projection.indices, excluded_images(shown.dataset)).sum())
+    if count:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"{count:,} images excluded from view")
+            st.button("Show all", key=f"{key}-all", type="tertiary", on_click=show_all_images)
+
+
+def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int | None:
+    """Show the current image with its nearest neighbors in the embedding.
+
+    Args:
+        shown: The map.
+        current: Data set index of the current image.
+        where: Words that say which neighbors these are.
+        key: The widget's key.
+
+    Returns:
+        The data set index of the image that was clicked just now, or None.
+    """
+    row = int(np.searchsorted(shown.projection.indices, current))
+    neighbors = shown.projection.indices[shown.neighbors[row]].tolist()
+    dataset = shown.dataset
+    tiles = [tile_of(dataset, current, "query", "current"),
+             *(tile_of(dataset, index, mark_of(dataset, index, current), f"{rank}. {_badge(shown, index)}")
+               for rank, index in enumerate(neighbors, 1))]
+    st.markdown(f"**{dataset.caption(current)}** and its {len(neighbors)} nearest neighbors, {where}")
+    clicked = gallery(dataset, tiles, f"The current image and its nearest neighbors in the embedding, {where}", key, 68)
+    color_legend("current image", *(CLASSES if dataset.labels is not None else ()))
+    with st.container(horizontal=True, gap="small"):
+        for page, label, icon, parameter, words in (
+                ("retrieval", "Search", "image_search", "add", "Search all images with this image."),
+                ("neighborhoods", "Neighborhood", "hub", "picked", "Show its linear neighborhood."),
+                ("instances", "Instance", "fingerprint", "picked", "Show instance discrimination.")):
+            st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", width="content", help=words,
+                         query_params={"run": shown.run.id, parameter: str(current)})
+    return clicked
+
+
+def _badge(shown: MapFrame, index: int) -> str:
+    return tile_of(shown.dataset, index).badge

@@ -1,0 +1,139 @@
+"""The embeddings that the page Retrieval searches side by side; the address parameter `compare` lists them.
+
+An embedding is named by `frozen`, `initial`, `final`, the number of an epoch, the id of a refinement, or the id of
+another run on the same data set, whose embedding after training is meant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from pages.parts.base.address import write_address
+from pages.parts.base.cached import load_retrieval
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.run_status import escaped, run_title
+from pages.parts.kit.palette import AFTER, BEFORE, REFINED
+from udml_core.analyses import find_analysis
+from udml_core.embedding_search import EmbeddingSearch, open_search
+from udml_core.refined_retrieval import finished_refinements, outside_recipe
+from udml_core.retrieval import FROZEN, Retrieval
+from udml_core.runs import Run, list_runs, runs_folder
+
+MOST = 4
+SEPARATOR = "~"
+TOOLBAR_WIDTH = 480
+"""Width of the choice in pixels: two embeddings can be read without scrolling."""
+TITLES = {FROZEN: "Frozen features", "initial": "Before training", "final": "After training"}
+COLORS = {FROZEN: BEFORE, "initial": BEFORE}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One of the embeddings that are searched side by side.
+
+    Attributes:
+        name: The name in the address.
+        title: The heading.
+        color: The color of this kind of embedding on every page.
+        search: The search in it.
+    """
+
+    name: str
+    title: str
+    color: str
+    search: EmbeddingSearch
+
+    @property
+    def words(self) -> str:
+        """The title within a sentence."""
+        return self.title[0].lower() + self.title[1:] if self.name in TITLES or self.search.refined else self.title
+
+
+def choose_embeddings(retrieval: Retrieval) -> list[Column]:
+    """Choose up to four embeddings to search side by side."""
+    titles = _titles(retrieval)
+    key = f"compare-{retrieval.run.id}"
+    chosen = st.multiselect(
+        "Embeddings side by side", list(titles), _chosen_in_address(retrieval, titles), key=key, max_selections=MOST,
+        format_func=titles.__getitem__, placeholder="Choose embeddings to compare", label_visibility="collapsed",
+        width=TOOLBAR_WIDTH, on_change=lambda: _write_chosen(retrieval, st.session_state[key]))
+    return [_column(retrieval, name, titles[name]) for name in chosen]
+
+
+def default_names(retrieval: Retrieval) -> list[str]:
+    """Return the embeddings before and after training; only one if training changed nothing."""
+    return ["initial", "final"] if retrieval.is_changed else ["final"]
+
+
+def _chosen_in_address(retrieval: Retrieval, titles: dict[str, str]) -> list[str]:
+    """Return the embeddings that the address names.
+
+    Links of earlier versions name a refinement in the parameter `refined`.
+    """
+    default = default_names(retrieval)
+    if st.query_params.get("refined") in titles:
+        default = ["final", st.query_params["refined"]]
+    return list(dict.fromkeys(name for name in _linked() if name in titles))[:MOST] or default
+
+
+def _linked() -> list[str]:
+    """Return the names in the address, known or not."""
+    return [name for name in st.query_params.get("compare", "").split(SEPARATOR) if name]
+
+
+def _write_chosen(retrieval: Retrieval, names: list[str]) -> None:
+    write_address("refined", "")
+    write_address("compare", SEPARATOR.join(names), SEPARATOR.join(default_names(retrieval)))
+
+
+def _titles(retrieval: Retrieval) -> dict[str, str]:
+    """Return the titles of all embeddings that can be searched, by name; the many epochs come last."""
+    recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
+    refined = {name: "Refined" if len(recipes) == 1 else f"Refined: {recipe}" for name, recipe in recipes.items()}
+    stored = retrieval.stored_embeddings()
+    main = {name: TITLES[name] for name in stored if name in TITLES and (name != "initial" or retrieval.is_changed)}
+    others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
+    if any(name not in others and (runs_folder() / name).is_dir() for name in _linked()):
+        _other_runs.clear()  # the link names a run that may have ended since the last look
+        others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
+    others.pop(retrieval.run.id, None)
+    return main | refined | others | {name: f"Epoch {name}" for name in stored if name not in TITLES}
+
+
+@st.cache_data(ttl="10s", max_entries=8, show_spinner=False)
+def _other_runs(folder: Path, fingerprint: str) -> dict[str, str]:
+    """Return the titles of the finished runs on a data set, read from the disk at most every ten seconds."""
+    return {run.id: f"{run_title(run)} · {run.id}" for run in list_runs(folder)
+            if run.stored_status().state == "done" and run.spec().fingerprint == fingerprint}
+
+
+def _column(retrieval: Retrieval, name: str, title: str) -> Column:
+    if name in retrieval.stored_embeddings():
+        return Column(name, title, COLORS.get(name, AFTER), EmbeddingSearch(retrieval, name))
+    if name in {analysis.id for analysis in finished_refinements(retrieval.run)}:
+        return Column(name, title, REFINED, load_refined(retrieval.run, name))
+    run = next(run for run in list_runs(runs_folder()) if run.id == name)
+    return Column(name, title, AFTER, EmbeddingSearch(load_retrieval(run), "final"))
+
+
+def load_refined(run: Run, analysis_id: str) -> EmbeddingSearch:
+    """Return the search of a finished refinement, opened once."""
+    return _refined(run, analysis_id, find_analysis(run, analysis_id).stored_status().ticket)
+
+
+@st.cache_resource(max_entries=4, show_spinner=False, hash_funcs=RUN_HASH)
+def _refined(run: Run, analysis_id: str, ticket: float) -> EmbeddingSearch:  # noqa: ARG001 (computed again)
+    return open_search(load_retrieval(run), analysis_id)
+
+
+def describe_refinement(column: Column) -> str:
+    """Describe the recipe of a refined embedding and what it means for queries from outside."""
+    refined = column.search.refined
+    assert refined is not None
+    how = ("are expanded by their nearest test images and change" if outside_recipe(refined.recipe).find("queries")
+           else "change")
+    return (f"{escaped(column.title)}: recipe `{refined.recipe}` on the {len(refined.result.indices):,} test images "
+            f"({refined.result.protocol}). Own images and queries of several images {how} nothing in the gallery.")

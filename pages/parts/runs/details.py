@@ -1,0 +1,91 @@
+"""One run: its verdict, state, actions, command and log."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.base.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.kit.tables import evaluation_table
+from pages.parts.runs.notes import notes_menu, show_notes
+from pages.parts.runs.trash import delete_menu
+from udml_core import jobs
+from udml_core.runs import Run
+from udml_core.runs.command import command_limits, command_of
+from udml_core.runs.verdict import verdict
+from udml_core.tasks import LIVE_STATES
+
+VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
+                 "below": ":red[:material/trending_down:]", "baseline": ":material/horizontal_rule:"}
+
+
+def show_header(run: Run) -> None:
+    """Show a run's title and its verdict in two lines."""
+    status, spec = run.status(), run.spec()
+    title = run_title(run)
+    badge = " :gray-badge[Example]" if run.is_example else ""
+    st.markdown(f"#### {ICONS[status.state]} {escaped(title)}{badge}")
+    if status.state == "done":
+        judged = verdict(method_title(run), run.evaluation(), spec.method == "frozen")
+        st.markdown(f"{VERDICT_ICONS.get(judged.rank, ':material/help:')} **{judged.sentence}**")
+
+
+def show_actions(run: Run, known_tags: list[str]) -> None:
+    """Show in one line what can be done with a run."""
+    status = run.status()
+    broken = run.broken_result() if status.state == "done" else None
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if broken or status.state in ("failed", "stopped", "interrupted"):
+            if st.button("Resume", icon=":material/play_arrow:", key=f"resume-{run.id}", type="primary"):
+                with show_user_errors():
+                    jobs.resume(run)
+                    st.rerun()
+        elif status.state == "done":
+            st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:",
+                         query_params={"run": run.id})
+            st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": run.id})
+        st.page_link("pages/train.py", label="Duplicate with changes", icon=":material/content_copy:",
+                     query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
+        _command_menu(run)
+        if not run.is_example:
+            notes_menu(run, known_tags)
+            delete_menu(run)
+    show_notes(run)
+    if broken:
+        st.error(broken, icon=":material/error:")
+    elif status.state == "failed":
+        st.error(state_line(run, status), icon=":material/error:")
+        with st.expander("Last lines of the error trace"):
+            st.code(run.error() or run.log_tail(), language=None)
+    elif status.state in ("stopped", "interrupted"):
+        st.warning(state_line(run, status), icon=":material/pause_circle:")
+
+
+def _command_menu(run: Run) -> None:
+    """Show the menu with the command that starts an equal run."""
+    spec = run.spec()
+    with st.popover("Copy command", icon=":material/terminal:", key=f"command-menu-{run.id}"):
+        st.caption("Starts an equal run. The button at the right end copies it.")
+        st.code(command_of(spec), language="bash", wrap_lines=True)
+        if limits := command_limits(spec):
+            st.caption(limits)
+
+
+def show_record(run: Run) -> None:
+    """Show a run's settings, evaluation and log."""
+    status, spec = run.status(), run.spec()
+    evaluation = run.evaluation()
+    if evaluation:
+        with st.expander("All measures on the test half", icon=":material/table_chart:"):
+            st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content")
+            st.caption("Initial: the embedding before training. Frozen: the backbone's features at full width. "
+                       "A run below PCA of the same width learned nothing useful.")
+    with st.expander("Settings and log", icon=":material/terminal:"):
+        took = f" · took {since(status)}" if since(status) else ""
+        st.markdown(f"{escaped(title_of(spec))}")
+        st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.backbone}, {spec.encoder.pooling}, "
+                    f"{spec.encoder.size} px · {spec.device}{took}")
+        if status.state not in LIVE_STATES:
+            st.code(run.log_tail(200) or "The log is empty.", language=None, height=300)
+        else:
+            st.code(run.log_tail(20) or "The log is empty.", language=None)

@@ -1,0 +1,139 @@
+"""The leaderboard: a row a run, and the choice of runs by their ids."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.run_status import method_title, title_of
+from udml_core.runs import Run
+from udml_core.runs.verdict import Rank, best_runs, standing, verdict
+
+MOST_LISTED = 200
+SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
+ROW_HEIGHT = 35
+RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
+                               "baseline": "— line to beat", "unknown": "– no verdict"}
+STATE_MARKS = {"waiting": "⏳ waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
+               "interrupted": "✕ interrupted"}
+MEASURES = {"map@r": "MAP@R", "recall@1": "R@1"}
+ALL = "All data sets"
+EXAMPLE = "Example"
+SEEN = "runs-address"
+"""Session key of the runs that the page last wrote to the address."""
+
+
+def choose_dataset(runs: Sequence[Run]) -> list[Run]:
+    """Choose whose runs are listed; the address parameter `data` holds the data set.
+
+    Returns:
+        The runs on the chosen data set.
+    """
+    titles = {run.spec().dataset: run.spec().dataset_title for run in runs}
+    if len(titles) < 2:
+        return list(runs)
+    wanted = choice_from_address("data", list(titles), "")
+    chosen = st.selectbox("Data set", ["", *titles], ["", *titles].index(wanted), key="runs-data", width=260,
+                          format_func=lambda name: titles.get(name, ALL), label_visibility="collapsed")
+    write_address("data", chosen)
+    return [run for run in runs if chosen in ("", run.spec().dataset)]
+
+
+def choose_tags(runs: Sequence[Run]) -> list[Run]:
+    """Choose tags that listed runs have, if any run has a tag."""
+    tags = sorted({tag for run in runs for tag in run.notes().tags})
+    if not tags:
+        return list(runs)
+    chosen = st.multiselect("Tags", tags, key="runs-tags", placeholder="All tags", width=260,
+                            label_visibility="collapsed")
+    return [run for run in runs if set(chosen) <= set(run.notes().tags)]
+
+
+def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
+    """Return a row for each run: measures before and after, differences to the baselines, and the verdict."""
+    evaluations = [run.evaluation() for run in runs]
+    best = best_runs((run.id, (run.spec().fingerprint, run.spec().split), standing(evaluation).after)
+                     for run, evaluation in zip(runs, evaluations, strict=True))
+    several = len({run.spec().dataset for run in runs}) > 1
+    rows = []
+    for run, evaluation in zip(runs, evaluations, strict=True):
+        judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
+        state = run.status().state
+        name = run.notes().name or title_of(run.spec(), with_dataset=several)
+        name = f"{EXAMPLE} · {name}" if run.is_example else name
+        row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": name}
+        for measure, title in MEASURES.items():
+            of = standing(evaluation, measure)
+            row |= {f"{title} before": of.before, title: of.after, f"{title} − frozen": of.over_frozen,
+                    f"{title} − PCA": of.over_pca}
+        row["Verdict"] = STATE_MARKS.get(state, RANK_WORDS[judged.rank])
+        if any(other.notes().tags for other in runs):
+            row["Tags"] = list(run.notes().tags)
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def choose_runs(runs: Sequence[Run]) -> list[Run]:
+    """Choose runs in the leaderboard; the address holds their ids.
+
+    The table's ticks are row numbers, so a table of other runs gets a key and ticks of its own: when a run starts or
+    ends, the same runs stay chosen.
+
+    Returns:
+        The chosen runs; at first the runs in the address, else the newest run.
+    """
+    listed = list(runs[:MOST_LISTED])
+    ids = [run.id for run in listed]
+    wanted = _in_address()
+    chosen = [run_id for run_id in wanted if run_id in ids] or ids[:1]
+    if st.session_state.get(SEEN) != wanted:  # a link, Back, or a choice in the sidebar
+        st.session_state["runs-links"] = st.session_state.get("runs-links", 0) + 1
+    frame = leaderboard(listed)
+    content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
+    key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
+    event = st.dataframe(
+        frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
+        height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
+        selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
+        column_config=_columns(), placeholder="–",
+        alt="Leaderboard of runs: MAP@R and recall@1 before and after training.")
+    rows = [row for row in event.selection.rows if row < len(listed)]
+    chosen_runs = [listed[row] for row in rows]
+    # The first chosen run stays first when a run above it is ticked.
+    chosen_runs.sort(key=lambda run: chosen.index(run.id) if run.id in chosen else len(chosen))
+    if chosen_runs:
+        write_address("run", chosen_runs[0].id)
+        write_address("with", ".".join(run.id for run in chosen_runs[1:]))
+    st.session_state[SEEN] = _in_address()
+    return chosen_runs
+
+
+def _in_address() -> list[str]:
+    """Return the ids of the runs in the address."""
+    named = [st.query_params.get("run", ""), *st.query_params.get("with", "").split(".")]
+    return [run_id for run_id in dict.fromkeys(named) if run_id]
+
+
+def _columns() -> dict[str, Any]:
+    """Describe the columns: percent with one decimal, differences in percentage points."""
+    column = st.column_config
+    columns: dict[str, Any] = {
+        "": column.TextColumn(width=30, help="★: the highest MAP@R among these runs on the same test images."),
+        "Run": column.TextColumn(width=250),
+        "Verdict": column.TextColumn(width=135, help="By MAP@R, against frozen features and PCA of the same width.")}
+    for name in MEASURES.values():
+        columns[f"{name} before"] = column.NumberColumn("before", format="%.1f %%", width=66,
+                                                        help=f"{name} before training, on the test half.")
+        columns[name] = column.NumberColumn(format="%.1f %%", width=70, help="After training, on the test half.")
+        columns[f"{name} − frozen"] = column.NumberColumn(
+            "− frozen", format="%+.1f", width=72,
+            help=f"{name} minus that of the frozen features, in percentage points.")
+        columns[f"{name} − PCA"] = column.NumberColumn(
+            "− PCA", format="%+.1f", width=62,
+            help=f"{name} minus that of centered PCA of the same width, in percentage points.")
+    return columns

@@ -1,0 +1,146 @@
+"""The settings that the form of the page Train begins with: defaults, the paper's, quick, best, or a link's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_status import duration
+from pages.parts.results.table import measure_words
+from udml_core import jobs
+from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
+from udml_core.jobs.presets import ImageKind
+from udml_core.methods import Method, find_method
+from udml_core.runs import RunRequest, find_run, form_options, runs_folder
+
+SETTINGS = {"default": "Default values", "quick": "Quick, about a minute", "best": "Best in the records",
+            "paper": "As printed in the paper"}
+KEPT = "train-kept"
+CHOICES = ("dataset", "method", "preset", jobs.FIELDS)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the form begins with.
+
+    Attributes:
+        key: Part of the widgets' keys; other settings give new widgets.
+        fields: Hyper-parameters that replace the defaults.
+        options: Options of a run that replace the defaults.
+        preset: The paper's settings, if they are chosen.
+    """
+
+    key: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    preset: jobs.Preset | None = None
+
+
+def restore_choices() -> None:
+    """Fill the address from the run that `like` names, or from the choices of the last visit."""
+    query = st.query_params
+    if "like" in query:
+        link = _link_like(query["like"])
+        query.from_dict(link)
+        st.rerun()
+    if not any(name in query for name in CHOICES) and st.session_state.get(KEPT):
+        query.from_dict({**st.session_state[KEPT], **query.to_dict()})
+        st.rerun()
+
+
+def keep_choices() -> None:
+    """Keep the address's choices for the next visit in this session."""
+    names = {*CHOICES, *form_options(RunRequest), *(name for kind in ("few", "pairs")
+                                                    for name in form_options(RunRequest, kind))}
+    st.session_state[KEPT] = {name: value for name, value in st.query_params.items() if name in names}
+
+
+def _link_like(text: str) -> dict[str, str]:
+    """Return the address of a run's settings; without one, the address keeps nothing and a message says so."""
+    try:
+        spec = find_run(text, runs_folder()).spec()
+        images: ImageKind = "photographs"
+        with suppress(UserError):
+            images = jobs.image_kind(load_dataset(spec.dataset))
+        return jobs.link_of(spec, images)
+    except UserError as error:
+        st.session_state["train-like-failure"] = f"The link's run could not be used: {error}"
+        return {"preset": "default"}
+
+
+def choose_settings(method: type[Method], dataset: Dataset) -> Settings:
+    """Choose the settings to begin with."""
+    wanted = choice_from_address("preset", SETTINGS, "default")
+    name = st.selectbox("Settings", list(SETTINGS), list(SETTINGS).index(wanted), key="preset",
+                        format_func=SETTINGS.__getitem__, on_change=forget_fields,
+                        help="The values to start from. You can change every value below.")
+    write_address("preset", name, "default")
+    match name:
+        case "paper":
+            return _paper(method, dataset)
+        case "quick":
+            return _quick(method, dataset)
+        case "best":
+            return _best(method, dataset)
+    return Settings()
+
+
+def forget_fields() -> None:
+    """Drop the address's hyper-parameters, which belong to other settings."""
+    st.query_params.pop(jobs.FIELDS, None)
+
+
+def _paper(method: type[Method], dataset: Dataset) -> Settings:
+    preset = jobs.find_preset(method.card.name, jobs.image_kind(dataset))
+    if preset is None:
+        st.info(f"No paper prints settings for {method.card.title}, so the default values are shown.",
+                icon=":material/info:")
+        return Settings()
+    st.caption(f"The paper of {preset.paper} reports {', '.join(map(measure_words, preset.measures))}. Its training "
+               "can take days on a CPU; see the expected time.")
+    return Settings(preset.images, preset.field_values(), preset.option_values(), preset)
+
+
+def _quick(method: type[Method], dataset: Dataset) -> Settings:
+    options = {name: st.query_params[name] for name in ("backbone", "pooling", "split") if name in st.query_params}
+
+    written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
+
+    def seconds(fields: Mapping[str, Any]) -> float:
+        request = RunRequest.make(options | {"dataset": dataset.name, "method": method.card.name,
+                                             "fields": {**written, **fields}})
+        return jobs.expected_seconds(request, dataset)
+
+    try:
+        fields = jobs.quick_fields(method, seconds)
+        expected = seconds(fields)
+    except UserError:  # the form explains what does not fit
+        return Settings("quick")
+    more = "" if expected <= 1.5 * jobs.QUICK_SECONDS else " Fewer epochs do not make it shorter."
+    st.caption(f"For a first look, not for results: {_listed(fields) or 'the default values'}; about "
+               f"{duration(expected)} with features.{more}")
+    return Settings("quick-" + jobs.write_fields(fields), fields)
+
+
+def _best(method: type[Method], dataset: Dataset) -> Settings:
+    best = jobs.best_settings(method.card.name, jobs.image_kind(dataset))
+    st.caption(" ".join(part for part in (
+        f"{_listed(best.fields)}. {best.says}" if best.fields else
+        f"No record varies {method.card.title} on such images with a gain, so the default values are shown.",
+        best.method_says) if part))
+    if best.method and best.method != method.card.name:
+        st.page_link("pages/train.py", label=f"Use {find_method(best.method).card.title}",
+                     icon=":material/swap_horiz:", query_params={"dataset": dataset.name, "method": best.method,
+                                                                 "preset": "best"})
+    return Settings("best", best.fields)
+
+
+def _listed(fields: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in fields.items())

@@ -1,0 +1,92 @@
+"""The page Explore in a real Chromium against a real server."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import parse_qs, urlparse
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.test_browser import settle
+from tests.app.test_browser_map import drawn_map, lasso
+from udml_core.runs import Run
+
+pytestmark = pytest.mark.browser
+
+
+def parameter(page: Page, name: str) -> str:
+    return parse_qs(urlparse(page.url).query).get(name, [""])[0]
+
+
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
+def test_map_and_panel_share_one_image_and_one_selection(page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}")
+    chart = drawn_map(page)
+    current = page.get_by_alt_text("Current image: ")
+    expect(page.locator(".st-key-explore-tiles-neighbors-1 .tile")).to_have_count(10)
+    for shown in (chart, current):  # above the fold: the map to its lower edge, and the current image
+        box = shown.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] <= 900
+    first = current.get_attribute("alt")
+    _click_a_point(page)
+    expect(current).not_to_have_attribute("alt", first or "")
+    clicked = parameter(page, "picked")
+    assert clicked
+    page.locator(".st-key-explore-tiles-neighbors-1 .tile").nth(2).click()
+    page.wait_for_url(lambda url: f"picked={clicked}" not in url)
+    _keep_the_image_on_reload_and_in_depth(page)
+    _fill_the_panel_with_a_lasso(page)
+    before = parameter(page, "picked")
+    page.get_by_role("button", name="Next", exact=True).click()
+    page.wait_for_url(lambda url: f"picked={before}&" not in f"{url}&")
+    settle(page)
+    expect(page.get_by_role("heading", name="Explore")).to_be_visible()  # what the callback loads must draw nothing
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def _click_a_point(page: Page) -> None:
+    """Click the map until a point is hit: most of it is empty."""
+    box = page.locator("div.scatter .overlay").bounding_box()
+    assert box is not None
+    for across, down in ((0.5, 0.5), (0.4, 0.5), (0.6, 0.55), (0.5, 0.6), (0.35, 0.45)):
+        page.mouse.click(box["x"] + across * box["width"], box["y"] + down * box["height"])
+        page.wait_for_timeout(1500)
+        if parameter(page, "picked"):
+            return
+    raise AssertionError("no point of the map answered a click")
+
+
+def _keep_the_image_on_reload_and_in_depth(page: Page) -> None:
+    current = page.get_by_alt_text("Current image: ")
+    page.locator(".st-key-explore-panel").get_by_text("Neighborhood", exact=True).click()
+    expect(page.get_by_text(re.compile(r"Members: \d+ of \d+ candidates"))).to_be_visible()
+    settle(page)
+    shown = current.get_attribute("alt")
+    page.reload()
+    expect(page.get_by_text(re.compile(r"Members: \d+ of \d+ candidates"))).to_be_visible()
+    expect(current).to_have_attribute("alt", shown or "")
+    picked = parameter(page, "picked")
+    page.get_by_role("link", name="Open in depth").click()
+    page.wait_for_url("**/neighborhoods?**")
+    assert parameter(page, "picked") == picked
+    expect(page.get_by_text((shown or "").removeprefix("Current image: ")).first).to_be_visible()
+    page.go_back()
+    expect(current).to_have_attribute("alt", shown or "")
+
+
+def _fill_the_panel_with_a_lasso(page: Page) -> None:
+    lasso(page, drawn_map(page))
+    tiles = page.locator(".st-key-explore-tiles-selected .tile")
+    expect(tiles.first).to_be_visible()
+    expect(page.get_by_text(re.compile(r"\d+ images selected"))).to_be_visible()
+    for action in ("Label", "Search", "CSV"):
+        expect(page.get_by_text(action, exact=True).first).to_be_visible()
+    before = parameter(page, "picked")
+    tiles.nth(1).click()
+    page.wait_for_url(lambda url: f"picked={before}&" not in f"{url}&")
+    page.get_by_role("button", name="Clear", exact=True).first.click()
+    expect(tiles).to_have_count(0)
+    expect(page.get_by_text("After training", exact=True).first).to_be_visible()

@@ -1,0 +1,189 @@
+"""The page Data through Streamlit's AppTest: the gallery's controls, browsing, and the class level of an import."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.data import browsing as page
+from pages.parts.data import computed
+from pages.parts.data.computed import Nearest
+from tests.app.opening import opened, texts
+from tests.running import spec, trained, write_digits
+from udml_core.analyses import AnalysisSpec, list_analyses
+from udml_core.backbones import choose_spec
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.exploration.browsing import outlier_scores
+from udml_core.jobs import browse
+from udml_core.jobs.browse import continue_browsing, find_browsing
+from udml_core.runs import Run, create_run, runs_folder
+from udml_core.workers import analyse as analyse_worker
+from udml_core.workers import train as worker
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The indices of the tiles of each gallery that the page draws."""
+    galleries: list[list[int]] = []
+
+    def draw(_dataset: Any, tiles: list[Any], *_: Any, **__: Any) -> None:
+        galleries.append([tile.id for tile in tiles])
+
+    monkeypatch.setattr(page, "gallery", draw)
+    return galleries
+
+
+@pytest.fixture
+def digits() -> Dataset:
+    return catalog.load("digits")
+
+
+@pytest.fixture
+def browsed(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A finished run of the frozen features of raw pixels, and its map."""
+    run = trained(runs_folder(), method="frozen")
+    analyse_worker.keep(run, AnalysisSpec(kind="pca", frames=("final",)), lambda _share, _step: None)
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+    return run
+
+
+def selectbox(test: AppTest, label: str) -> Any:
+    return next(box for box in test.selectbox if box.label == label)
+
+
+def test_the_gallery_shows_every_image_and_links_filter_it(shown: list[list[int]], digits: Dataset) -> None:
+    assert not opened("data", dataset="digits").exception
+    assert shown[-1] == list(range(1797))
+    test = opened("data", dataset="digits", **{"class": "3"})
+    assert digits.labels is not None
+    assert shown[-1] == np.flatnonzero(digits.labels == 3).tolist()
+    assert selectbox(test, "Class").value == 3
+    test.text_input(key="find").set_value("nowhere").run()
+    assert "No image matches" in test.info[0].value
+
+
+def test_the_gallery_is_sorted_and_the_address_holds_the_order(shown: list[list[int]], digits: Dataset) -> None:
+    test = opened("data", dataset="digits")
+    selectbox(test, "Sort by").select("class").run()
+    assert digits.labels is not None
+    assert shown[-1] == np.argsort(digits.labels, kind="stable").tolist()
+    assert test.query_params["sort"] == "class"
+
+
+def test_many_images_are_divided_into_parts(shown: list[list[int]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "PART", 1000)
+    test = opened("data", dataset="digits")
+    assert shown[-1] == list(range(1000))
+    selectbox(test, "Part").select(1000).run()
+    assert shown[-1] == list(range(1000, 1797))
+
+
+def test_without_features_near_duplicates_and_outliers_name_the_button() -> None:
+    for view in ("duplicates", "outliers"):
+        assert "Press **Browse these images** first" in opened("data", dataset="digits", view=view).info[0].value
+
+
+def test_browsed_images_are_sorted_by_outlier_score_and_paired(shown: list[list[int]], browsed: Run) -> None:
+    nearest = computed.load_nearest(browsed, list_analyses(browsed)[0])
+    scores = outlier_scores(nearest.neighbors, nearest.similarities)
+    test = opened("data", dataset="digits", sort="outlier")
+    assert not test.exception
+    assert shown[-1][:5] == np.argsort(-scores, kind="stable")[:5].tolist()
+    assert {"Explore", "Map", "Grid", "Search"} <= {link.label for link in test.get("page_link")}
+    opened("data", dataset="digits", view="outliers")
+    assert shown[-1][:5] == np.argsort(-scores, kind="stable")[:5].tolist()
+    pairs = opened("data", dataset="digits", view="duplicates", cosine="0.995")
+    assert not pairs.exception
+    count = len({tuple(sorted((row, int(other)))) for row in range(1797)
+                 for other, value in zip(nearest.neighbors[row], nearest.similarities[row], strict=True)
+                 if value >= 0.995})
+    assert f"**{count:,} pairs**" in texts(pairs)
+
+
+def test_browsing_computes_features_then_a_map(digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                               ) -> None:
+    """Each call starts one step, and repeated calls start nothing twice."""
+    started: list[str] = []
+    monkeypatch.setattr(browse, "submit", lambda planned, root: started.append("run") or create_run(planned, root))
+    encoder = choose_spec("pixels", digits.native_size, digits.gray)
+    assert find_browsing(digits, encoder, tmp_path).run is None
+    first = continue_browsing(digits, encoder, tmp_path).task
+    assert isinstance(first, Run)
+    assert first.spec().method == "frozen"
+    assert find_browsing(digits, encoder, tmp_path).task == first
+    continue_browsing(digits, encoder, tmp_path)
+    assert started == ["run"]
+    worker.work(first)
+    assert find_browsing(digits, encoder, tmp_path).map is not None, "a run ends with a map"
+    for analysis in list_analyses(first):
+        analysis.remove()
+    state = find_browsing(digits, encoder, tmp_path)
+    assert (state.run, state.map, state.task) == (first, None, None)
+    monkeypatch.setattr(browse, "analyse", lambda run, wanted: analyse_worker.keep(run, wanted, lambda *_: None))
+    continue_browsing(digits, encoder, tmp_path)
+    state = find_browsing(digits, encoder, tmp_path)
+    assert state.map is not None
+    assert state.task is None
+    assert state.map.projection().frames == ("final",)
+
+
+def test_runs_of_other_methods_and_encoders_are_no_browsing(digits: Dataset, tmp_path: Path) -> None:
+    create_run(spec(method="pca", fields={"dimension": 16}), tmp_path)
+    create_run(spec(method="frozen", size=16), tmp_path)
+    assert find_browsing(digits, choose_spec("pixels", 8, True), tmp_path).task is None
+
+
+def test_the_class_level_of_an_import_is_previewed_and_chosen(tmp_path: Path) -> None:
+    for number, file in enumerate(("day/cats/1.png", "day/dogs/2.png", "night/cats/3.png")):
+        (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (16, 16), 50 * number).save(tmp_path / file)
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(tmp_path)).run()
+    (levels,) = test.radio
+    assert levels.options == ["No classes", "Level 1: 2 classes: day (2), night (1)",
+                              "Level 2: 2 classes: cats (2), dogs (1)"]
+    assert levels.value == 1
+    levels.set_value(2).run()
+    next(button for button in test.button if button.label == "Use this folder").click().run()
+    try:
+        assert not test.exception
+        assert test.query_params["dataset"] == f"{tmp_path}#level=2"
+        assert "2 classes" in texts(test)
+        assert "cats" in selectbox(test, "Class").options
+    finally:
+        catalog.forget(tmp_path)
+
+
+def test_the_message_of_a_failed_import_stays_until_the_folder_is_imported(tmp_path: Path) -> None:
+    folder = tmp_path / "later"
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(folder)).run()
+
+    def use() -> None:
+        next(button for button in test.button if button.label == "Use this folder").click().run()
+
+    use()
+    test.run()
+    assert [str(folder) in error.value for error in test.error] == [True]
+    write_digits(folder, 8)
+    use()
+    try:
+        assert test.query_params["dataset"] == str(folder)
+        assert not test.error
+    finally:
+        catalog.forget(folder)
+
+
+def test_near_duplicates_are_ordered_by_the_largest_similarity() -> None:
+    nearest = Nearest(np.array([[1, 2]]), np.array([[0.25, 0.75]], np.float32), np.array([1.5]))
+    assert nearest.values("duplicate") == np.float32(0.75)
+    assert nearest.values("outlier") == 1.5
+    assert nearest.values("class") is None
+    assert page._badge(nearest.outlier, 0) == "1.500"
+    assert page._badge(None, 0) == ""

@@ -1,0 +1,84 @@
+"""Every example on every page, at once: nothing is computed from images, and no page lacks what it shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pages.parts.base.empty_state import BEST, best_example
+from tests.app.opening import ROOT, opened, texts
+from udml_core.explanations import Affinities, Clusters, Explanation, Pairs, Prototypes, Proxies, Triplets
+from udml_core.runs import Run, example_runs, hide_examples, list_runs, runs_folder
+
+PAGES = [*sorted(BEST), "runs", "home"]
+EXAMPLES = {path.parent.name: Run(path.parent) for path in sorted((ROOT / "assets" / "examples").glob("*/spec.json"))}
+RECORDS: dict[str, tuple[type[Explanation], ...]] = {
+    "clusters": (Clusters,), "triplets": (Triplets,), "neighborhoods": (Proxies,), "affinity": (Affinities,),
+    "labels": (Affinities,), "pairs": (Pairs, Prototypes)}
+"""The records that a page shows of a run."""
+MISSING = ("There is no finished run", "no finished run has", "cannot be shown here", "has no map yet",
+           "compute a map first")
+
+
+@pytest.fixture(autouse=True)
+def _with_examples_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Show the examples to a user with no run, an empty cache, and no way to compute features or write to them."""
+    monkeypatch.delenv("UDML_EXAMPLES")
+    monkeypatch.delenv("UDML_DATA", raising=False)
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+
+    def refuse(*_arguments: object) -> None:
+        raise AssertionError("a page must not compute features to show an example")
+
+    monkeypatch.setattr("udml_core.data.features._compute_blocks", refuse)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", refuse)
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("run_id", EXAMPLES)
+def test_an_example_opens_in_a_page(run_id: str, page: str) -> None:
+    if page == "triplets" and not any(isinstance(record, Triplets) for record in EXAMPLES[run_id].explanations(1)):
+        pytest.skip("The page Triplets offers only runs with triplets.")
+    test = opened(page, run=run_id)
+    assert not test.exception
+    assert not test.error, [error.value for error in test.error]
+    assert not [words for words in MISSING if words in texts(test)]
+    assert not runs_folder().exists(), "opening a page must not copy an example"
+
+
+def test_every_best_example_ships_and_has_the_records_of_its_page() -> None:
+    for page, run_id in BEST.items():
+        run = EXAMPLES[run_id]
+        kinds = {type(record) for number in run.epoch_numbers()[:2] for record in run.explanations(number)}
+        assert set(RECORDS.get(page, ())) <= kinds, page
+    assert set(BEST.values()) == set(EXAMPLES)
+
+
+def test_the_best_example_is_the_pages_own_if_it_fits() -> None:
+    runs = list(EXAMPLES.values())
+    for page, run_id in BEST.items():
+        assert best_example(page, runs).id == run_id  # type: ignore[union-attr]
+    assert best_example("unknown", runs) == runs[0]
+    other = best_example("pairs", runs, lambda run: run.id != BEST["pairs"])
+    assert other is not None
+    assert other.id != BEST["pairs"]
+    assert best_example("map", runs, lambda _run: False) is None
+    assert best_example("map", []) is None
+
+
+def test_a_page_without_runs_offers_an_example_and_opens_it() -> None:
+    hide_examples(runs_folder())
+    test = opened("map")
+    assert "Train a run" in texts(test)
+    test.button("open-example").click().run()
+    assert not test.exception
+    assert list_runs(runs_folder()) == example_runs()
+    assert test.query_params["run"] in ([BEST["map"]], BEST["map"])
+
+
+def test_without_examples_a_page_says_only_how_to_train(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_EXAMPLES", "0")
+    test = opened("map")
+    assert "Train a run" in texts(test)
+    assert "open-example" not in [button.key for button in test.button]

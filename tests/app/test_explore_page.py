@@ -1,0 +1,227 @@
+"""The page Explore: every panel on a real small run, one current image, one selection."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.explore.neighborhood import run_geometry
+from pages.parts.explore.workbench import Workbench, current_image, interesting_images
+from tests.app.opening import opened, texts
+from tests.running import worked
+from udml_core.analyses import plan_analysis
+from udml_core.data.selections import store_selection
+from udml_core.explanations import Clusters, Pairs, Triplets
+from udml_core.exploration.clusters import cluster_purity
+from udml_core.retrieval import Retrieval
+from udml_core.runs import Run
+
+pytestmark = pytest.mark.usefixtures("own_places")
+
+
+@pytest.fixture(scope="module")
+def rpml(places: Path) -> Run:
+    return worked(places / "runs", fields={"dimension": 16, "epochs": 2, "alpha": 40.0})
+
+
+@pytest.fixture(scope="module")
+def ssdml(places: Path) -> Run:
+    return worked(places / "runs", method="ssdml", labels_per_class=2, fields={"dimension": 16, "epochs": 1})
+
+
+@pytest.fixture(scope="module")
+def nml(places: Path) -> Run:
+    return worked(places / "runs", method="nml", fields={"dimension": 6, "epochs": 2}, most_pairs=3000)
+
+
+@pytest.fixture(scope="module")
+def isif(places: Path) -> Run:
+    return worked(places / "runs", method="isif", fields={"dimension": 8, "epochs": 1})
+
+
+@pytest.fixture(scope="module")
+def frozen(places: Path) -> Run:
+    return worked(places / "runs", method="frozen")
+
+
+def explored(run: Run, **query: Any) -> AppTest:
+    test = opened("explore", run=run.id, **{name: str(value) for name, value in query.items()})
+    assert not test.exception
+    assert not test.error
+    return test
+
+
+def panels(test: AppTest) -> list[str]:
+    return [option.content for option in test.button_group(key="explore-panel").proto.options]
+
+
+def deep_link(test: AppTest) -> tuple[str, dict[str, str]]:
+    link = next(element.proto for element in test.get("page_link") if element.proto.label == "Open in depth")
+    query = dict(part.split("=", 1) for part in link.query_string.split("&") if part)
+    return link.page, query
+
+
+def bench_of(run: Run, focus: int, frame: str = "final") -> Workbench:
+    return Workbench(run, run.dataset(), focus, frame)
+
+
+def test_a_run_offers_only_the_panels_that_it_can_fill(rpml: Run, ssdml: Run, nml: Run, isif: Run,
+                                                       frozen: Run) -> None:
+    always = ["Neighbors", "Neighborhood"]
+    assert panels(explored(frozen)) == always
+    assert panels(explored(rpml)) == ["Neighbors", "Cluster", "Neighborhood", "Triplets"]
+    assert panels(explored(ssdml)) == [*always, "Triplets", "Labels"]
+    assert panels(explored(nml)) == [*always, "Pairs"]
+    assert panels(explored(isif)) == [*always, "Instance"]
+
+
+def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: Run) -> None:
+    dataset = rpml.dataset()
+    index = int(interesting_images(rpml)[0])
+    shown = texts(explored(rpml))
+    assert dataset.labels is not None
+    assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Test half." in shown
+    assert "changed most through training" in shown
+    assert "changed most through training" not in texts(explored(rpml, picked=index))
+
+
+def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
+    index = current_image(rpml, rpml.dataset())
+    retrieval = Retrieval(rpml)
+    shown = texts(explored(rpml, picked=index))
+    for which, words in (("initial", "Before training"), ("final", "After training")):
+        hits = retrieval.search_item(index, 10, which, "all")  # type: ignore[arg-type]
+        count = sum(bool(hit.correct) for hit in hits)
+        assert f"**{words}** · {count} of 10 hits · nearest image: {'hit' if hits[0].correct else 'miss'}" in shown
+
+
+def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
+    index = int(rpml.sample_indices()[4])
+    shown = texts(explored(rpml, picked=index, map="pca-epochs", frame=1))
+    assert "**Epoch 1** ·" in shown
+    points, labels = rpml.epoch_sample(1), rpml.dataset().labels
+    assert labels is not None
+    order = np.argsort(((points - points[4]) ** 2).sum(axis=1), kind="stable")
+    ten = rpml.sample_indices()[order[order != 4][:10]]
+    assert f"**Epoch 1** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
+
+
+def test_cluster_shows_size_and_purity_of_the_images_own_cluster(rpml: Run) -> None:
+    bench = bench_of(rpml, 0)
+    train, record = bench.split.train, bench.record(Clusters)
+    assert record is not None
+    assert bench.dataset.labels is not None
+    row = 11
+    test = explored(rpml, panel="cluster", picked=train[row])
+    cluster = record.labels[row]
+    purity = 100 * float(cluster_purity(record, bench.dataset.labels[train])[1][cluster])
+    assert f"**{(record.labels == cluster).sum():,} images** in this cluster" in texts(test)
+    assert f"purity **{purity:.1f} %**" in texts(test)
+    assert deep_link(test)[1] == {"run": rpml.id, "picked": str(train[row]), "cluster": str(train[row])}
+
+
+def test_a_test_image_is_represented_by_the_nearest_training_image(rpml: Run) -> None:
+    bench = bench_of(rpml, 0)
+    index = int(bench.split.test[3])
+    points, train = rpml.embeddings("final"), bench.split.train
+    nearest = train[((points[train] - points[index]) ** 2).sum(axis=1).argmin()]
+    test = explored(rpml, panel="cluster", picked=index)
+    assert f"nearest image that is: **{bench.dataset.caption(int(nearest))}**" in texts(test)
+    assert deep_link(test)[1]["picked"] == str(nearest)
+
+
+def test_neighborhood_counts_members_and_rejected(rpml: Run) -> None:
+    test = explored(rpml, panel="neighborhood", picked=7)
+    counts = re.findall(r"\*\*(?:Members|Rejected): (\d+)\*\* of (\d+)", texts(test))
+    assert sum(int(count) for count, _ in counts) == int(counts[0][1]) == run_geometry(rpml).candidates
+    assert deep_link(test)[1] == {"run": rpml.id, "picked": "7"}
+
+
+def test_triplets_shows_one_of_the_anchors_own_triplets(rpml: Run) -> None:
+    bench = bench_of(rpml, 0)
+    record = bench.record(Triplets)
+    assert record is not None
+    anchor = int(bench.split.train[record.anchor[5]])
+    own = np.flatnonzero(record.anchor == record.anchor[5])
+    _, query = deep_link(explored(rpml, panel="triplets", picked=anchor))
+    assert int(query["triplet"]) == own[np.argsort(-record.loss[own], kind="stable")[0]]
+    assert query["epoch"] == str(bench.epoch_with(Triplets))
+    other = own[-1]
+    assert deep_link(explored(rpml, panel="triplets", picked=anchor, triplet=other))[1]["triplet"] == str(other)
+
+
+def test_labels_shows_an_own_label_or_the_class_that_spreads(ssdml: Run) -> None:
+    dataset = ssdml.dataset()
+    train = bench_of(ssdml, 0).split.train
+    codes = ssdml.spec().few_labels(dataset, train)
+    assert codes is not None
+    labeled = int(np.flatnonzero(codes >= 0)[0])
+    test = explored(ssdml, panel="labels", picked=labeled)
+    assert f"This image has the label **{dataset.class_names[codes[labeled]]}**" in texts(test)
+    unlabeled = int(train[codes[train] < 0][0])
+    assert re.search(r"The class \*\*\d\*\* spreads to this image, certainty \*\*\d+\.\d %", texts(
+        explored(ssdml, panel="labels", picked=unlabeled)))
+    assert deep_link(test)[1]["picked"] == str(labeled)
+
+
+def test_pairs_lists_the_images_own_pairs(nml: Run) -> None:
+    bench = bench_of(nml, 0)
+    record = bench.record(Pairs)
+    assert record is not None
+    pairs = bench.split.train[record.pairs]
+    index = int(pairs[8, 0])
+    own = (pairs == index).any(axis=1)
+    test = explored(nml, panel="pairs", picked=index)
+    assert f"**Similar pairs: {(own & record.same).sum()}**" in texts(test)
+    assert f"**Dissimilar pairs: {(own & ~record.same).sum()}**" in texts(test)
+    hardest = pairs[own][np.argmax(record.argument[own])].tolist()
+    assert deep_link(test)[1]["pair"] == f"{hardest[0]}.{hardest[1]}"
+
+
+def test_instance_counts_competitors(isif: Run) -> None:
+    test = explored(isif, panel="instance", picked=3)
+    half = bench_of(isif, 3).split
+    count = len(half.train if 3 in half.train else half.test) - 1
+    assert texts(test).count(f"effective competitors of {count:,}") == 2
+    assert deep_link(test)[1] == {"run": isif.id, "picked": "3"}
+
+
+def test_next_walks_through_the_interesting_images(rpml: Run) -> None:
+    images = interesting_images(rpml)
+    test = explored(rpml)
+    test.button(key="explore-step-1").click().run()
+    assert test.query_params["picked"] == str(images[1])
+    test.button(key="explore-step-0").click().run()
+    assert int(test.query_params["picked"]) in bench_of(rpml, 0).split.test
+
+
+def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
+    dataset = rpml.dataset()
+    token = f"{dataset.fingerprint[:6]}:{store_selection(np.array([3, 5, 9]))}"
+    test = explored(rpml, panel="selected", selected=token)
+    assert panels(test)[-1] == "Selection (3)"
+    links = {element.proto.label: element.proto for element in test.get("page_link")}
+    assert "add=3.5.9" in links["Search"].query_string
+    assert "selected=" in links["Label"].query_string
+    test.button(key="explore-clear").click().run()
+    assert "Selection" not in str(panels(test))
+    assert "Before training" in texts(test)
+
+
+def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: Path) -> None:
+    test = explored(rpml)
+    layouts = test.selectbox(key=f"explore-map-{rpml.id}")
+    assert "PCA" in layouts.options
+    assert "PCA · every epoch" in layouts.options
+    assert plan_analysis(kind="pca").id in str(layouts.value) or layouts.value == "pca-now"
+
+
+def test_nonsense_in_the_link_is_ignored(rpml: Run) -> None:
+    test = explored(rpml, picked="nan", map="x", frame="-1", panel="nonsense", color="x", triplet="1e12",
+                    selected="a:b:c", source="x")
+    assert test.button_group(key="explore-panel").value == "neighbors"

@@ -1,0 +1,103 @@
+"""Charts without meaning are sentences, shares keep to their axis, and only the open section is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import plotly.graph_objects as go
+import pytest
+import streamlit as st
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.kit import figures
+from pages.parts.kit.sections import Section, open_section, show_sections
+from tests.app.opening import texts
+
+Drawn = dict[str, go.Figure]
+
+
+@pytest.fixture
+def drawn(monkeypatch: pytest.MonkeyPatch) -> Drawn:
+    """The charts that are drawn, by key, and no others."""
+    charts: Drawn = {}
+    monkeypatch.setattr(figures, "draw", lambda figure, key, _alt: charts.update({key: figure}))
+    return charts
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The sentences that are shown in place of charts."""
+    sentences: list[str] = []
+    monkeypatch.setattr(st, "caption", sentences.append)
+    return sentences
+
+
+def rows(name: str, *values: float | None) -> list[Mapping[str, float | None]]:
+    return [{"epoch": float(epoch), name: value} for epoch, value in enumerate(values)]
+
+
+def test_a_single_value_is_a_sentence_and_no_chart(drawn: Drawn, said: list[str]) -> None:
+    figures.curve("effective rank", {"pca": rows("effective rank", None, 12.25)}, "rank")
+    figures.lines([3], [40.0], "coverage, %", "ε", "coverage")
+    assert drawn == {}
+    assert said[0] == "**Effective rank**: 12.25 (epoch 1, the only value)"
+    assert said[1].startswith("**Coverage, %**: 40 at ε 3")
+
+
+def test_without_values_nothing_is_drawn_or_said(drawn: Drawn, said: list[str]) -> None:
+    figures.curve("loss", {"frozen": rows("loss", None, None)}, "loss")
+    figures.lines([], [], "coverage, %", "ε", "coverage")
+    assert (drawn, said) == ({}, [])
+
+
+def test_a_run_with_one_value_is_named_beside_the_lines_of_the_others(drawn: Drawn, said: list[str]) -> None:
+    figures.curve("sample recall@1", {"rpml": rows("sample recall@1", 0.5, 0.9),
+                                      "pca": rows("sample recall@1", 0.754)}, "recall")
+    assert [trace.name for trace in drawn["recall"].data] == ["rpml"]
+    assert list(drawn["recall"].data[0].y) == [50.0, 90.0]
+    assert said == ["**Recall@1 on a sample of the test half**, pca: 75.4 % (epoch 0, the only value)"]
+
+
+@pytest.mark.parametrize("shares", [[0.0, 0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.98, 0.999]])
+def test_the_axis_of_shares_stays_within_0_and_100_percent(shares: Sequence[float], drawn: Drawn) -> None:
+    figures.curve("violating", {"run": rows("violating", *shares)}, "violating")
+    figures.lines(range(len(shares)), [100 * share for share in shares], "purity, %", "ε", "purity")
+    for chart in drawn.values():
+        low, high = chart.layout.yaxis.range
+        assert 0 <= low <= 100 * min(shares)
+        assert 100 * max(shares) <= high <= 100
+        assert high - low >= 0.5, "an axis of no length draws nothing"
+    assert len(drawn) == 2
+
+
+def sectioned() -> None:
+    """Show two sections, the second of which opens the first."""
+    def first() -> None:
+        st.caption("the first section is drawn")
+
+    def second() -> None:
+        st.caption("the second section is drawn")
+        st.button("Back", on_click=open_section, args=("parts", "One"))
+
+    show_sections([Section("one", "One", first), Section("two", "Two", second)], "parts")
+
+
+def test_only_the_section_in_the_address_is_drawn() -> None:
+    script = ("from tests.app.test_figures import sectioned\nsectioned()")
+    assert "first" in texts(AppTest.from_string(script).run())
+    for name in ("two", "nonsense"):
+        test = AppTest.from_string(script)
+        test.query_params["section"] = name
+        shown = texts(test.run())
+        assert not test.exception
+        assert ("second" in shown) == (name == "two")
+        assert ("first" in shown) == (name != "two")
+
+
+def test_a_section_can_open_another_one() -> None:
+    test = AppTest.from_string("from tests.app.test_figures import sectioned\nsectioned()")
+    test.query_params["section"] = "two"
+    test = test.run().button[0].click().run()
+    assert not test.exception
+    assert "first" in texts(test)
+    assert "section" not in test.query_params

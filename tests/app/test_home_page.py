@@ -1,0 +1,104 @@
+"""Home: the training that plays, the ways into the app, and the search for runs and images."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.components.transport import Message
+from pages.parts.home import instrument
+from tests.app.opening import opened, texts
+from tests.running import worked
+from udml_core.runs import Run
+
+pytestmark = pytest.mark.usefixtures("own_places")
+
+
+@pytest.fixture(scope="module")
+def done(places: Path) -> Run:
+    """A finished run on the digits."""
+    return worked(places / "runs")
+
+
+@pytest.fixture(autouse=True)
+def _self_contained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instrument, "Message", lambda: Message(self_contained=True))
+
+
+def sent(test: AppTest) -> tuple[dict[str, Any], bytes]:
+    """Return the header and the parts of the message to the instrument."""
+    message, = (element.proto.bytes for element in test.get("bidi_component")
+                if "instrument" in element.proto.component_name)
+    length = int.from_bytes(message[:4], "little")
+    return json.loads(message[4 : 4 + length]), message[4 + length :]
+
+
+def array(part: dict[str, int], parts: bytes, kind: Any) -> np.ndarray:
+    """Return an array that traveled inside a message."""
+    return np.frombuffer(parts[part["at"] : part["at"] + part["length"]], dtype=kind)
+
+
+def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
+    header, parts = sent(opened("home"))
+    epochs, count = len(done.epoch_numbers()), len(done.sample_indices())
+    assert header["epochs"] == done.epoch_numbers()
+    assert array(header["positions"], parts, np.float32).shape == (2 * epochs * count,)
+    rows = array(header["neighbors"], parts, np.int32).reshape(epochs, count, 10)
+    assert rows.min() >= 0
+    assert rows.max() < count
+    assert header["recall"] == pytest.approx([100 * row["sample recall@1"] for row in done.metrics()[0]], abs=0.01)
+    labels = done.dataset().labels
+    assert labels is not None
+    assert array(header["classes"], parts, np.int32).tolist() == labels[done.sample_indices()].tolist()
+
+
+def test_home_offers_three_doors_and_two_starts(done: Run) -> None:
+    test = opened("home")
+    assert not test.exception
+    links = " ".join(link.proto.label for link in test.get("page_link"))
+    assert all(word in links for word in ("Browse", "Tune", "Teach", "Import your own images"))
+    assert "Train RPML now" in [button.label for button in test.button]
+    assert "R@1" in "".join(element.proto.body for element in test.get("html")), "the run header shows the measures"
+
+
+def test_home_plays_the_chosen_run(done: Run) -> None:
+    copy = Run(shutil.copytree(done.folder, done.folder.with_name("20250101-000000-rpml-c1b2c3")))
+    try:
+        assert sent(opened("home"))[0]["token"].startswith(done.id)
+        test = opened("runs", run=copy.id)
+        test.query_params.clear()
+        test.switch_page("pages/home.py").run()
+        assert sent(test)[0]["token"].startswith(copy.id)
+    finally:
+        shutil.rmtree(copy.folder)
+
+
+def test_a_large_sample_is_thinned_evenly(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instrument, "MOST_PLAYED", 50)
+    instrument._load_instrument.clear()
+    header, parts = sent(opened("home"))
+    instrument._load_instrument.clear()
+    assert header["count"] == 50
+    labels, indices = done.dataset().labels, done.sample_indices()
+    assert labels is not None
+    classes = array(header["classes"], parts, np.int32)
+    assert [classes[0], classes[-1]] == [labels[indices[0]], labels[indices[-1]]]
+
+
+def test_a_run_without_its_data_set_leaves_the_start_button(done: Run) -> None:
+    spec = done.folder / "spec.json"
+    before = spec.read_text(encoding="utf-8")
+    try:
+        spec.write_text(before.replace('"digits"', '"/nowhere"'), encoding="utf-8")
+        test = opened("home")
+        assert not test.exception
+        assert "Train RPML now" in [button.label for button in test.button]
+        assert "nowhere" in texts(test)
+    finally:
+        spec.write_text(before, encoding="utf-8")

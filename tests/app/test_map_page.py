@@ -1,0 +1,265 @@
+"""The pages Map and Grid through Streamlit's AppTest: what is shown first, the panel, and maps that finish."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.base.cached import load_split
+from pages.parts.components.map_content import Color, Layout
+from pages.parts.map.coloring import colorings
+from pages.parts.map.excluding import without_excluded
+from pages.parts.map.frame import load_map
+from pages.parts.map.spreading import SPREAD
+from tests.app.opening import opened, texts
+from tests.app.test_refine_page import components
+from tests.running import worked, write_digits
+from udml_core.analyses import Analysis, AnalysisSpec, create_analysis, list_analyses, plan_analysis
+from udml_core.data.given.labels import assign
+from udml_core.data.given.log import log_path_of
+from udml_core.exploration import density
+from udml_core.jobs import maps
+from udml_core.runs import Run
+from udml_core.workers.analyse import keep
+
+EPOCHS = ("0", "1", "2")
+pytestmark = pytest.mark.usefixtures("own_places")
+
+
+@pytest.fixture(scope="module")
+def finished(places: Path) -> Run:
+    run = worked(places / "runs", fields={"dimension": 16, "epochs": 2})
+    keep(run, plan_analysis(kind="pca", scope="sample", frames=EPOCHS), _no_report)
+    return run
+
+
+@pytest.fixture(scope="module")
+def unlabeled(places: Path) -> Run:
+    """A run without labels and without pseudo-labels."""
+    folder = str(write_digits(places / "flat", 60, by_class=False))
+    return worked(places / "runs", method="frozen", dataset=folder, split=None)
+
+
+@pytest.fixture
+def run(finished: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A copy of the finished run in a folder of its own."""
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+    return Run(Path(shutil.copytree(finished.folder, tmp_path / "runs" / finished.id)))
+
+
+def _no_report(_share: float, _step: str) -> None: ...
+
+
+def finish_map(run: Run, spec: AnalysisSpec) -> Analysis:
+    """Store a map with the arrays of the run's PCA map, as if it had been computed now."""
+    (pca,) = [analysis for analysis in list_analyses(run, "pca") if analysis.spec().scope == "all"]
+    with np.load(pca.folder / "result.npz") as arrays:
+        return create_analysis(run, spec, state="done", result=dict(arrays))
+
+
+def the_map(test: AppTest, number: int = 0) -> dict[str, Any]:
+    return components(test, "scatter")[number]
+
+
+def cursors(test: AppTest) -> list[dict[str, Any]]:
+    return components(test, "slider")
+
+
+def chosen(test: AppTest) -> str:
+    """Return the title of the chosen map."""
+    box = test.selectbox(key="choose-map")
+    return box.options[box.index]
+
+
+def whole_map(run: Run) -> str:
+    return next(analysis.id for analysis in list_analyses(run, "pca") if analysis.spec().scope == "all")
+
+
+def epochs_map(run: Run) -> str:
+    return next(analysis.id for analysis in list_analyses(run, "pca") if analysis.spec().scope == "sample")
+
+
+def test_a_better_map_is_shown_when_it_finishes_unless_the_user_chose_another(run: Run) -> None:
+    test = opened("map", run=run.id)
+    assert not test.exception
+    assert chosen(test).startswith("PCA")
+    finish_map(run, plan_analysis(kind="tsne"))
+    assert chosen(test.run()) == "t-SNE"
+    finish_map(run, plan_analysis(kind="umap"))
+    assert chosen(test.run()) == "UMAP"
+    assert "map" not in test.query_params
+    assert chosen(opened("map", run=run.id)) == "UMAP"
+
+
+def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) -> None:
+    finish_map(run, plan_analysis(kind="umap"))
+    test = opened("map", run=run.id)
+    assert "is ready" not in texts(test)
+    finish_map(run, plan_analysis(kind="tsne"))
+    test.run()
+    assert chosen(test) == "UMAP"
+    assert "t-SNE is ready." in texts(test)
+    next(button for button in test.button if button.label == "Show it").click().run()
+    assert chosen(test) == "t-SNE"
+    assert "is ready" not in texts(test)
+
+
+def test_the_menu_closes_after_starting_and_the_started_map_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish_map(run, plan_analysis(kind="umap"))
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    test = opened("map", run=run.id)
+    test.session_state["new-map"] = True
+    test.button(key="new-compute").click().run()
+    assert not test.exception
+    assert test.session_state["new-map"] is False
+    (started,) = list_analyses(run, "tsne")
+    shutil.rmtree(started.folder)
+    finish_map(run, started_spec := plan_analysis(kind="tsne"))
+    assert started_spec.id == started.id
+    test.run()
+    assert chosen(test) == "t-SNE"
+
+
+def test_two_layouts_of_one_map_start_at_different_embeddings(run: Run) -> None:
+    for address, expected in (({}, (2, 0)), ({"frame": "0"}, (0, 2)), ({"frame": "1"}, (1, 0)),
+                              ({"frame": "1", "frame2": "1"}, (1, 1))):
+        test = opened("map", run=run.id, map=epochs_map(run), compare="frame", **address)
+        assert not test.exception
+        assert tuple(cursor["value"] for cursor in cursors(test)) == expected
+        assert cursors(test)[0]["words"] == ["before training", "epoch 1", "epoch 2"]
+
+
+def test_a_map_of_one_embedding_offers_no_other_of_it(run: Run) -> None:
+    one = finish_map(run, plan_analysis(kind="umap", frames=("final",)))
+    test = opened("map", run=run.id, map=one.id, compare="frame")
+    assert not test.exception
+    assert len(components(test, "scatter")) == 1
+    assert "Another embedding" not in test.selectbox(key="choose-compare").options
+
+
+def test_the_panel_offers_actions_for_the_selection_and_the_neighbors_of_the_image(run: Run) -> None:
+    token = f"{run.dataset().fingerprint[:6]}:3.7.11"
+    test = opened("map", run=run.id, map=whole_map(run), selected=token, picked="7")
+    assert "**3 images selected**" in texts(test)
+    links = {(link.label, link.proto.query_string) for link in test.get("page_link")}
+    assert ("Search", f"run={run.id}&add=3.7.11") in links
+    assert ("Search", f"run={run.id}&add=7") in links
+    query = next(query for label, query in links if label == "Label")
+    assert f"run={run.id}" in query
+    assert "3.7.11" in query
+    assert [tile["id"] for tile in components(test, "gallery")[0]["tiles"]["list"]] == [3, 7, 11]
+    assert "its 10 nearest neighbors, after training" in texts(test)
+
+
+@pytest.mark.parametrize("page", ["map", "grid"])
+def test_excluded_images_leave_the_view_until_all_are_shown_again(page: str, run: Run) -> None:
+    pca = whole_map(run)
+    keep(run, plan_analysis(kind="grid", source=pca, frame="final"), _no_report)
+    prefix = run.dataset().fingerprint[:6]
+    test = opened(page, run=run.id, map=pca, selected=f"{prefix}:3.7.11")
+    assert the_map(test)["count"] == 1797
+    test.button(key=f"{page}-selected-exclude").click().run()
+    assert not test.exception
+    assert the_map(test)["count"] == 1794
+    assert test.query_params["excluded"] == f"{prefix}:3.7.11"
+    assert "3 images excluded from view" in texts(test)
+    assert "images selected" not in texts(test)
+    test.button(key=f"{page}-undo").click().run()
+    assert the_map(test)["count"] == 1797
+    assert "3 images selected" in texts(test)
+    assert "excluded" not in test.query_params
+    assert test.button(key=f"{page}-undo").disabled
+    test.button(key=f"{page}-redo").click().run()
+    assert the_map(test)["count"] == 1794
+    test.button(key=f"{page}-all").click().run()
+    assert the_map(test)["count"] == 1797
+    test.button(key=f"{page}-undo").click().run()
+    assert the_map(test)["count"] == 1794
+
+
+def test_a_link_with_exclusions_of_another_data_set_shows_all_images(run: Run) -> None:
+    for token in ("000000:1.2", "nonsense", f"{run.dataset().fingerprint[:6]}:99999"):
+        assert the_map(opened("map", run=run.id, map=whole_map(run), excluded=token))["count"] == 1797
+
+
+def test_a_map_without_some_images_keeps_positions_colors_and_neighbors_together() -> None:
+    positions = np.arange(10.0).reshape(5, 2)
+    layout = Layout(np.array([2, 4, 6, 8, 9]), positions, "m", (0, 0, 9, 9), np.array([[1], [2], [3], [4], [0]]))
+    rest, color = without_excluded(layout, Color("c", np.array([5, 6, 7, 8, 9])), np.array([4, 5]))
+    np.testing.assert_array_equal(rest.indices, [2, 6, 8, 9])
+    np.testing.assert_array_equal(rest.positions, positions[[0, 2, 3, 4]])
+    np.testing.assert_array_equal(color.values, [5, 7, 8, 9])
+    np.testing.assert_array_equal(rest.neighbors, [[-1], [2], [3], [0]])
+    assert rest.bounds is None
+    assert without_excluded(layout, color, layout.indices)[0] is layout
+
+
+def test_unlabeled_images_are_colored_by_their_density(unlabeled: Run) -> None:
+    shown = load_map(unlabeled, list_analyses(unlabeled, "pca")[0].id)
+    choices = colorings(shown)
+    assert list(choices)[:2] == ["density", "outlier score"]
+    distances = density.neighbor_distances(unlabeled.embeddings("final"), shown.neighbors)
+    np.testing.assert_allclose(choices["density"]().values, density.density(distances))
+    np.testing.assert_allclose(choices["outlier score"]().values, density.outlier_score(distances, shown.neighbors))
+    color = the_map(opened("map", run=unlabeled.id))["color"]
+    assert (color["label"], color["kind"]) == ("density", "number")
+    assert color["low"] < color["high"]
+
+
+def test_labeled_images_are_colored_by_class_and_pseudo_labels_are_offered(run: Run) -> None:
+    choices = list(colorings(load_map(run, list_analyses(run, "pca")[0].id)))
+    assert choices[0] == "class"
+    assert {"cluster", "density", "outlier score"} <= set(choices)
+    assert the_map(opened("map", run=run.id, color="density"))["color"]["label"] == "density"
+
+
+def test_assigned_labels_spread_on_the_map_and_color_unlabeled_images_first(unlabeled: Run) -> None:
+    dataset, split = unlabeled.dataset(), load_split(unlabeled)
+    shown = load_map(unlabeled, list_analyses(unlabeled, "pca")[0].id)
+    assert SPREAD not in colorings(shown)
+    left, right = split.train[:2].tolist()
+    try:
+        for image, name in ((left, "left"), (right, "right")):
+            assign(dataset, [image], name)
+        color = colorings(shown)[SPREAD]()
+        assert next(iter(colorings(shown))) == SPREAD
+        assert color.names == ("left", "right")
+        values = dict(zip(shown.projection.indices.tolist(), color.values.tolist(), strict=True))
+        assert (values[left], values[right]) == (0, 1)
+        assert set(color.values.tolist()) <= {-1, 0, 1}
+        assert (color.values >= 0).sum() > 2, "labels reach further images"
+    finally:
+        log_path_of(dataset, "labels").unlink()
+
+
+def test_curves_are_drawn_when_their_part_is_opened(run: Run) -> None:
+    test = opened("map", run=run.id, map=epochs_map(run), frame="1")
+    assert not test.get("plotly_chart")
+    test.session_state["map-curves"] = True
+    test.run()
+    assert "Clusters at this epoch" in texts(test)
+    assert test.get("plotly_chart")
+
+
+def test_interrupted_maps_are_offered_again(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[Path] = []
+    monkeypatch.setattr("udml_core.jobs.start_maps", started.append)
+    maps.want_maps(run)
+    test = opened("map", run=run.id)
+    assert "were interrupted" in texts(test)
+    test.button(key=f"maps-{run.id}").click().run()
+    assert started == [run.folder.parent]
+    test.button(key=f"no-maps-{run.id}").click().run()
+    assert "were interrupted" not in texts(test)
+    assert not maps.wants_maps(run)
+
+
+def test_maps_that_follow_are_announced_in_one_line(run: Run) -> None:
+    maps.want_maps(run)
+    with maps.mapper_lock(run.folder.parent).acquire():
+        assert "UMAP, its grid and t-SNE follow in the background" in texts(opened("map", run=run.id))

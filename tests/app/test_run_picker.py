@@ -1,0 +1,90 @@
+"""The app's run: one choice for all pages, kept by the session and written to the address."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened, texts
+from tests.running import worked
+from udml_core.runs import Run
+
+pytestmark = pytest.mark.usefixtures("own_places")
+
+
+@pytest.fixture(scope="module")
+def newer(places: Path) -> Run:
+    """A finished run without triplets."""
+    return worked(places / "runs")
+
+
+@pytest.fixture(scope="module")
+def older(newer: Run) -> Run:
+    """A finished run that no page would choose by itself."""
+    return Run(shutil.copytree(newer.folder, newer.folder.with_name("20250101-000000-rpml-a1b2c3")))
+
+
+def shown(test: AppTest) -> str:
+    """Return the id of the run in the sidebar."""
+    box, = (box for box in test.sidebar.selectbox if box.label == "Run")
+    return str(box.value)
+
+
+def go(test: AppTest, page: str) -> AppTest:
+    """Open a page as a click in the sidebar does, which forgets the address."""
+    test.query_params.clear()
+    test.switch_page(f"pages/{page}.py").run()
+    assert not test.exception, page
+    return test
+
+
+def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> None:
+    test = opened("retrieval")
+    assert shown(test) == newer.id
+    test.sidebar.selectbox(key="choose-run").set_value(older.id).run()
+    assert test.query_params["run"] in (older.id, [older.id])
+    for page in ("map", "data", "grid", "home", "clusters"):
+        assert shown(go(test, page)) == older.id, page
+    assert "run" not in go(test, "home").query_params, "Home needs no run in its address"
+
+
+def test_a_link_chooses_the_run_of_the_following_pages(newer: Run, older: Run) -> None:
+    test = opened("runs", run=older.id)
+    assert shown(test) == older.id
+    assert shown(go(test, "retrieval")) == older.id
+    test.sidebar.selectbox(key="choose-run").set_value(newer.id).run()
+    assert shown(go(test, "map")) == newer.id
+
+
+def test_the_sidebar_chooses_the_run_of_a_page_that_reads_the_address(newer: Run, older: Run) -> None:
+    test = opened("runs", run=older.id)
+    test.sidebar.selectbox(key="choose-run").set_value(newer.id).run()
+    assert test.query_params["run"] in (newer.id, [newer.id])
+    assert f"`{newer.id}`" in texts(test)
+
+
+def test_a_run_that_does_not_fit_a_page_is_kept_and_another_is_shown(newer: Run, older: Run) -> None:
+    folder = newer.folder.with_name("20250102-000000-rpml-b1b2c3")
+    stopped = Run(shutil.copytree(newer.folder, folder))
+    stopped.write_status(stopped.stored_status().model_copy(update={"state": "stopped"}))
+    try:
+        test = opened("retrieval", run=stopped.id)
+        assert shown(test) == newer.id
+        assert "has not finished. Shown instead" in texts(test)
+        test.run()
+        assert "has not finished. Shown instead" in texts(test), "the choice is still the stopped run"
+        assert shown(go(test, "affinity")) == stopped.id, "this page shows unfinished runs as well"
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, older: Run) -> None:
+    test = opened("map", run=older.id)
+    test.query_params["run"] = "nonsense"
+    test.switch_page("pages/retrieval.py").run()
+    assert "The link names a run that cannot be shown here: nonsense" in texts(test)
+    assert shown(test) == older.id
+    assert "The link names" not in texts(test.run())

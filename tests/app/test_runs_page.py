@@ -1,0 +1,268 @@
+"""The pages Runs and Compare through AppTest."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.compare.measures import measure_table, setting_text
+from pages.parts.compare.queries import disputed_queries
+from pages.parts.curves.run_curves import common_baselines, line_names, shown_rows
+from pages.parts.kit.tables import evaluation_table
+from pages.parts.runs.leaderboard import leaderboard
+from pages.parts.runs.trash import loss_words, size_words
+from tests.app.opening import opened, texts
+from tests.exploration.test_comparison import atlas
+from tests.running import spec, worked
+from udml_core import jobs
+from udml_core.runs import Run, create_run, list_runs
+from udml_core.runs.notes import Notes
+from udml_core.runs.trash import deleted_runs
+
+pytestmark = pytest.mark.usefixtures("own_runs")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def pair(root: Path) -> list[Run]:
+    """Two finished runs that differ in the seed, the newest first."""
+    for seed in (0, 1):
+        worked(root, seed=seed)
+    return list_runs(root)
+
+
+def tables(test: AppTest) -> list[Any]:
+    return [table.value for table in test.dataframe]
+
+
+def address_value(test: AppTest, parameter: str) -> str:
+    """Return a parameter of the address, which AppTest lists after it was changed."""
+    value = test.query_params[parameter]
+    return value if isinstance(value, str) else value[0]
+
+
+def table_of_runs(test: AppTest) -> Any:
+    """Return the leaderboard as the browser receives it."""
+    return next(table for table in test.dataframe if "Verdict" in table.value.columns)
+
+
+def ticked(test: AppTest) -> list[str]:
+    """Return the titles of the ticked rows."""
+    table = table_of_runs(test)
+    rows = json.loads(table.proto.selection_default)["selection"]["rows"]
+    return [table.value["Run"].iloc[row] for row in rows]
+
+
+def with_values(run: Run, final: float, frozen: float = 33.2, pca: float = 33.0) -> Run:
+    """Replace a run's MAP@R."""
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    for name, value in (("final", final), ("frozen", frozen), ("centered pca", pca)):
+        evaluation[name]["map@r"] = value
+    run.write_evaluation(evaluation)
+    return run
+
+
+def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[Run]) -> None:
+    rows = leaderboard([with_values(pair[0], 31.24), with_values(pair[1], 35.06)])
+    assert rows[""].tolist() == ["", "★"]
+    assert rows["MAP@R"].tolist() == [31.24, 35.06]
+    assert rows["MAP@R − frozen"].tolist() == [-2.0, 1.9], "differences of the shown values"
+    assert rows["MAP@R − PCA"].tolist() == [-1.8, 2.1]
+    assert rows["Verdict"].tolist() == ["▼ below frozen", "▲ above both"]
+    test = opened("runs", run=pair[0].id)
+    assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R" in texts(test)
+    assert "None" not in texts(test)
+
+
+def test_the_comparison_stays_when_a_run_starts(pair: list[Run], root: Path) -> None:
+    for number, run in enumerate(pair):
+        run.write_notes(Notes.make(f"Run {number}"))
+    test = opened("runs", run=pair[1].id)
+    assert ticked(test) == ["Run 1"]
+    key = table_of_runs(test).key
+    planned = spec(seed=5)
+    newer = create_run(planned.model_copy(update={"created": planned.created + 3600}), root)
+    newer.write_status(newer.stored_status().model_copy(update={"state": "stopped"}))
+    newer.write_notes(Notes.make("Newer"))
+    test.run()
+    assert table_of_runs(test).value["Run"].tolist() == ["Newer", "Run 0", "Run 1"]
+    assert ticked(test) == ["Run 1"]
+    assert table_of_runs(test).key != key, "ticks of other rows would be taken over"
+    assert address_value(test, "run") == pair[1].id
+
+
+def test_two_runs_in_the_link_are_ticked_in_their_order(pair: list[Run]) -> None:
+    test = opened("runs", run=pair[1].id, **{"with": pair[0].id})
+    assert not test.exception
+    assert address_value(test, "run") == pair[1].id
+    assert address_value(test, "with") == pair[0].id
+
+
+def test_a_name_a_note_and_tags_are_saved_and_shown(pair: list[Run]) -> None:
+    test = opened("runs", run=pair[0].id)
+    test.text_input(key=f"name-{pair[0].id}").input("My *best* run")
+    test.text_area(key=f"note-{pair[0].id}").input("Collapsed late")
+    next(button for button in test.button if button.label == "Save").click().run()
+    assert not test.exception
+    assert pair[0].notes() == Notes(name="My *best* run", note="Collapsed late")
+    assert table_of_runs(test).value["Run"].iloc[0] == "My *best* run"
+    assert "My \\*best\\* run" in texts(test), "Markdown in a name is shown as it is written"
+    pair[0].write_notes(Notes.make("Named", tags=("birds",)))
+    test = opened("runs", run=pair[0].id)
+    test.multiselect(key="runs-tags").select("birds").run()
+    assert table_of_runs(test).value["Run"].tolist() == ["Named"]
+
+
+def test_damaged_notes_are_ignored_with_a_warning(pair: list[Run]) -> None:
+    (pair[0].folder / "notes.json").write_text("{")
+    test = opened("runs", run=pair[0].id)
+    assert not test.exception
+    assert "could not be read" in test.warning[0].value
+
+
+def test_a_run_is_deleted_and_the_deletion_undone(pair: list[Run], root: Path) -> None:
+    test = opened("runs", run=pair[0].id)
+    assert "2 epochs" in texts(test), "the menu names what is lost"
+    test.button(key=f"delete-{pair[0].id}").click().run()
+    assert not test.exception
+    assert list_runs(root) == [pair[1]]
+    assert "Deleted" in texts(test)
+    test.button(key="undo-delete").click().run()
+    assert set(list_runs(root)) == set(pair)
+    assert address_value(test, "run") == pair[0].id
+    assert "undo-delete" not in [button.key for button in test.button]
+
+
+def test_the_last_run_can_be_restored_from_the_trash_and_the_trash_emptied(pair: list[Run], root: Path) -> None:
+    test = opened("runs", run=pair[0].id)
+    for _ in range(2):
+        next(button for button in test.button if button.label == "Move to trash").click().run()
+    assert "No runs yet" in texts(test)
+    test.button(key=f"restore-{pair[1].id}").click().run()
+    assert list_runs(root) == [pair[1]]
+    test.button(key="empty-trash").click().run()
+    assert not test.exception
+    assert deleted_runs(root) == []
+
+
+def test_the_command_and_the_duplicate_lead_to_an_equal_run(pair: list[Run]) -> None:
+    test = opened("runs", run=pair[0].id)
+    codes = [code.value for code in test.code]
+    assert any(code.startswith("python -m udml_core train --dataset digits --method rpml") for code in codes)
+    links = [element.proto for element in test.get("page_link")]
+    assert any(f"like={pair[0].id}" in str(link) for link in links)
+
+
+def test_waiting_runs_are_lines_that_can_be_moved(root: Path) -> None:
+    runs = [create_run(spec(seed=seed), root) for seed in range(3)]
+    running = create_run(spec(seed=9), root)
+    running.write_status(running.stored_status().model_copy(update={"state": "running", "epochs": 4}))
+    lock = running.lock().acquire()
+    test = opened("runs")
+    assert not test.exception
+    first = next(text.value for text in test.markdown if "seed" in text.value)
+    assert "seed 9" in first, "the running run comes first"
+    before = jobs.waiting_runs(root)
+    test.button(key=f"queue-Start earlier-{before[2].id}").click().run()
+    assert jobs.waiting_runs(root) == [before[0], before[2], before[1]]
+    test.button(key=f"queue-Start later-{before[0].id}").click().run()
+    assert jobs.waiting_runs(root) == [before[2], before[0], before[1]]
+    test.button(key=f"queue-stop-{before[1].id}").click().run()
+    assert before[1].status().state == "stopped"
+    assert len(jobs.waiting_runs(root)) == len(runs) - 1
+    lock.lock.release()
+
+
+def test_sizes_and_losses_in_words(pair: list[Run]) -> None:
+    assert [size_words(size) for size in (0, 999, 1000, 12_340_000, 5e15)] == [
+        "0 bytes", "999 bytes", "1.0 kB", "12.3 MB", "5000.0 TB"]
+    assert loss_words(pair[0]).startswith("2 epochs, ")
+
+
+def test_curves_are_percent_and_have_lines_to_beat(pair: list[Run], root: Path) -> None:
+    assert shown_rows([{"epoch": 1, "sample map@r": 0.855, "loss": 0.3}]) == [
+        {"epoch": 1, "sample map@r": 85.5, "loss": 0.3}]
+    assert set(common_baselines(pair)) == {"frozen", "centered pca"}
+    narrow = worked(root, fields={"dimension": 4, "epochs": 2, "steps": 3})
+    assert set(common_baselines([pair[0], narrow])) == {"frozen"}, "PCA of another width"
+    other = worked(root, split="zero-shot")
+    assert common_baselines([pair[0], other]) == {}
+
+
+def test_equal_titles_get_the_end_of_the_id(pair: list[Run]) -> None:
+    assert len(set(line_names(pair).values())) == 2
+    pair[0].write_notes(Notes.make("Best"))
+    assert line_names(pair)[pair[0].id] == "Best"
+
+
+def test_measures_are_percent_with_one_decimal_and_never_none() -> None:
+    table = evaluation_table({"": {"final": {"recall@1": 85.5321, "map@r": None, "images": 1797.0},
+                                   "frozen": {"recall@1": 84.0, "effective rank": 12.345}}})
+    assert table.loc["Recall@1"].tolist() == ["85.5 %", "84.0 %"]
+    assert table.loc["Images searched"].tolist() == ["1,797", "–"]
+    assert table.loc["Effective rank"].tolist() == ["–", "12.3"]
+
+
+def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> None:
+    with_values(pair[0], 30.0)
+    with_values(pair[1], 34.0)
+    other = with_values(worked(root, fields={"dimension": 8, "epochs": 2, "steps": 3}), 31.0)
+    rows = measure_table([*pair, other])
+    assert rows["Seeds"].tolist() == [2, 1]
+    assert rows["MAP@R after"].tolist() == ["32.0 ± 2.8 %", "31.0 %"]
+    assert rows["MAP@R − frozen"].tolist() == ["-1.2", "-2.2"]
+    assert rows[""].tolist() == ["★", ""]
+    assert "seed" not in rows["Run"].iloc[0]
+
+
+def test_disputed_queries_come_first() -> None:
+    atlases = [atlas([2, 4, 6], [True, True, False]), atlas([2, 4, 6], [True, False, False])]
+    assert disputed_queries(atlases, 2).tolist() == [4, 2]
+
+
+@pytest.mark.parametrize("part", ["Curves", "Same query", "Who wins?", "Maps", "Settings", "nonsense"])
+def test_every_part_of_compare_opens_from_a_link(part: str, pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[1].id}.{pair[0].id}", part=part)
+    assert not test.exception
+    assert not test.warning
+    assert test.multiselect(key="compare-runs").value == [pair[1].id, pair[0].id]
+    assert not test.error
+    if part == "Settings":
+        settings = next(table for table in tables(test) if "Setting" in table)
+        assert settings["Setting"].tolist() == ["seed"]
+        test.toggle(key="compare-equal").set_value(True).run()
+        settings = next(table for table in tables(test) if "Setting" in table)
+        assert settings[""].tolist() == ["≠"] + [""] * (len(settings) - 1)
+
+
+def test_compare_says_when_runs_search_different_images(pair: list[Run], root: Path) -> None:
+    other = worked(root, split="zero-shot")
+    test = opened("compare", runs=f"{pair[0].id}.{other.id}", part="Same query")
+    assert "different test images" in test.warning[0].value
+    assert "same data set" in test.info[0].value
+    assert not test.exception
+
+
+def test_compare_starts_with_the_newest_two_on_the_same_images_and_survives_a_removed_run(
+        pair: list[Run], root: Path) -> None:
+    worked(root, split="zero-shot")
+    test = opened("compare")
+    assert set(test.multiselect(key="compare-runs").value) == {run.id for run in pair}
+    shutil.rmtree(pair[0].folder)
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
+    assert "was removed" in test.warning[0].value
+    assert not test.exception
+
+
+def test_a_missing_setting_is_a_dash() -> None:
+    assert [setting_text(value) for value in (None, 0, "x")] == ["–", "0", "x"]

@@ -1,0 +1,68 @@
+"""The played training: layouts in one orientation, neighbors and recall by epoch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from udml_core.exploration.instrument import make_instrument, orient
+
+
+@pytest.fixture
+def samples() -> list[np.ndarray]:
+    """A mixed and a separated embedding of three classes of eight images."""
+    generator = np.random.default_rng(0)
+    centers = np.repeat(10 * np.eye(3, 5), 8, axis=0)
+    return [generator.normal(size=(24, 5)), centers + generator.normal(size=(24, 5))]
+
+
+LABELS = np.repeat([0, 1, 2], 8)
+
+
+def test_neighbors_and_recall_agree_with_a_search_of_all_pairs(samples: list[np.ndarray]) -> None:
+    played = make_instrument(samples, LABELS, k=4)
+    assert played.hits is not None
+    assert played.recall is not None
+    for sample, neighbors, hits, recall in zip(samples, played.neighbors, played.hits, played.recall, strict=True):
+        distances = ((sample[:, None] - sample[None]) ** 2).sum(axis=2)
+        np.fill_diagonal(distances, np.inf)
+        nearest = distances.argsort(axis=1)[:, :4]
+        assert np.array_equal(neighbors, nearest)
+        assert np.array_equal(hits, LABELS[nearest] == LABELS[:, None])
+        assert recall == pytest.approx(100 * np.mean(LABELS[nearest[:, 0]] == LABELS))
+    assert played.recall[1] == 100
+
+
+def test_the_first_query_gains_most_hits(samples: list[np.ndarray]) -> None:
+    played = make_instrument(samples, LABELS, k=4)
+    assert played.hits is not None
+    gains = played.hits[1].sum(axis=1).astype(int) - played.hits[0].sum(axis=1)
+    assert gains[played.clearest_query] == gains.max() > gains.min()
+
+
+def test_images_without_classes_have_no_recall_and_a_query_that_changes(samples: list[np.ndarray]) -> None:
+    played = make_instrument(samples, None, k=4)
+    assert played.hits is None
+    assert played.recall is None
+    kept = [len(set(first) & set(last)) for first, last in zip(*played.neighbors, strict=True)]
+    assert kept[played.clearest_query] == min(kept) < max(kept)
+
+
+def test_layouts_are_turned_to_the_last_one_and_have_one_size() -> None:
+    last = np.random.default_rng(1).normal(size=(30, 2)) * [2, 1]
+    turn = np.array([[0.0, -1.0], [1.0, 0.0]])
+    mirror = np.array([[-1.0, 0.0], [0.0, 1.0]])
+    layouts = orient([7 * last @ turn + 5, 0.1 * last @ mirror - 2, last])
+    assert np.allclose(layouts[0], layouts[2])
+    assert np.allclose(layouts[1], layouts[2])
+    assert np.allclose(layouts.mean(axis=1), 0)
+    assert np.allclose((layouts ** 2).sum(axis=2).mean(axis=1), 1)
+    centered = last - last.mean(axis=0)
+    ratios = layouts[2] / centered
+    assert np.allclose(ratios, ratios[0, 0]), "the last layout is not turned"
+
+
+def test_equal_points_and_few_points_are_laid_out() -> None:
+    played = make_instrument([np.ones((3, 4)), np.eye(3, 4)], np.array([0, 0, 1]))
+    assert played.neighbors.shape == (2, 3, 2)
+    assert np.isfinite(played.positions).all()

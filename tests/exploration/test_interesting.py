@@ -1,0 +1,75 @@
+"""The order of the images whose neighbors changed most, compared with naive loops."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from udml_core.exploration.interesting import evenly_spread, most_changed
+
+
+def nearest_rows(points: np.ndarray, row: int, k: int) -> list[int]:
+    distances = ((points - points[row]) ** 2).sum(axis=1)
+    return [int(other) for other in np.argsort(distances, kind="stable") if other != row][:k]
+
+
+def key_of(before: np.ndarray, after: np.ndarray, labels: np.ndarray | None, row: int, k: int) -> tuple[int, int, int]:
+    first, second = nearest_rows(before, row, k), nearest_rows(after, row, k)
+    same = len(set(first) & set(second))
+    if labels is None:
+        return (0, 0, same)
+    gain = sum(labels[other] == labels[row] for other in second) - sum(labels[other] == labels[row] for other in first)
+    return (-abs(gain), -gain, same)
+
+
+@pytest.fixture(scope="module")
+def points() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 4, 80)
+    before = random.normal(size=(80, 5)).astype(np.float32)
+    after = (random.normal(size=(80, 3)) + 1.5 * labels[:, None]).astype(np.float32)
+    return before, after, labels
+
+
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_order_equals_a_loop(points: tuple[np.ndarray, np.ndarray, np.ndarray], with_labels: bool) -> None:
+    before, after, labels = points
+    given = labels if with_labels else None
+    expected = sorted(range(80), key=lambda row: (*key_of(before, after, given, row, 7), row))
+    assert most_changed(before, after, given, 7).tolist() == expected
+
+
+def test_gains_precede_equal_losses(points: tuple[np.ndarray, np.ndarray, np.ndarray]) -> None:
+    before, after, labels = points
+    gained = [key_of(before, after, labels, int(row), 10)[1] for row in most_changed(before, after, labels)]
+    lost = [key_of(after, before, labels, int(row), 10)[1] for row in most_changed(after, before, labels)]
+    assert gained[0] < 0 < lost[0]  # The largest change is a loss when training runs backward.
+    assert [abs(gain) for gain in gained] == sorted((abs(gain) for gain in gained), reverse=True)
+
+
+def test_images_without_a_class_have_no_hits() -> None:
+    before, after = np.random.default_rng(1).normal(size=(2, 30, 4))
+    labels = np.where(np.arange(30) < 24, -1, 0)
+    order = most_changed(before, after, labels, 5).tolist()
+    unknown = [row for row in most_changed(before, after, k=5).tolist() if row < 24]
+    assert [row for row in order if row < 24] == unknown
+
+
+def test_duplicates_do_not_displace_neighbors() -> None:
+    before = np.zeros((20, 2))
+    after = np.arange(40.0).reshape(20, 2)
+    assert sorted(most_changed(before, after, k=3).tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_few_images_have_no_order(count: int) -> None:
+    assert most_changed(np.zeros((count, 2)), np.zeros((count, 2))).tolist() == []
+
+
+def test_many_images_are_thinned() -> None:
+    before, after = np.random.default_rng(2).normal(size=(2, 500, 4))
+    rows = most_changed(before, after, most_queries=40, largest_gallery=300)
+    assert len(rows) == len(set(rows.tolist())) == 40
+    assert 0 in rows
+    assert 499 in rows
+    assert evenly_spread(10, 20).tolist() == list(range(10))

@@ -1,0 +1,1 @@
+"""Tests of udml_core.runs."""

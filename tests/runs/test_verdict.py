@@ -1,0 +1,66 @@
+"""The verdict on a run, and the best of comparable runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from udml_core.runs.verdict import Standing, best_runs, standing, verdict
+
+
+def evaluation(final: float, frozen: float = 33.2, pca: float | None = 33.0, recall: float = 60.0,
+               frozen_recall: float = 60.0) -> dict[str, dict[str, float]]:
+    """Return an evaluation with these values of MAP@R and of R@1."""
+    rows = {"initial": {"map@r": 30.0, "recall@1": 55.0}, "final": {"map@r": final, "recall@1": recall},
+            "frozen": {"map@r": frozen, "recall@1": frozen_recall}}
+    return rows if pca is None else rows | {"centered pca": {"map@r": pca, "recall@1": 59.0}}
+
+
+@pytest.mark.parametrize(("values", "rank", "sentence"), [
+    ((31.2,), "below", "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R."),
+    ((35.0,), "above", "RPML ended above frozen features and PCA of the same width: 35.0 % against 33.2 % and 33.0 % "
+                       "MAP@R."),
+    ((34.0, 33.2, 34.5), "between", "RPML ended above frozen features but below PCA of the same width: 34.0 % against "
+                                    "33.2 % and 34.5 % MAP@R."),
+    ((33.24, 33.16, 33.0), "between", "RPML ended level with frozen features but above PCA of the same width: 33.2 % "
+                                      "against 33.2 % and 33.0 % MAP@R."),
+    ((33.2, 33.2, 33.2), "between", "RPML ended level with frozen features and level with PCA of the same width: "
+                                    "33.2 % against 33.2 % and 33.2 % MAP@R."),
+    ((33.3, 33.2, None), "above", "RPML ended above frozen features: 33.3 % against 33.2 % MAP@R."),
+    ((33.2, 33.2, None), "between", "RPML ended level with frozen features: 33.2 % against 33.2 % MAP@R."),
+    ((31.2, 33.2, 33.0, 62.0, 60.5), "below", "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R; its R@1 "
+                                              "is above, 62.0 % against 60.5 %."),
+    ((35.0, 33.2, None, 58.0, 60.5), "above", "RPML ended above frozen features: 35.0 % against 33.2 % MAP@R; its R@1 "
+                                              "is below, 58.0 % against 60.5 %."),
+])
+def test_the_verdict_names_the_baselines_and_the_values(values: tuple[float, ...], rank: str, sentence: str) -> None:
+    judged = verdict("RPML", evaluation(*values))
+    assert (judged.rank, judged.sentence) == (rank, sentence)
+
+
+def test_frozen_features_are_the_line_to_beat() -> None:
+    judged = verdict("Frozen", evaluation(33.2), is_frozen=True)
+    assert (judged.rank, judged.sentence) == ("baseline", "Frozen features are the line to beat: 33.2 % MAP@R.")
+
+
+@pytest.mark.parametrize("stored", [None, {}, {"final": {"images": 3.0}, "frozen": {"images": 3.0}},
+                                    {"final": {"map@r": None}, "frozen": {"map@r": None}}, {"final": {"map@r": 3.0}}])
+def test_a_run_without_measures_is_not_judged(stored: dict[str, dict[str, float | None]] | None) -> None:
+    judged = verdict("PCA", stored)
+    assert judged.rank == "unknown"
+    assert "None" not in judged.sentence
+
+
+def test_the_differences_are_those_of_the_shown_values() -> None:
+    of = standing({"initial": {"map@r": 1.0}, "final": {"map@r": 35.04}, "frozen": {"map@r": 34.96}})
+    assert (of.before, of.after, of.frozen, of.pca) == (1.0, 35.04, 34.96, None)
+    assert of.over_frozen == 0.0, "35.0 % and 35.0 % are shown"
+    assert of.over_pca is None
+    assert Standing(None, 31.2, 33.2, 30.0).over_frozen == -2.0
+    assert Standing(None, 31.2, 33.2, 30.0).over_pca == 1.2
+
+
+def test_the_best_run_of_each_group_wins_and_a_single_run_does_not() -> None:
+    rows = [("a", "birds", 31.0), ("b", "birds", 35.0), ("c", "digits", 90.0), ("d", "birds", None),
+            ("e", "digits", 90.0), ("f", "clothes", 50.0)]
+    assert best_runs(rows) == {"b", "c", "e"}
+    assert best_runs([]) == set()

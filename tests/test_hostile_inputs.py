@@ -1,0 +1,50 @@
+"""A few attempts of each cheap part of the campaign with bad input, and that a fault in the app is noticed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from experiments.hold_fast import inputs, names
+from experiments.hold_fast.attempt import Part, attempt_once
+from udml_core.exporting import export
+from udml_core.runs import Run
+
+CHEAP = {part.name: part for part in inputs.PARTS if part.name in ("images", "tables", "options")}
+
+
+def broken_attempts(part: Part, tries: int) -> list[str]:
+    """Return what broke in the first attempts at a part."""
+    return [broken for seed in range(tries) if (broken := attempt_once(part, seed)[0]) is not None]
+
+
+@pytest.mark.parametrize("name", CHEAP)
+def test_bad_input_gives_a_result_or_one_clear_message(name: str) -> None:
+    assert broken_attempts(CHEAP[name], 12) == []
+
+
+def test_hostile_names_pass_through_a_page_and_an_export() -> None:
+    assert broken_attempts(names.PART, 2) == []
+
+
+@pytest.mark.parametrize(("part", "name"), [("images", "read_user_image"), ("tables", "parse_pairs"),
+                                            ("options", "jobs.plan")])
+def test_a_fault_is_noticed(part: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise ZeroDivisionError("a fault of the app")
+
+    monkeypatch.setattr(f"experiments.hold_fast.inputs.{name}", fail)
+    assert any("a fault of the app" in broken for broken in broken_attempts(CHEAP[part], 6))
+
+
+def test_an_export_that_names_a_folder_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def leak(run: Run, folder: Any) -> Any:
+        files = export(run, folder)
+        (folder / "spec.json").write_bytes((run.folder / "spec.json").read_bytes())
+        return files
+
+    monkeypatch.setattr(names, "export", leak)
+    monkeypatch.setattr(names, "opened", lambda *_, **__: None)
+    monkeypatch.setattr(names, "judged", lambda *_: None)
+    assert broken_attempts(names.PART, 1) == ["the export's spec.json names the folder"]

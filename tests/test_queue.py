@@ -1,0 +1,110 @@
+"""The order of the queue, and moving runs in it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.running import spec, wait_for
+from udml_core import jobs
+from udml_core.errors import UserError
+from udml_core.jobs import launch
+from udml_core.jobs.queue import TICKET_FILE
+from udml_core.runs import Run, create_run
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+def waiting(root: Path, count: int) -> list[Run]:
+    """Create runs in the queue, in the order of their tickets."""
+    runs = [create_run(spec(), root) for _ in range(count)]
+    now = time.time() - 10
+    for number, run in enumerate(runs):
+        run.queue({})
+        run.write_status(run.stored_status().model_copy(update={"ticket": now + number / 10}))
+    return runs
+
+
+@pytest.mark.parametrize(("moved", "to", "expected"), [
+    (3, 0, [3, 0, 1, 2]), (0, 3, [1, 2, 3, 0]), (1, 2, [0, 2, 1, 3]), (2, 2, [0, 1, 2, 3]), (0, 99, [1, 2, 3, 0]),
+    (3, -5, [3, 0, 1, 2])])
+def test_a_run_moves_to_a_place(moved: int, to: int, expected: list[int], root: Path) -> None:
+    runs = waiting(root, 4)
+    jobs.move(runs[moved], to)
+    assert [runs.index(run) for run in jobs.waiting_runs(root)] == expected
+    for place, number in enumerate(expected):
+        assert jobs.queue_position(runs[number], root) == place
+
+
+def test_moves_follow_each_other_and_later_runs_stay_behind(root: Path) -> None:
+    runs = waiting(root, 3)
+    jobs.move(runs[2], 0)
+    jobs.move(runs[1], 0)
+    jobs.move(runs[2], 2)
+    later = create_run(spec(), root)
+    later.queue({})
+    later.write_status(later.stored_status().model_copy(update={"ticket": time.time() + 5}))
+    assert [runs.index(run) for run in jobs.waiting_runs(root)[:3]] == [1, 0, 2]
+    assert jobs.waiting_runs(root)[3] == later
+
+
+def test_runs_of_equal_tickets_can_be_moved(root: Path) -> None:
+    runs = waiting(root, 3)
+    for run in runs:
+        run.write_status(run.stored_status().model_copy(update={"ticket": 1e9 + 7, "pid": 1}))
+    locks = [run.lock().acquire() for run in runs]  # their workers live
+    before = jobs.waiting_runs(root)
+    jobs.move(before[2], 0)
+    assert jobs.waiting_runs(root) == [before[2], before[0], before[1]]
+    for lock in locks:
+        lock.lock.release()
+
+
+def test_a_move_leaves_the_status_to_the_worker(root: Path) -> None:
+    """A worker that has read its status before the move writes it again after the move."""
+    first, second = waiting(root, 2)
+    statuses = [run.stored_status() for run in (first, second)]
+    jobs.move(second, 0)
+    assert [run.stored_status() for run in (first, second)] == statuses
+    for run, status in zip((first, second), statuses, strict=True):
+        run.write_status(status.model_copy(update={"phase": "waiting", "pid": 1, "heartbeat": 5.0}))
+    assert jobs.queue_position(second, root) == 0
+    assert jobs.queue_position(first, root) in (0, 1)
+
+
+def test_only_a_waiting_run_moves_and_only_among_its_device(root: Path) -> None:
+    first, second, done = waiting(root, 3)
+    done.write_status(done.stored_status().model_copy(update={"state": "done"}))
+    with pytest.raises(UserError, match="only a waiting run"):
+        jobs.move(done, 0)
+    path = second.folder / "spec.json"
+    path.write_text(path.read_text().replace('"device": "cpu"', '"device": "cuda:0"'))
+    assert second.spec().device == "cuda:0"
+    jobs.move(second, 0)
+    assert jobs.waiting_runs(root, "cpu") == [first]
+    assert not (first.folder / TICKET_FILE).exists()
+
+
+def test_a_run_that_is_queued_again_goes_to_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "launch", lambda _task: None)
+    runs = waiting(root, 3)
+    jobs.move(runs[2], 0)
+    runs[2].write_status(runs[2].stored_status().model_copy(update={"state": "stopped"}))
+    jobs.resume(runs[2])
+    assert jobs.waiting_runs(root) == [runs[0], runs[1], runs[2]]
+
+
+def test_workers_start_in_the_order_of_a_move(root: Path) -> None:
+    fields = {"dimension": 16}
+    with jobs.device_lock("cpu").acquire():
+        runs = [jobs.submit(spec(method="pca", fields=fields), root) for _ in range(3)]
+        jobs.move(runs[2], 0)
+    for run in runs:
+        wait_for(run, "done")
+    started = [run.status().started or 0 for run in runs]
+    assert started[2] < started[0] < started[1]

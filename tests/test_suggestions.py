@@ -1,0 +1,115 @@
+"""Quick and best settings, links to settings, and speeds measured on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.running import spec
+from udml_core import jobs
+from udml_core.data import catalog
+from udml_core.data.speed import measured_speed, record_speed
+from udml_core.jobs import suggestions
+from udml_core.jobs.estimate import epoch_kind, image_kind, record_epoch, view_kind
+from udml_core.methods import METHODS, find_method
+from udml_core.methods.base import MOST_MAIN
+from udml_core.paths import ASSETS
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
+def test_a_form_shows_at_most_six_fields_first_and_every_field_once(method: Any) -> None:
+    main, others = method.form_fields()
+    assert len(main) <= MOST_MAIN
+    assert sorted(main + others) == sorted(method.model_fields)
+
+
+def test_a_quick_run_halves_the_epochs_until_a_minute_is_enough() -> None:
+    def seconds(fields: Mapping[str, Any]) -> float:
+        return 25.0 * fields.get("epochs", 0)
+
+    assert jobs.quick_fields(find_method("srpml"), seconds) == {"trains": "head", "kept_views": 2, "epochs": 2}
+    assert jobs.quick_fields(find_method("pca"), seconds) == {}
+    assert jobs.quick_fields(find_method("rpml"), lambda _: 999.0) == {"epochs": 1}
+    assert jobs.quick_fields(find_method("rpml"), lambda _: 1.0) == {}
+
+
+def test_best_settings_are_allowed_and_rest_on_records() -> None:
+    for entry in suggestions._read()["best"]:
+        find_method(entry["method"]).make(entry["fields"])
+        assert (ASSETS / "results" / f"{entry['record']}.json").exists()
+    for kind in suggestions._read()["kind"].values():
+        find_method(kind["method"])
+
+
+def test_suggested_fields_fill_a_request_and_leave_what_the_user_set() -> None:
+    dataset = catalog.load("digits")
+    request = jobs.FIRST_RUN.make({"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen",
+                                   "fields": {"alpha": 20.0, "dimension": 16}})
+    best, words = jobs.apply_suggestion(request, "best", dataset)
+    assert best.fields == {"alpha": 20.0, "dimension": 16, "beginning": "pca"}
+    assert (best.preset, best.split) == ("default", "seen")
+    assert words.startswith("beginning=pca. From the principal components")
+    quick, words = jobs.apply_suggestion(request.make(dict(request) | {"method": "pca",
+                                                                        "fields": {"dimension": 16}}), "quick", dataset)
+    assert quick.fields == {"dimension": 16}
+    assert words.startswith("default values. For a first look, not for results; about ")
+    _, words = jobs.apply_suggestion(request.make(dict(request) | {"method": "nca"}), "best", dataset)
+    assert words == "default values. No record varies NCA on such images with a gain."
+
+
+def test_fields_of_a_link_are_read_as_they_were_written() -> None:
+    values = {"alpha": 12.5, "dimension": 16, "unit_length": True, "weight": "concatenated"}
+    assert jobs.read_fields(jobs.write_fields(values), find_method("rpml")) == values
+    assert jobs.read_fields("alpha:12,alpha,x:1,epochs:0,:,weight:none", find_method("rpml")) == {"alpha": 12.0}
+
+
+def test_a_link_of_the_papers_settings_holds_only_what_differs() -> None:
+    request = {"method": "ssdml", "dataset": "fashion-mini", "preset": "paper", "fields": {"epochs": 3}}
+    planned = jobs.plan(jobs.FIRST_RUN.make(request), catalog.load("fashion-mini"))
+    link = jobs.link_of(planned, "gray")
+    assert (link["preset"], link["fields"]) == ("paper", "epochs:3")
+
+
+def test_the_median_of_the_newest_measurements_counts() -> None:
+    assert measured_speed("image x") is None
+    for value in (100.0, 100.0, 1.0, 2.0, 3.0, 4.0, 5.0):
+        record_speed("image x", value)
+    assert measured_speed("image x") == 3.0
+    assert measured_speed("image y") is None
+
+
+def test_an_estimate_uses_the_speeds_of_this_machine() -> None:
+    """An epoch that took twice the expected time, 0.5 s an image, and 0.25 s a view."""
+    dataset = catalog.load("digits")
+    planned = spec("plm", fields={"dimension": 8, "epochs": 4}, backbone="cnn", seed=93, split="all")
+    before = jobs.estimate(planned, dataset)
+    assert not before.measured
+    record_epoch(planned, 1797, 2 * before.training_seconds / 4)
+    record_speed(image_kind(planned), 0.5)
+    assert not jobs.estimate(planned, dataset).measured, "its views were never measured"
+    record_speed(view_kind(planned), 0.25)
+    after = jobs.estimate(planned, dataset)
+    assert after.measured
+    assert after.training_seconds == pytest.approx(2 * before.training_seconds)
+    views = planned.build_method().views_needed
+    assert after.feature_seconds == pytest.approx(1797 * (0.5 + 0.25 * views))
+    assert views == 4, "PLM's views count in the features"
+
+
+def test_a_run_measures_its_own_speed(tmp_path: Path) -> None:
+    from tests.running import trained
+
+    run = trained(tmp_path / "runs")
+    assert run.status().state == "done", run.status().message
+    for kind in (epoch_kind, image_kind):
+        measured = measured_speed(kind(run.spec()))
+        assert measured is not None
+        assert measured > 0

@@ -1,0 +1,61 @@
+"""The images whose nearest neighbors changed most through training."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from udml_core.arrays import Array
+from udml_core.exploration.maps import neighbors_kept
+from udml_core.neighbors import nearest
+
+MOST_QUERIES = 400
+LARGEST_GALLERY = 6000
+"""More images are thinned to these numbers, evenly spread, so that the answer takes a fraction of a second."""
+
+
+def most_changed(before: Array, after: Array, labels: Array | None = None, k: int = 10,
+                 most_queries: int = MOST_QUERIES, largest_gallery: int = LARGEST_GALLERY) -> Array:
+    """Order images by the change of their nearest neighbors, largest change first.
+
+    With labels, the change is the difference of hits among the k nearest neighbors, in either direction; of equal
+    changes, a gain precedes a loss. Remaining ties, and images without labels, are ordered by the number of neighbors
+    that are the same before and after, fewest first.
+
+    Args:
+        before: Embeddings (n, l) before training.
+        after: Embeddings (n, m) of the same images after training.
+        labels: Their classes (n,), −1 for unknown.
+        k: Number of neighbors.
+        most_queries: More images are thinned to so many queries.
+        largest_gallery: More images are thinned to so many images to search.
+
+    Returns:
+        Rows (q,) of the queries, most interesting first; empty for fewer than two images.
+    """
+    gallery = evenly_spread(len(before), largest_gallery)
+    if len(gallery) < 2:
+        return np.zeros(0, dtype=np.int64)
+    queries = evenly_spread(len(gallery), most_queries)
+    k = min(k, len(gallery) - 1)
+    first, second = (_neighbors(np.asarray(points[gallery]), queries, k) for points in (before, after))
+    kept = neighbors_kept(first, second)
+    if labels is None:
+        return gallery[queries[np.argsort(kept, kind="stable")]]
+    classes = np.asarray(labels)[gallery]
+    own = classes[queries][:, None]
+    hits = [((classes[neighbors] == own) & (own >= 0)).sum(axis=1) for neighbors in (first, second)]
+    gain = hits[1] - hits[0]
+    return gallery[queries[np.lexsort((kept, -gain, -np.abs(gain)))]]
+
+
+def evenly_spread(count: int, limit: int) -> Array:
+    """Return at most `limit` evenly spread rows of `count`, ascending (r,)."""
+    return np.arange(count) if count <= limit else np.linspace(0, count - 1, limit).astype(np.int64)
+
+
+def _neighbors(points: Array, queries: Array, k: int) -> Array:
+    """Return the rows (q, k) of the nearest other points of some points."""
+    found = nearest(points, k + 1, points[queries])[1]
+    own = found == queries[:, None]
+    own[~own.any(axis=1), -1] = True  # Duplicates of the query displaced it.
+    return found[~own].reshape(len(queries), k)

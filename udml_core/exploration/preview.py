@@ -1,0 +1,85 @@
+"""What α and ε mean on a data set before training: clusters and angles of sample triplets in the frozen features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from udml_core.arrays import Array, Integers
+from udml_core.exploration.clusters import Summary, summary
+from udml_core.exploration.triplets import Shape, shape_in
+from udml_core.graph import AuthorityGraph
+from udml_core.sampling import cluster_triplets, generator
+
+SAMPLE = 1500
+"""Images of the training half that a preview uses, so that every step is fast."""
+MOST_TRIPLETS = 3000
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A sample of the training half with its neighbor graph.
+
+    Attributes:
+        indices: Data set indices (m,), ascending.
+        rows: Unit features (m, d).
+        graph: The graph that clusters are formed from.
+    """
+
+    indices: Integers
+    rows: Array
+    graph: AuthorityGraph
+
+
+@dataclass(frozen=True)
+class Preview:
+    """Pseudo-labels and triplets at an ε.
+
+    Attributes:
+        clusters: Statistics of the clusters.
+        shape: The triangles of sample triplets; None if there are no triplets.
+        example: Data set indices of the median-sized cluster of several images; empty if every cluster is a singleton.
+    """
+
+    clusters: Summary
+    shape: Shape | None
+    example: Integers
+
+    def violations(self, alpha: float) -> float:
+        """Return the share of the triplets whose angle exceeds α in degrees."""
+        return 0.0 if self.shape is None else float((self.shape.angle > alpha).mean())
+
+
+def draw_sample(features: Array, train: Integers, n_neighbors: int, seed: int = 0) -> Sample:
+    """Draw a sample of training images and build its graph.
+
+    Args:
+        features: Features (n, d) of all images.
+        train: Indices of the training half.
+        n_neighbors: k of the graph; less if the sample is small.
+        seed: Seed of the draw.
+    """
+    random = np.random.default_rng(seed)
+    indices = np.sort(random.choice(train, min(SAMPLE, len(train)), replace=False))
+    rows = np.asarray(features[indices], dtype=np.float32)
+    rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    return Sample(indices, rows, AuthorityGraph.build(rows, min(n_neighbors, len(rows) - 1)))
+
+
+def preview(sample: Sample, epsilon: float, gamma: float, seed: int = 0) -> Preview:
+    """Form clusters at an ε, and draw triplets from them: two images of a cluster and one of another."""
+    clusters = sample.graph.clusters(epsilon, gamma)
+    statistics = summary(clusters)
+    several = np.flatnonzero(statistics.sizes > 1)
+    example: Integers = np.zeros(0, dtype=np.int64)
+    if len(several):
+        middle = several[np.argsort(statistics.sizes[several], kind="stable")[len(several) // 2]]
+        example = sample.indices[np.flatnonzero(np.asarray(clusters.labels) == middle)]
+    shape = None
+    if len(several) and statistics.count > 1:
+        labels = torch.from_numpy(np.asarray(clusters.labels, dtype=np.int64))
+        triplets = cluster_triplets(labels, 2, MOST_TRIPLETS, generator(seed, 0)).numpy()
+        shape = shape_in(sample.rows, *triplets.T)
+    return Preview(statistics, shape, example)

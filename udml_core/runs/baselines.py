@@ -1,0 +1,96 @@
+"""Frozen features and PCA measured as the curves are: on the same images, with the same measures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
+from udml_core.data.features import features_path
+from udml_core.data.splits import fixed_sample, make_split
+from udml_core.errors import UserError
+from udml_core.evaluation import map_at_r, recall_at_k
+from udml_core.files import jsonable, read_array, read_json, replace_text
+from udml_core.methods import Head
+from udml_core.methods.closed_form import principal_directions
+from udml_core.methods.embedder import unit
+from udml_core.runs.folder import Run
+
+JUDGED = 1000
+"""Number of images of the sample that curves are computed from, and of training images stored for every epoch."""
+MOST_COMPUTED = 20_000
+"""Largest data set whose baselines a page computes for a run that has not stored them."""
+BASELINES_FILE = "baselines.json"
+Baselines = Mapping[str, Mapping[str, float]]
+
+
+def sample_measures(embeddings: Array, labels: Array) -> dict[str, float]:
+    """Measure an embedding (j, l) of the judged images, with labels (j,), as the curves are measured."""
+    return {"sample recall@1": recall_at_k(embeddings, labels, (1,))[1],
+            "sample map@r": map_at_r(embeddings, labels)[0]}
+
+
+def sample_baselines(features: Array, labels: Array, train: Array, judged: Array, width: int) -> Baselines:
+    """Measure frozen features and centered PCA on the images that the curves judge.
+
+    Args:
+        features: The frozen encoder's features (n, d).
+        labels: Labels (n,).
+        train: Indices of the training half, from which PCA is computed.
+        judged: Indices (j,) of the judged test images.
+        width: Width of the run's embedding, to which PCA reduces.
+
+    Returns:
+        Measures from 0 to 1, by baseline and by the name of the curve.
+    """
+    rows = unit(torch.from_numpy(np.array(features[train], dtype=np.float32)))
+    images = torch.from_numpy(np.array(features[judged], dtype=np.float32))
+    mean = rows.mean(0)
+    weight = principal_directions(rows, min(width, *rows.shape), mean)
+    return {name: sample_measures(head(images).numpy(), labels[judged])
+            for name, head in (("frozen", Head()), ("centered pca", Head(weight, mean)))}
+
+
+def judged_images(sample: Array, test: Array) -> Array:
+    """Return the indices of the images of the fixed sample that curves are computed from."""
+    return sample[np.isin(sample, fixed_sample(test, JUDGED))]
+
+
+def read_baselines(run: Run) -> Baselines | None:
+    """Read the stored baselines of the curves; None if there are none or the file is damaged."""
+    try:
+        stored = read_json(run.folder / BASELINES_FILE)
+    except (OSError, ValueError):
+        return None
+    is_valid = isinstance(stored, dict) and all(isinstance(row, dict) for row in stored.values())
+    return stored if is_valid else None
+
+
+def write_baselines(run: Run, baselines: Baselines) -> None:
+    """Store the baselines of the curves."""
+    run.check_writable()
+    replace_text(run.folder / BASELINES_FILE, json.dumps(jsonable(baselines), indent=1))
+
+
+def baselines_of(run: Run, dataset: Dataset) -> Baselines | None:
+    """Return the baselines of the curves, from the run or, for an older run, from the stored features.
+
+    Returns:
+        The baselines; None without labels or epochs, if the features are not stored, or if the data set is large.
+    """
+    stored = read_baselines(run)
+    numbers = run.epoch_numbers()
+    if stored is not None or dataset.labels is None or not numbers or len(dataset) > MOST_COMPUTED:
+        return stored
+    spec = run.spec()
+    split = make_split(dataset, spec.split, spec.holds_out, spec.seed)
+    try:
+        features = read_array(features_path(dataset, spec.encoder), mapped=True)
+    except UserError:
+        return None
+    judged = judged_images(run.sample_indices(), split.test)
+    return sample_baselines(features, dataset.labels, split.train, judged, run.epoch_sample(numbers[-1]).shape[1])

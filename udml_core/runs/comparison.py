@@ -1,0 +1,71 @@
+"""Compare runs: the fields in which they differ, and runs that are equal but for the seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from udml_core.errors import UserError
+from udml_core.runs.folder import Run
+
+NOT_COMPARED = ("created", "fingerprint", "versions", "given_labels", "fields_format", "dataset_title")
+
+
+def settings_of(run: Run) -> dict[str, Any]:
+    """Return a run's options and hyper-parameters by name; stored values for an unknown method."""
+    spec = run.spec()
+    try:
+        fields = spec.build_method().model_dump()
+    except UserError:
+        fields = spec.fields
+    return spec.model_dump(exclude={"fields", *NOT_COMPARED}) | fields
+
+
+def differing_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    """Return the settings that are not equal in all runs, in order.
+
+    Returns:
+        Values by name, one for each run; None where a run has no such setting.
+    """
+    names = dict.fromkeys(name for row in settings for name in row)
+    columns = {name: [row.get(name) for row in settings] for name in names}
+    return {name: values for name, values in columns.items() if any(value != values[0] for value in values)}
+
+
+def seed_groups(settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    """Group the positions of runs that are equal but for the seed, in order of their first run."""
+    groups: list[tuple[dict[str, Any], list[int]]] = []
+    for position, row in enumerate(settings):
+        rest = {name: value for name, value in row.items() if name != "seed"}
+        members = next((members for known, members in groups if known == rest), None)
+        if members is None:
+            groups.append((rest, [position]))
+        else:
+            members.append(position)
+    return [members for _, members in groups]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Mean and standard deviation of a measure over seeds.
+
+    Attributes:
+        mean: The mean.
+        deviation: The sample's standard deviation, with n − 1; None for a single run.
+    """
+
+    mean: float
+    deviation: float | None
+
+
+def spread(values: Sequence[float | None]) -> Spread | None:
+    """Return the mean and the spread of the measured values; None if no value was measured."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return None
+    mean = sum(known) / len(known)
+    if len(known) == 1:
+        return Spread(mean, None)
+    return Spread(mean, math.sqrt(sum((value - mean) ** 2 for value in known) / (len(known) - 1)))

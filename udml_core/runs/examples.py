@@ -1,0 +1,102 @@
+"""Example runs: finished runs that come with the app and can only be read.
+
+They are in `assets/examples`, made by `python -m experiments.make_examples`. The environment variable `UDML_EXAMPLES=0`
+turns them off everywhere; `hide_examples` leaves them out of the list of runs of one user.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from udml_core import paths
+from udml_core.errors import UserError
+from udml_core.runs.folder import PRIVATE, Run
+from udml_core.runs.request import RunRequest
+
+HIDDEN = ".examples-hidden"
+"""File in a folder of runs that hides the examples."""
+
+
+def example_runs() -> list[Run]:
+    """List the examples that come with the app, in the order of their ids."""
+    if os.environ.get("UDML_EXAMPLES") == "0":
+        return []
+    return [Run(file.parent) for file in sorted(paths.EXAMPLES.glob("*/spec.json"))]
+
+
+def are_examples_shown(root: Path) -> bool:
+    """Return whether the list of a folder's runs ends with the examples."""
+    return not (root / HIDDEN).exists()
+
+
+def hide_examples(root: Path) -> None:
+    """Leave the examples out of the list of a folder's runs.
+
+    Raises:
+        UserError: The folder cannot be written.
+    """
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+        (root / HIDDEN).touch()
+    except OSError as error:
+        raise UserError(f"The examples could not be hidden, because {root} cannot be written: {error}.") from error
+
+
+def show_examples(root: Path) -> None:
+    """List the examples after a folder's runs again.
+
+    Raises:
+        UserError: The folder cannot be written.
+    """
+    try:
+        (root / HIDDEN).unlink(missing_ok=True)
+    except OSError as error:
+        raise UserError(f"The examples could not be shown, because {root} cannot be written: {error}.") from error
+
+
+def own_copy(run: Run, root: Path) -> Run:
+    """Return the user's own copy of an example, which can be changed, for example by a new analysis.
+
+    The copy has the id of the example and replaces it in lists, so that links stay valid. When it is removed, the
+    example is listed again. An existing copy is returned as it is.
+
+    Args:
+        run: An example.
+        root: The user's folder of runs.
+
+    Raises:
+        UserError: The folder of runs cannot be written.
+    """
+    copy = Run(root / run.id)
+    if copy.has_spec():
+        return copy
+    aside = root / f".{run.id}.{os.getpid()}.part"
+    try:
+        shutil.rmtree(aside, ignore_errors=True)
+        shutil.copytree(run.folder, aside, copy_function=shutil.copyfile)
+        aside.chmod(PRIVATE)
+        aside.rename(copy.folder)
+    except OSError as error:
+        shutil.rmtree(aside, ignore_errors=True)
+        if not copy.has_spec():  # another process may have copied it meanwhile
+            raise UserError(f"{run.id} is an example, so new analyses are stored in a copy of it, but the folder of "
+                            f"runs {root} cannot be written: {error}. Choose another folder with --runs or "
+                            "UDML_RUNS.") from error
+    return copy
+
+
+def repeat_request(run: Run) -> RunRequest:
+    """Return a request that trains an equal run again.
+
+    Plan it with the run's data set, and with `run.pairs()` if the run was started with given pairs.
+
+    Raises:
+        UserError: The run continues another run, so its request alone does not repeat it.
+    """
+    spec = run.spec()
+    if spec.starts_from is not None:
+        raise UserError(f"{run.id} continues {spec.starts_from} and cannot be repeated alone. Continue that run again.")
+    values = {name: getattr(spec, name) for name in RunRequest.model_fields}
+    return RunRequest.model_validate(values | {"device": "auto"}, strict=False)
