@@ -80,7 +80,9 @@ class Keys {
       .filter(({ id, title }) => words.every((word) => `${title} ${id}`.toLowerCase().includes(word)))
       .slice(0, MOST_LISTED).map(({ id, title }) => ({ text: title, note: id, answer: { run: id } }));
     const image = { text: `Image “${text}”`, note: `number, file name or class in ${this.header.dataset}`, answer: { image: text } };
-    return [...runs, ...(text && this.header.dataset ? [image] : [])];
+    const images = text && this.header.dataset ? [image] : [];
+    // A short number means an image; the ids of runs hold digits by chance.
+    return /^\d{1,7}$/.test(text) ? [...images, ...runs] : [...runs, ...images];
   }
 
   show() {

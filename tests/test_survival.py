@@ -38,8 +38,10 @@ def wait(run: Run, seconds: float = 240) -> None:
         time.sleep(0.02)
 
 
-def kill_after(run: Run, seconds: float) -> bool:
-    """Kill the worker's group after some seconds; return whether it was working."""
+def kill_after(run: Run, seconds: float, epochs: int = 0) -> bool:
+    """Kill the worker's group after some seconds, counted from a number of epochs; return whether it was working."""
+    while run.status().state in LIVE_STATES and len(run.metrics()[0]) < epochs:
+        time.sleep(0.01)
     end = time.monotonic() + seconds
     while time.monotonic() < end and run.status().state in LIVE_STATES:
         time.sleep(0.01)
@@ -61,15 +63,15 @@ def test_a_run_killed_ten_times_ends_bit_equal_to_an_undisturbed_run(method: str
     wait(whole)
     assert whole.status().state == "done", whole.status().message
     status = whole.status()
-    lasted = (status.finished or 0) - (status.started or 0)
+    epoch = ((status.finished or 0) - (status.started or 0)) / FIELDS[method]["epochs"]
     run = start(method, tmp_path / "broken")
     moments = random.Random(7)
-    kills = epochs = 0
-    while kills < KILLS:
-        # The kills range from the worker's start to well into training. Ten kills fit into one run even if it becomes
-        # twice as fast because other programs end.
-        assert kill_after(run, 1.5 + moments.random() * (1.5 + lasted / 12)), "the run ended before its last kill"
-        kills += 1
+    epochs = 0
+    for kill in range(KILLS):
+        # Half of the kills come while the worker starts, half in training: at most KILLS / 2 steps of `stride` epochs.
+        stride = FIELDS[method]["epochs"] // (KILLS // 2 + 1)
+        delay, since = (0.3 + 1.5 * moments.random(), 0) if kill % 2 else (epoch * moments.random(), kill // 2 * stride)
+        assert kill_after(run, delay, since), "the run ended before its last kill"
         assert run.status().state == "interrupted"
         readable = finished_epochs(run)
         assert all(bool(run.explanations(number)) == (number > 0) for number in range(readable))
