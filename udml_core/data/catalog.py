@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -18,8 +19,11 @@ from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
-from udml_core.data.sources.levels import check_level, split_level
+from udml_core.data.sources.levels import check_level
 from udml_core.data.sources.listing import ENDINGS, is_hidden
+from udml_core.data.sources.located import Located
+from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.source import Source
 from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
@@ -68,25 +72,30 @@ def sources() -> list[Source]:
     if base is not None and os.path.isdir(base):
         for path in sorted(base.iterdir()):
             if os.path.isdir(path) and path.name not in names and not path.name.startswith("."):
-                source = Folder(path, path.name)
-                if source.missing() is None:
+                source = open_folder(path, name=path.name)
+                # An incomplete official layout is listed, because its message says which files are missing.
+                if source.missing() is None or isinstance(source, Layout):
                     known.append(source)
-    return known + [folder_of(name) for name in remembered_folders()]
+    for name in remembered_folders():
+        with suppress(UserError):  # the folder no longer has the layout to which the option belongs
+            known.append(folder_of(name))
+    return known
 
 
-def folder_of(name: str) -> Folder:
-    """Return the folder of images that a path names, such as photos or photos#level=2."""
+def folder_of(name: str) -> Located:
+    """Return the data set in the folder that a path names, such as photos or photos#level=2."""
     path = existing_path(name)
     if path is not None and os.path.isdir(path):
-        return Folder(path)
-    plain, level = split_level(name)
-    return Folder(Path(plain), level=level)
+        return open_folder(path)
+    plain = plain_name(name)
+    return open_folder(Path(plain), name[len(plain):])
 
 
 def find(name: str) -> Source:
     """Find a data set by its name, or a folder of images by its path.
 
-    `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`.
+    `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`. Official
+    layouts have other options, such as `#crop=box`; see `Layout`.
 
     Raises:
         UserError: There is no data set or folder of that name.
@@ -98,13 +107,15 @@ def find(name: str) -> Source:
             return source
     path = existing_path(name)
     if path is not None and os.path.isdir(path):
-        return Folder(path)
-    plain, level = split_level(name)
-    if level is not None:
+        return open_folder(path)
+    plain = plain_name(name)
+    if plain != name:
         source = find(plain)
-        if isinstance(source, Folder):
-            return Folder(source.path, source.name, source.title, level)
-        raise UserError(f"Only a folder of images has class levels, got {quoted(name)}. Use {quoted(plain)}.")
+        if isinstance(source, Located):
+            title = source.title if isinstance(source, Folder) else None
+            return open_folder(source.path, name[len(plain):], source.name, title)
+        raise UserError(f"Only a folder of images has class levels and options, got {quoted(name)}. Use "
+                        f"{quoted(plain)}.")
     if path is not None:
         raise UserError(f"A data set must be a folder of images, but {path} is a file. Expected: {LAYOUT}.")
     limits = f" This server reads only folders in {', '.join(readable_roots())}." if is_exposed() else ""
@@ -125,22 +136,22 @@ def remembered_folders() -> list[str]:
     """Return the names of the remembered folders that exist and may be read."""
     # Path.is_dir raises on a disconnected disk
     return [name for name in _stored_folders()
-            if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, split_level(name)[0]))]
+            if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, plain_name(name)))]
 
 
-def remember(folder: Path | str) -> Folder:
+def remember(folder: Path | str) -> Located:
     """Add a folder of images to the list of data sets.
 
     A folder is listed once, with the class level that was chosen last.
 
     Args:
-        folder: The folder, with or without a class level; see `folder_of`.
+        folder: The folder, with or without a class level or another option; see `find`.
 
     Raises:
         UserError: The folder has no such class level.
     """
     source = folder_of(str(folder))
-    if source.level is not None:
+    if isinstance(source, Folder) and source.level is not None:
         check_level(source.level, source.levels(), source.path)
     _update_folders(lambda known: known if source.name in known else [
         *(name for name in known if not _is_name_of(name, source.path)), source.name])
@@ -212,8 +223,8 @@ def forget(folder: Path) -> None:
 
 
 def _is_name_of(name: str, path: Path) -> bool:
-    """Return whether a name is a path's, with or without a class level."""
-    return str(path) in (name, split_level(name)[0])
+    """Return whether a name is a path's, with or without a class level or another option."""
+    return str(path) in (name, plain_name(name))
 
 
 def _stored_folders() -> list[str]:

@@ -7,9 +7,10 @@ import streamlit as st
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.user_errors import keep_user_errors
 from udml_core.data import catalog
-from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
+from udml_core.data.sources.located import Located
 
 SHOWN_CLASSES = 4
 
@@ -74,7 +75,7 @@ def open_folder(name: str) -> None:
     """
     source = catalog.find(name)
     load_dataset(source.name)
-    if isinstance(source, Folder):
+    if isinstance(source, Located):
         catalog.remember(source.name)
     st.query_params["dataset"] = source.name
     st.rerun()

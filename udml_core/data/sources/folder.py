@@ -71,6 +71,10 @@ class Folder(Located):
         level = first_class_level(levels) if self.level is None else self.level
         return next((len(found.sizes) for found in levels if found.level == level and found.has_classes), None)
 
+    def describe(self) -> str:
+        classes = f"in {self.classes:,} classes" if self.classes else "without classes"
+        return f"{len(self._files):,} images {classes}, by their folders."
+
     def _absent(self) -> str | None:
         if next(listed(self.path), None) is None:
             return f"The folder {self.path} has no images. Expected: {LAYOUT}, with the extensions {_endings()}."

@@ -37,6 +37,14 @@ class Located(Source):
         """Return the levels of subfolders that can be the classes; none if other files name the classes."""
         return []
 
+    @abstractmethod
+    def describe(self) -> str:
+        """Return what the folder has, without decoding images.
+
+        Raises:
+            UserError: Its files are damaged.
+        """
+
     def missing(self) -> str | None:
         if not may_read(self.path):
             return (f"This server does not read the folder {self.path}. It reads only folders in "
