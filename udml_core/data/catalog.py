@@ -94,8 +94,9 @@ def folder_of(name: str) -> Located:
 def find(name: str) -> Source:
     """Find a data set by its name, or a folder of images by its path.
 
-    `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`. Official
-    layouts have other options, such as `#crop=box`; see `Layout`.
+    `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`.
+    `#label=COLUMN` chooses the labels of a table; see `MetadataFolder`. Official layouts have other options, such as
+    `#crop=box`; see `Layout`.
 
     Raises:
         UserError: There is no data set or folder of that name.
@@ -112,7 +113,7 @@ def find(name: str) -> Source:
     if plain != name:
         source = find(plain)
         if isinstance(source, Located):
-            title = source.title if isinstance(source, Folder) else None
+            title = None if isinstance(source, Layout) else source.title
             return open_folder(source.path, name[len(plain):], source.name, title)
         raise UserError(f"Only a folder of images has class levels and options, got {quoted(name)}. Use "
                         f"{quoted(plain)}.")

@@ -1,4 +1,4 @@
-"""Which data set a folder holds: an official layout, or a plain folder of images."""
+"""Which data set a folder holds: an official layout, images with a table, or a plain folder of images."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.levels import split_level
 from udml_core.data.sources.located import Located
+from udml_core.data.sources.metadata import MetadataFolder, tables_of
 from udml_core.data.sources.official.registry import detect
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
@@ -39,7 +40,8 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
 
     Args:
         path: The folder.
-        suffix: What follows the plain name, such as `#level=2` or `#crop=box`; empty for the default.
+        suffix: What follows the plain name, such as `#level=2`, `#crop=box` or `#label=species`; empty for the
+            default.
         name: Name of the data set; None for the path.
         title: Title of a plain folder; None for its name.
 
@@ -49,10 +51,13 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
     level, option = split_level(f"folder{suffix}")[1], split_option(f"folder{suffix}")[1]
     if level is not None:
         return Folder(path, name, title, level)
-    layout = detect(path) if may_read(path) and os.path.isdir(path) else None
-    if layout is not None:
-        return layout[0](layout[1], name, option)
+    if may_read(path) and os.path.isdir(path):
+        layout = detect(path)
+        if layout is not None:
+            return layout[0](layout[1], name, option)
+        if (option is None or option[0] == "label") and tables_of(path):
+            return MetadataFolder(path, name, title, None if option is None else option[1])
     if option is not None:
-        raise UserError(f"Only a data set in the files of its authors has options, got {quoted(suffix)} for {path}. "
-                        "Leave it out.")
+        raise UserError(f"Only official data sets and folders with metadata.csv have options, got {quoted(suffix)} for "
+                        f"{path}. Leave it out.")
     return Folder(path, name, title)

@@ -15,6 +15,7 @@ from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.located import Located
 from udml_core.errors import UserError, quoted
 from udml_core.files import check_regular, read_regular
+from udml_core.paths import may_read
 
 LONGEST_LIST = 2**28
 """Largest length of a list in bytes."""
@@ -88,7 +89,8 @@ class Layout(Located):
 
     def _absent(self) -> str | None:
         for choices in self.needed:
-            if not any((self.path / choice).exists() for choice in choices.split("|")):
+            files = [self.path / choice for choice in choices.split("|")]
+            if not any(file.exists() and may_read(file) for file in files):
                 return str(self.damaged(f"{choices.replace('|', ' or ')} is missing"))
         return None
 
