@@ -54,7 +54,8 @@ def open_folder(path: Path, suffix: str = "", name: str | None = None, title: st
     if may_read(path) and os.path.isdir(path):
         layout = detect(path)
         if layout is not None:
-            return layout[0](layout[1], name, option)
+            # The name stays the path that was asked for, so that it is remembered once.
+            return layout[0](layout[1], name or str(path.expanduser().resolve()), option)
         if (option is None or option[0] == "label") and tables_of(path):
             return MetadataFolder(path, name, title, None if option is None else option[1])
     if option is not None:
