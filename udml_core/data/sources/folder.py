@@ -44,6 +44,7 @@ class Folder(Located):
     """
 
     expected = LAYOUT
+    names_classes = False
 
     def __init__(self, path: Path, name: str | None = None, title: str | None = None, level: int | None = None
                  ) -> None:

@@ -8,6 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import ClassVar
 
 from udml_core.data.sources.levels import ClassLevel
 from udml_core.data.sources.listing import is_text
@@ -21,9 +22,11 @@ class Located(Source):
     Attributes:
         path: The folder.
         expected: The files that are expected in the folder, for messages.
+        names_classes: Whether lists or tables of the data set name the classes, not the levels of its subfolders.
     """
 
-    expected: str
+    expected: ClassVar[str]
+    names_classes: ClassVar[bool] = True
 
     def __init__(self, path: Path, name: str | None = None, title: str | None = None) -> None:
         with suppress(OSError, ValueError, RuntimeError):  # see `existing_path`; such a folder is missing
@@ -34,7 +37,7 @@ class Located(Source):
         self.summary = f"Images in {path}"
 
     def levels(self) -> list[ClassLevel]:
-        """Return the levels of subfolders that can be the classes; none if other files name the classes."""
+        """Return the levels of subfolders that can be the classes; none if `names_classes`."""
         return []
 
     @abstractmethod

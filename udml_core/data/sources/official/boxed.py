@@ -90,7 +90,7 @@ class Cars(ListedLayout):
                 f"devkit/{tests}" if (self.path / "devkit" / tests).is_file() else tests, "fname")]
             files = [f"{folder}/{file}" for folder, half in zip(("cars_train", "cars_test"), halves, strict=True)
                      for file in half["fname"]]
-            in_test = [number for number, half in enumerate(halves) for _ in half["fname"]]
+            in_test = [is_test for is_test, half in zip((False, True), halves, strict=True) for _ in half["fname"]]
             rows = {key: np.concatenate([half[key] for half in halves]) for key in ("class", *BOX)}
         labels = np.array(rows["class"], dtype=np.int64) - 1
         if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(names):
@@ -99,8 +99,8 @@ class Cars(ListedLayout):
         if self.option is not None:
             corners = np.stack([np.asarray(rows[key], dtype=float) for key in BOX], axis=1)
             boxes = checked_boxes(self, corners - [1, 1, 0, 0])
-        return Listing([str(file) for file in files], labels.tolist(), names, [bool(value) for value in in_test],
-                       (len(names) + 1) // 2, boxes)
+        return Listing([str(file) for file in files], labels.tolist(), names, in_test, (len(names) + 1) // 2,
+                       boxes)
 
     def _class_names(self, file: str) -> list[str]:
         return [str(name) for name in np.atleast_1d(self.read_matlab(file, "class_names"))]

@@ -27,7 +27,6 @@ class Layout(Located):
     Attributes:
         official_name: Name of the data set in the literature.
         published: Numbers of images and classes that the authors publish.
-        expected: The files, for messages.
         advice: Where to get the files.
         needed: Files and folders without which the data set cannot be read; `a|b` needs one of both.
         options: Values of the options that a name can have after `#`.
@@ -35,7 +34,6 @@ class Layout(Located):
 
     official_name: ClassVar[str]
     published: ClassVar[tuple[int, int]]
-    expected: ClassVar[str]
     advice: ClassVar[str]
     needed: ClassVar[tuple[str, ...]]
     options: ClassVar[Mapping[str, Sequence[str]]] = {}

@@ -72,9 +72,9 @@ class PackedLayout(Layout):
         tests = [is_test for part in parts for is_test in [part.is_test] * len(part.pixels)]
         content = hashlib.sha256("|".join([*names, str(self.option)]).encode())
         for part in parts:
-            content.update(np.ascontiguousarray(part.labels) if part.labels is not None else b"")
+            content.update(part.labels.tobytes() if part.labels is not None else b"")
             for start in range(0, len(part.pixels), 1_000):
-                content.update(np.ascontiguousarray(part.pixels[start: start + 1_000]))
+                content.update(part.pixels[start: start + 1_000].tobytes())
         report(1.0, f"reading {self.official_name}")
         return Dataset(self.name, self.title, ArrayImages(pixels), labels, tuple(names) if labels is not None else (),
                        content.hexdigest(), min(pixels.shape[1:3]), False,
