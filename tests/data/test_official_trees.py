@@ -87,7 +87,9 @@ def test_the_background_alphabets_of_omniglot_are_the_training_half(tmp_path: Pa
     assert dataset.class_names == ("Greek/character01", "Tagalog/character01", "Tagalog/character02",
                                    "Angelic/character01", "Angelic/character02")
     assert dataset.class_sizes.tolist() == [2, 1, 1, 1, 1]
-    assert [len(half) for half in halves_of(dataset, "zero-shot")] == [4, 2]
+    train, test = halves_of(dataset, "zero-shot")
+    assert train == ["0400_01.png", "0400_02.png", "0001_01.png", "0002_01.png"], "Angelic is first by name only"
+    assert test == ["0965_01.png", "0966_01.png"]
 
 
 def test_voc_has_the_official_halves_and_says_that_its_labels_are_not_used(tmp_path: Path) -> None:
