@@ -13,8 +13,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
+from typer.testing import CliRunner
 
 from tests.data.test_official_lists import write_cub
+from tests.running import spec
+from udml_core.cli import app
 from udml_core.data import catalog
 from udml_core.data.sources import archive
 from udml_core.data.sources.official.layout import Layout
@@ -262,3 +265,13 @@ def test_an_exposed_server_extracts_no_archive_outside_of_its_folders(
     with pytest.raises(UserError, match="There is no data set"):
         catalog.load(str(path))
     assert not imports.exists()
+
+
+def test_a_run_and_the_list_of_data_sets_name_the_imported_folder(tmp_path: Path, imports: Path) -> None:
+    path = write_archive(tmp_path / "pets.zip", PHOTOS)
+    planned = spec("frozen", str(path), split="all")
+    (folder,) = imports.iterdir()
+    assert planned.dataset == str(folder)
+    answer = CliRunner().invoke(app, ["datasets", "--remember", str(path)])
+    assert answer.exit_code == 0
+    assert str(folder) in answer.output

@@ -14,6 +14,7 @@ from udml_core.cli_output import print_levels
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
@@ -293,6 +294,15 @@ def test_an_unknown_option_names_the_known_options_and_a_remembered_one_is_kept(
     assert "digits" in [source.name for source in catalog.sources()], "the list does not fail with this folder"
     catalog.forget(folder)
     assert str(folder) not in "".join(catalog.remembered_folders())
+
+
+def test_a_folder_that_may_not_be_searched_is_no_layout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_path: Path) -> bool:
+        raise PermissionError(13, "Permission denied")
+
+    folder = write_cub(tmp_path)
+    monkeypatch.setattr(Cub, "matches", refuse)
+    assert isinstance(catalog.find(str(folder)), Folder)
 
 
 def test_opening_a_layout_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

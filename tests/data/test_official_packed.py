@@ -145,6 +145,8 @@ def test_stl10_has_labeled_halves_and_an_unlabeled_part(tmp_path: Path) -> None:
     assert unlabeled.labels is None
     assert len(unlabeled) == 2
     np.testing.assert_array_equal(np.asarray(unlabeled.images[1]), BIG[4].transpose(1, 2, 0))
+    described = catalog.folder_of(f"{folder}#part=unlabeled").describe()
+    assert described == "STL-10: 2 images without classes (published: 100,000 images without classes)."
     assert isinstance(unlabeled.images.pixels, np.memmap), "2.7 GB stay on the disk"  # type: ignore[attr-defined]
 
 
@@ -195,9 +197,11 @@ def test_a_damaged_batch_is_one_message(file: str, content: bytes | None, messag
     (write_cifar10_binary, "data_batch_1.bin", "must have 3,073 bytes for each image, got 6,145"),
     (write_cifar100_binary, "train.bin", "must have 3,074 bytes for each image, got 24,591"),
     (write_stl10, "test_X.bin", "must have 27,648 bytes for each image, got 55,295"),
-    (write_stl10, "test_y.bin", "must have a label for each of the 2 images, got 1")])
+    (write_stl10, "test_y.bin", "must have a label for each of the 2 images, got 1"),
+    (write_stl10, "class_names.txt", "must name the 9 classes, got 0 to 9")])
 def test_a_short_file_is_one_message(write: Callable[[Path], Path], file: str, message: str, tmp_path: Path) -> None:
     folder = write(tmp_path)
-    (folder / file).write_bytes((folder / file).read_bytes()[:-1])
+    content = (folder / file).read_bytes()
+    (folder / file).write_bytes(content[:-6] if file.endswith(".txt") else content[:-1])
     with pytest.raises(UserError, match=message):
         catalog.load(str(folder))

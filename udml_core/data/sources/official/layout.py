@@ -33,9 +33,9 @@ class Layout(Located):
     """
 
     official_name: ClassVar[str]
-    published: ClassVar[tuple[int, int]]
+    published: tuple[int, int]
     advice: ClassVar[str]
-    needed: ClassVar[tuple[str, ...]]
+    needed: tuple[str, ...]
     options: ClassVar[Mapping[str, Sequence[str]]] = {}
 
     def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
@@ -88,7 +88,7 @@ class Layout(Located):
     def _absent(self) -> str | None:
         for choices in self.needed:
             files = [self.path / choice for choice in choices.split("|")]
-            if not any(file.exists() and may_read(file) for file in files):
+            if not any(os.path.exists(file) and may_read(file) for file in files):  # Path.exists can raise
                 return str(self.damaged(f"{choices.replace('|', ' or ')} is missing"))
         return None
 

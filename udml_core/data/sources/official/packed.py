@@ -16,6 +16,7 @@ from udml_core.arrays import Array
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.official.layout import Layout
 from udml_core.errors import UserError
+from udml_core.files import check_regular
 from udml_core.unpickling import read_pickled_arrays
 
 PIXELS = 32 * 32 * 3
@@ -52,6 +53,14 @@ class PackedLayout(Layout):
             UserError: A file is missing or damaged.
         """
 
+    def map_bytes(self, file: str) -> Array:
+        """Map a file as bytes (n,), without reading it into the memory."""
+        try:
+            check_regular(self.path / file)
+            return np.memmap(self.path / file, np.uint8, "r")
+        except (OSError, ValueError) as error:  # an empty file is a ValueError
+            raise self.damaged(f"{file} could not be read: {error}") from error
+
     def _watched(self) -> Iterable[str]:
         return self.needed
 
@@ -69,7 +78,7 @@ class PackedLayout(Layout):
             if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(names):
                 raise self.damaged(f"its labels must name the {len(names)} classes, got {labels.min()} to "
                                    f"{labels.max()}")
-        tests = [is_test for part in parts for is_test in [part.is_test] * len(part.pixels)]
+        in_test = np.repeat([part.is_test for part in parts], [len(part.pixels) for part in parts])
         content = hashlib.sha256("|".join([*names, str(self.option)]).encode())
         for part in parts:
             content.update(part.labels.tobytes() if part.labels is not None else b"")
@@ -79,7 +88,7 @@ class PackedLayout(Layout):
         return Dataset(self.name, self.title, ArrayImages(pixels), labels, tuple(names) if labels is not None else (),
                        content.hexdigest(), min(pixels.shape[1:3]), False,
                        tuple(f"image {index}" for index in range(len(pixels))),
-                       official_test=np.array(tests) if len(set(tests)) == 2 else None)
+                       official_test=in_test if len(parts) > 1 else None)
 
 
 class Cifar(PackedLayout):
@@ -103,10 +112,7 @@ class Cifar(PackedLayout):
         python, binary = self.versions
         self.is_binary = (self.path / binary[0][0]).exists()
         self.training, self.tests, self.meta = binary if self.is_binary else python
-
-    @property
-    def needed(self) -> tuple[str, ...]:  # type: ignore[override]
-        return (*self.training, self.tests, self.meta)
+        self.needed = (*self.training, self.tests, self.meta)
 
     @classmethod
     def matches(cls, path: Path) -> bool:
@@ -118,9 +124,7 @@ class Cifar(PackedLayout):
 
     def _size(self, file: str) -> int:
         """Return the number of images in a file."""
-        if self.is_binary:
-            return (self.path / file).stat().st_size // (self.label_columns + PIXELS)
-        return len(self._read_python(file)[1])
+        return len((self._read_binary(file) if self.is_binary else self._read_python(file))[1])
 
     @property
     def label_key(self) -> str:
@@ -143,9 +147,9 @@ class Cifar(PackedLayout):
         return parts
 
     def _read_binary(self, file: str) -> tuple[Array, Array]:
-        content = np.fromfile(self.path / file, dtype=np.uint8)
+        content = self.map_bytes(file)
         width = self.label_columns + PIXELS
-        if not len(content) or len(content) % width:
+        if len(content) % width:
             raise self.damaged(f"{file} must have {width:,} bytes for each image, got {len(content):,} bytes")
         rows = content.reshape(-1, width)
         return rows[:, self.label_columns:], rows[:, self.label_column]
@@ -207,8 +211,11 @@ class Cifar100(Cifar):
     def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
         super().__init__(path, name, option)
         self.labels = option[1] if option else "fine"
+        if self.labels == "coarse":
+            self.published = (60_000, 20)
         if self.is_binary:
             self.meta = f"{self.labels}_label_names.txt"
+            self.needed = (*self.training, self.tests, self.meta)
 
     @property
     def label_key(self) -> str:
@@ -237,19 +244,19 @@ class Stl10(PackedLayout):
     options: ClassVar = {"part": ("labeled", "unlabeled")}
     side = 96
 
-    @property
-    def needed(self) -> tuple[str, ...]:  # type: ignore[override]
-        if self.option == ("part", "unlabeled"):
-            return ("unlabeled_X.bin",)
-        return ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
+    needed = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
+
+    def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
+        super().__init__(path, name, option)
+        if option == ("part", "unlabeled"):
+            self.needed, self.published = ("unlabeled_X.bin",), (100_000, 0)
 
     @classmethod
     def matches(cls, path: Path) -> bool:
         return any((path / f"{part}_X.bin").is_file() for part in ("train", "test", "unlabeled"))
 
     def counts(self) -> tuple[int, int]:
-        images = sum((self.path / name).stat().st_size for name in self.needed if name.endswith("_X.bin"))
-        return images // (3 * self.side**2), len(self.class_names())
+        return sum(len(self._pixels(name)) for name in self.needed if name.endswith("_X.bin")), len(self.class_names())
 
     def class_names(self) -> list[str]:
         return self.read_lines("class_names.txt") if "class_names.txt" in self.needed else []
@@ -259,7 +266,7 @@ class Stl10(PackedLayout):
             return [Part(self._pixels("unlabeled_X.bin"), None, False)]
         parts = []
         for part in ("train", "test"):
-            pixels, labels = self._pixels(f"{part}_X.bin"), np.fromfile(self.path / f"{part}_y.bin", dtype=np.uint8)
+            pixels, labels = self._pixels(f"{part}_X.bin"), self.map_bytes(f"{part}_y.bin")
             if len(labels) != len(pixels):
                 raise self.damaged(f"{part}_y.bin must have a label for each of the {len(pixels):,} images, got "
                                    f"{len(labels):,}")
@@ -268,7 +275,7 @@ class Stl10(PackedLayout):
 
     def _pixels(self, file: str) -> Array:
         """Map the images (n, 96, 96, 3) of a file, which stores them by channel, then by column."""
-        size, shape = (self.path / file).stat().st_size, (3, self.side, self.side)
-        if not size or size % int(np.prod(shape)):
-            raise self.damaged(f"{file} must have {int(np.prod(shape)):,} bytes for each image, got {size:,} bytes")
-        return np.memmap(self.path / file, np.uint8, "r").reshape(-1, *shape).transpose(0, 3, 2, 1)
+        content, width = self.map_bytes(file), 3 * self.side**2
+        if len(content) % width:
+            raise self.damaged(f"{file} must have {width:,} bytes for each image, got {len(content):,} bytes")
+        return content.reshape(-1, 3, self.side, self.side).transpose(0, 3, 2, 1)

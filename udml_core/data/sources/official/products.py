@@ -47,11 +47,9 @@ class InShop(ListedLayout):
     @classmethod
     def matches(cls, path: Path) -> bool:
         for name in cls.needed[0].split("|"):
-            try:
+            if (path / name).is_file():
                 with (path / name).open(encoding="utf-8", errors="replace") as file:
                     return "item_id" in file.readline(1_000) + file.readline(1_000)
-            except OSError:
-                continue
         return False
 
     def read(self) -> Listing:

@@ -26,10 +26,17 @@ def detect(path: Path) -> tuple[type[Layout], Path] | None:
     """
     for folder in (path, _only_subfolder(path)):
         if folder is not None:
-            layout = next((layout for layout in LAYOUTS if layout.matches(folder)), None)
+            layout = next((layout for layout in LAYOUTS if _matches(layout, folder)), None)
             if layout is not None:
                 return layout, folder
     return None
+
+
+def _matches(layout: type[Layout], folder: Path) -> bool:
+    try:
+        return layout.matches(folder)
+    except OSError:  # a folder that may not be searched, or a disconnected disk
+        return False
 
 
 def _only_subfolder(path: Path) -> Path | None:
