@@ -14,7 +14,7 @@ from udml_core.evaluation.structure import distortion, distortion_neighbors, eff
 DEPTHS = range(1, 51)
 """The values of K in the curve of mprec@K."""
 RECALLS, DEEP_RECALLS = (1, 2, 4, 8), (10, 100, 1_000)
-"""The values of k in recall@k, and those that Stanford Online Products and similar data sets add."""
+"""The values of k in recall@k, and further values for Stanford Online Products and similar data sets."""
 MANY_CLASSES = 1_000
 """Number of classes from which the deep recalls say something; with fewer they are nearly 100 %."""
 

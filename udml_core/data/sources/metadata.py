@@ -26,7 +26,7 @@ HALVES = {"train": False, "training": False, "val": False, "valid": False, "vali
 
 
 def tables_of(path: Path) -> list[str]:
-    """Return the tables of a folder: its own, or else those of its subfolders train, validation and test."""
+    """Return the tables of a folder, or else of its subfolders train, validation and test."""
     own = [name for name in TABLES if _is_table(path / name)]
     return own[:1] or [f"{half}/{name}" for half in HALVES for name in TABLES if _is_table(path / half / name)]
 

@@ -39,7 +39,7 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     """Read some columns of a CSV or Parquet file.
 
     Returns:
-        The values of each column, in order: text in CSV files, None where there is no value.
+        The values of each column, in order: text in CSV files, None for an empty cell.
 
     Raises:
         UserError: The file cannot be read, or has no such column.

@@ -244,7 +244,7 @@ class Stl10(PackedLayout):
     options: ClassVar = {"part": ("labeled", "unlabeled")}
     side = 96
 
-    needed = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
+    needed: tuple[str, ...] = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
 
     def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
         super().__init__(path, name, option)
