@@ -37,6 +37,7 @@ from udml_core.evaluation import (
     rankings,
     recall_at_k,
     similarity_correlation,
+    summary,
     trustworthiness,
 )
 
@@ -279,6 +280,16 @@ def test_kmeans_finds_separated_groups_and_is_repeatable() -> None:
     clusters = kmeans_clusters(separated, 4)
     assert nmi(clusters, labels) == pytest.approx(1)
     np.testing.assert_array_equal(clusters, kmeans_clusters(separated, 4))
+
+
+def test_many_classes_add_deep_recalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    embeddings, labels = generic()
+    for many, depths in ((10, (1, 2, 4, 8)), (9, (1, 2, 4, 8, 10, 100, 1_000))):
+        monkeypatch.setattr(summary, "MANY_CLASSES", many)
+        found = evaluate(embeddings, labels, embeddings)
+        expected = recall_at_k(embeddings, labels, depths)
+        assert {name: value for name, value in found.items() if name.startswith("recall@")} == pytest.approx(
+            {f"recall@{k}": 100 * value for k, value in expected.items()})
 
 
 def test_evaluate_returns_all_measures_in_percent() -> None:

@@ -73,8 +73,8 @@ PairsFile = Annotated[Path | None, typer.Option(
 @app.command()
 def datasets(as_json: Json = False,
              remember: Annotated[str | None, typer.Option(
-                 help="Add this folder of images to the list; photos#level=2 also chooses the level of subfolders that "
-                      "are the classes.")] = None,
+                 help="Add this folder or archive of images to the list; photos#level=2 also chooses the level of "
+                      "subfolders that are the classes.")] = None,
              forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
              levels: Annotated[Path | None, typer.Option(
                  help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
@@ -82,6 +82,7 @@ def datasets(as_json: Json = False,
     from udml_core.data import catalog
 
     if remember is not None:
+        remember = catalog.extracted(remember, print_progress())
         problem = catalog.folder_of(remember).missing()
         if problem:
             raise UserError(problem)

@@ -16,7 +16,7 @@ from udml_core.files import jsonable
 from udml_core.tasks import LIVE_STATES
 
 if TYPE_CHECKING:
-    from udml_core.data.sources.folder import Folder
+    from udml_core.data.sources.located import Located
     from udml_core.runs import Run
 
 SHOWN_CLASSES = 8
@@ -32,8 +32,8 @@ def print_answer(value: Any, as_json: bool, lines: Callable[[], list[str]]) -> N
             typer.echo(line)
 
 
-def print_levels(folder: Folder, as_json: bool) -> None:
-    """Print the classes at each level of a folder's subfolders.
+def print_levels(folder: Located, as_json: bool) -> None:
+    """Print the classes at each level of a folder's subfolders, or the numbers of an official layout.
 
     Raises:
         UserError: The folder does not exist or has no images.
@@ -47,7 +47,7 @@ def print_levels(folder: Folder, as_json: bool) -> None:
         f"level {found.level}: {len(found.sizes)} subfolders "
         f"({', '.join(list(found.sizes)[:SHOWN_CLASSES])}{', …' if len(found.sizes) > SHOWN_CLASSES else ''})"
         + (f", {found.loose} images above it" if found.loose else "") for found in folder.levels()]
-        or ["no subfolders with images: the images have no classes"])
+        or [folder.describe()])
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:

@@ -10,7 +10,7 @@ from PIL import Image
 
 from tests.running import write_digits
 from udml_core.data import catalog
-from udml_core.data.sources import folder as folders
+from udml_core.data.sources import scanning
 from udml_core.data.sources.folder import Folder
 from udml_core.errors import UserError
 
@@ -57,8 +57,8 @@ def test_a_second_load_decodes_only_changed_files(tmp_path: Path, monkeypatch: p
     assert [skipped.file for skipped in catalog.load(str(folder)).skipped] == ["class 1/damaged.png"]
     Image.effect_noise((30, 30), 50).save(damaged)
     decoded: list[str] = []
-    open_image = folders.open_image
-    monkeypatch.setattr(folders, "open_image", lambda file: decoded.append(Path(file.name).name) or open_image(file))
+    open_image = scanning.open_image
+    monkeypatch.setattr(scanning, "open_image", lambda file: decoded.append(Path(file.name).name) or open_image(file))
     dataset = catalog.load(str(folder))
     assert decoded == ["damaged.png"]
     assert (len(dataset), dataset.skipped) == (31, ())

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from filelock import FileLock
 
 from udml_core.data.dataset import Dataset, Report
+from udml_core.data.sources.archive import extract, inner_path, is_archive, new_file, plain_stem
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.idx import MNIST, FashionMNIST, MNISTTest
-from udml_core.data.sources.levels import check_level, split_level
-from udml_core.data.sources.listing import ENDINGS, is_hidden
+from udml_core.data.sources.levels import check_level
+from udml_core.data.sources.listing import ENDINGS
+from udml_core.data.sources.located import Located
+from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.source import Source
 from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
@@ -68,25 +75,31 @@ def sources() -> list[Source]:
     if base is not None and os.path.isdir(base):
         for path in sorted(base.iterdir()):
             if os.path.isdir(path) and path.name not in names and not path.name.startswith("."):
-                source = Folder(path, path.name)
-                if source.missing() is None:
+                source = open_folder(path, name=path.name)
+                # An incomplete official layout is listed, because its message says which files are missing.
+                if source.missing() is None or isinstance(source, Layout):
                     known.append(source)
-    return known + [folder_of(name) for name in remembered_folders()]
+    for name in remembered_folders():
+        with suppress(UserError):  # the folder no longer has the layout to which the option belongs
+            known.append(folder_of(name))
+    return known
 
 
-def folder_of(name: str) -> Folder:
-    """Return the folder of images that a path names, such as photos or photos#level=2."""
+def folder_of(name: str) -> Located:
+    """Return the data set in the folder that a path names, such as photos or photos#level=2."""
     path = existing_path(name)
     if path is not None and os.path.isdir(path):
-        return Folder(path)
-    plain, level = split_level(name)
-    return Folder(Path(plain), level=level)
+        return open_folder(path)
+    plain = plain_name(name)
+    return open_folder(Path(plain), name[len(plain):])
 
 
 def find(name: str) -> Source:
     """Find a data set by its name, or a folder of images by its path.
 
     `#level=2` after the name or path chooses the level of subfolders that are the classes; see `Folder`.
+    `#label=COLUMN` chooses the labels of a table; see `MetadataFolder`. Official layouts have other options, such as
+    `#crop=box`; see `Layout`.
 
     Raises:
         UserError: There is no data set or folder of that name.
@@ -98,52 +111,55 @@ def find(name: str) -> Source:
             return source
     path = existing_path(name)
     if path is not None and os.path.isdir(path):
-        return Folder(path)
-    plain, level = split_level(name)
-    if level is not None:
+        return open_folder(path)
+    plain = plain_name(name)
+    if plain != name:
         source = find(plain)
-        if isinstance(source, Folder):
-            return Folder(source.path, source.name, source.title, level)
-        raise UserError(f"Only a folder of images has class levels, got {quoted(name)}. Use {quoted(plain)}.")
+        if isinstance(source, Located):
+            title = None if isinstance(source, Layout) else source.title
+            return open_folder(source.path, name[len(plain):], source.name, title)
+        raise UserError(f"Only a folder of images has class levels and options, got {quoted(name)}. Use "
+                        f"{quoted(plain)}.")
     if path is not None:
-        raise UserError(f"A data set must be a folder of images, but {path} is a file. Expected: {LAYOUT}.")
+        raise UserError(f"A data set must be a folder of images or a ZIP or TAR archive, but {path} is another "
+                        f"file. Expected: {LAYOUT}.")
     limits = f" This server reads only folders in {', '.join(readable_roots())}." if is_exposed() else ""
     raise UserError(f"There is no data set {quoted(name)} and no folder of that name.{limits} "
                     f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
 
 
 def load(name: str, report: Report = lambda _share, _step: None) -> Dataset:
-    """Load a data set by name or folder.
+    """Load a data set by name, folder or archive; an archive is imported first.
 
     Raises:
         UserError: The data set is unknown, its files are missing, or it has no readable images.
     """
-    return find(name).load(report)
+    return find(extracted(name, report)).load(report)
 
 
 def remembered_folders() -> list[str]:
     """Return the names of the remembered folders that exist and may be read."""
     # Path.is_dir raises on a disconnected disk
     return [name for name in _stored_folders()
-            if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, split_level(name)[0]))]
+            if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, plain_name(name)))]
 
 
-def remember(folder: Path | str) -> Folder:
+def remember(folder: Path | str) -> Located:
     """Add a folder of images to the list of data sets.
 
     A folder is listed once, with the class level that was chosen last.
 
     Args:
-        folder: The folder, with or without a class level; see `folder_of`.
+        folder: The folder, with or without a class level or another option; see `find`.
 
     Raises:
         UserError: The folder has no such class level.
     """
     source = folder_of(str(folder))
-    if source.level is not None:
+    if isinstance(source, Folder) and source.level is not None:
         check_level(source.level, source.levels(), source.path)
     _update_folders(lambda known: known if source.name in known else [
-        *(name for name in known if not _is_name_of(name, source.path)), source.name])
+        *(name for name in known if not _is_name_of(name, Path(plain_name(source.name)))), source.name])
     return source
 
 
@@ -161,41 +177,121 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     Raises:
         UserError: The name is empty, too long or taken, no file is an image, or the images cannot be written.
     """
+    def write(root: Path) -> None:
+        for path, content in files:
+            inner = inner_path(path, ENDINGS)
+            if inner is not None:
+                new_file(root, inner).write_bytes(content)
+        if not root.exists():
+            raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
+
+    return _import(name, write)
+
+
+def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lambda _share, _step: None) -> Path:
+    """Extract a ZIP or TAR archive as a folder and remember it as a data set.
+
+    Args:
+        name: Name of the data set.
+        archive: The open archive.
+        file: Its name in messages.
+        report: Receives the finished share.
+
+    Returns:
+        The new folder.
+
+    Raises:
+        UserError: The name is empty, too long or taken, or the archive is damaged, too large, or has no data set.
+    """
+    def write(root: Path) -> None:
+        root.mkdir(parents=True)
+        extract(archive, file, root, report)
+        folder = _common_folder(root)
+        problem = open_folder(folder).missing()
+        if problem is not None:
+            raise UserError(problem.replace(str(folder), file))
+
+    return _import(name, write)
+
+
+def extracted(name: str, report: Report = lambda _share, _step: None) -> str:
+    """Import an archive that a name leads to, unless it was imported before.
+
+    Args:
+        name: Name of a data set, or the path of a folder or an archive, with or without a class level or an option.
+        report: Receives the finished share.
+
+    Returns:
+        The path of the imported folder, with the same class level or option; any other name as it is.
+
+    Raises:
+        UserError: The archive cannot be imported.
+    """
+    plain = name if existing_path(name) else plain_name(name)
+    path = existing_path(plain)
+    if path is None or not is_archive(path):
+        return name
+    imported = f"{plain_stem(path.name)[:LONGEST_NAME - 9]}-{_identity(path)}"
+    folder = imports_folder() / _checked_name(imported)
+    if not folder.exists():
+        try:
+            with path.open("rb") as archive:
+                import_archive(imported, archive, path.name, report)
+        except OSError as error:
+            raise UserError(f"The archive {path} could not be read: {error}.") from error
+        except UserError:
+            if not folder.exists():  # another process may have imported it meanwhile
+                raise
+    return f"{folder}{name[len(plain):]}"
+
+
+def _identity(path: Path) -> str:
+    """Return 8 letters that change with an archive.
+
+    They depend on its length, its time, and its first and last bytes, where ZIP files have their checksums.
+    """
+    try:
+        status, state = path.stat(), hashlib.sha256()
+        with path.open("rb") as file:
+            state.update(f"{status.st_size}|{status.st_mtime_ns}".encode() + file.read(2**20))
+            file.seek(max(0, status.st_size - 2**20))
+            state.update(file.read(2**20))
+    except OSError as error:
+        raise UserError(f"The archive {path} could not be read: {error}.") from error
+    return state.hexdigest()[:8]
+
+
+def _checked_name(name: str) -> str:
+    """Return the name of the folder of an import."""
     plain = re.sub(r"[^\w .-]", "", name).strip(" .")
     if not plain or len(plain) > LONGEST_NAME:
         raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
+    return plain
+
+
+def _import(name: str, write: Callable[[Path], None]) -> Path:
+    """Write a folder aside, remember it, and publish it; nothing stays if the writing fails."""
+    plain = _checked_name(name)
     folder = imports_folder() / plain
-    if folder.exists():
-        raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
     aside = folder.with_name(f".{plain}.part")
-    shutil.rmtree(aside, ignore_errors=True)
     try:
-        if not sum(_write_image(aside, path, content) for path, content in files):
-            raise UserError(f"None of the files is an image. Expected: {LAYOUT}.")
-        remember(folder)  # before the rename: if the process dies between, a missing folder is simply not listed
-        _common_folder(aside).rename(folder)
+        imports_folder().mkdir(parents=True, exist_ok=True)
+        locks = given_folder() / "import-locks"
+        locks.mkdir(exist_ok=True)
+        with FileLock(locks / f"{plain}.lock"):  # two processes may import the same archive at once
+            if folder.exists():
+                raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
+            shutil.rmtree(aside, ignore_errors=True)
+            try:
+                write(aside)
+                remember(folder)  # before the rename: if the process dies between, a missing folder is not listed
+                _common_folder(aside).rename(folder)
+            finally:
+                shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
         raise UserError(f"The images could not be stored in {folder}: {error}. Use shorter file names, free some "
                         "space, or set UDML_CACHE to another folder.") from error
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return folder
-
-
-def _write_image(root: Path, path: str, content: bytes) -> bool:
-    """Write an image file below a folder; return whether it was an image.
-
-    The file gets a new name if its own is taken.
-    """
-    parts = [part for part in re.split(r"[\\/]", path.replace(":", "_")) if part not in ("..", ".", "")]
-    if not parts or any(is_hidden(part) for part in parts) or Path(parts[-1]).suffix.lower() not in ENDINGS:
-        return False
-    target = root.joinpath(*parts)
-    while target.exists():
-        target = target.with_stem(f"{target.stem}_")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
-    return True
 
 
 def _common_folder(root: Path) -> Path:
@@ -212,8 +308,8 @@ def forget(folder: Path) -> None:
 
 
 def _is_name_of(name: str, path: Path) -> bool:
-    """Return whether a name is a path's, with or without a class level."""
-    return str(path) in (name, split_level(name)[0])
+    """Return whether a name is a path's, with or without a class level or another option."""
+    return str(path) in (name, plain_name(name))
 
 
 def _stored_folders() -> list[str]:

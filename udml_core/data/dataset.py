@@ -171,6 +171,8 @@ class Dataset:
         official_test: Mask of the authors' test images (n,) bool; None without an official division.
         skipped: Files that were not read.
         distinct: Number of different images by content; None if it is not known.
+        training_classes: Number of first classes in `class_names` that the authors' zero-shot training half has; None
+            for the first half of the classes by sorted name.
     """
 
     name: str
@@ -185,6 +187,7 @@ class Dataset:
     official_test: Booleans | None = None
     skipped: tuple[Skipped, ...] = ()
     distinct: int | None = None
+    training_classes: int | None = None
 
     def __len__(self) -> int:
         return len(self.images)

@@ -45,7 +45,8 @@ def default_split(dataset: Dataset) -> SplitName:
 def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed: int = 0) -> Split:
     """Divide a data set.
 
-    - `zero-shot`: The first half of the classes by sorted name is the training half, the second half the test half.
+    - `zero-shot`: The authors' training classes are the training half, the other classes the test half. Without an
+      official division of the classes, the training half is the first half of the classes by sorted name.
     - `seen`: The authors' division. Without an official division, the test half is a fifth of each class (of all
       images if unlabeled), drawn with seed 0.
     - `all`: Both halves are the whole data set.
@@ -77,8 +78,11 @@ def _halves(dataset: Dataset, name: SplitName) -> tuple[Integers, Integers]:
         raise UserError(f"The zero-shot split needs at least 2 classes, got {len(dataset.class_names)} in "
                         f"{dataset.title}. Use the split 'all' or 'seen', or sort the images into one subfolder for "
                         "each class.")
-    by_name = sorted(range(len(dataset.class_names)), key=lambda index: dataset.class_names[index])
-    in_train = np.isin(dataset.labels, by_name[: (len(by_name) + 1) // 2])
+    if dataset.training_classes is not None:
+        in_train = dataset.labels < dataset.training_classes
+    else:
+        by_name = sorted(range(len(dataset.class_names)), key=lambda index: dataset.class_names[index])
+        in_train = np.isin(dataset.labels, by_name[: (len(by_name) + 1) // 2])
     return indices[in_train], indices[~in_train]
 
 

@@ -13,15 +13,20 @@ from udml_core.evaluation.structure import distortion, distortion_neighbors, eff
 
 DEPTHS = range(1, 51)
 """The values of K in the curve of mprec@K."""
+RECALLS, DEEP_RECALLS = (1, 2, 4, 8), (10, 100, 1_000)
+"""The values of k in recall@k, and further values for Stanford Online Products and similar data sets."""
+MANY_CLASSES = 1_000
+"""Number of classes from which the deep recalls say something; with fewer they are nearly 100 %."""
 
 
 def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Callable[[float], None] = lambda _: None,
              sample: int = 2_000) -> dict[str, float]:
     """Compute every measure of an embedding.
 
-    Values are in percent except for counts and the effective rank. With labels: recall@k, mprec@1 to mprec@50, MAP@R,
-    and NMI, F, precision, recall and purity of k-means at the true number of classes. Always: the effective rank, and
-    trustworthiness and continuity against `space` (not for fewer than 3 images).
+    Values are in percent except for counts and the effective rank. With labels: recall@k (k up to 8, or up to 1,000
+    for at least `MANY_CLASSES` classes), mprec@1 to mprec@50, MAP@R, and NMI, F, precision, recall and purity of
+    k-means at the true number of classes. Always: the effective rank, and trustworthiness and continuity against
+    `space` (not for fewer than 3 images).
 
     Args:
         embeddings: (n, d).
@@ -32,7 +37,8 @@ def evaluate(embeddings: Array, labels: Array | None, space: Array, report: Call
     """
     result: dict[str, float] = {"images": float(len(embeddings)), "dimension": float(embeddings.shape[1])}
     if labels is not None:
-        result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels).items()}
+        ks = RECALLS if len(np.unique(labels)) < MANY_CLASSES else RECALLS + DEEP_RECALLS
+        result |= {f"recall@{k}": 100 * value for k, value in recall_at_k(embeddings, labels, ks).items()}
         report(0.3)
         result |= {f"mprec@{k}": 100 * value for k, value in mean_precision_at_k(embeddings, labels, DEPTHS).items()}
         score, left_out = map_at_r(embeddings, labels)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import streamlit as st
 
 from pages.parts.base.run_hash import RUN_HASH
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import Dataset, Report
 from udml_core.data.splits import Select, Split, SplitName, make_split
 from udml_core.errors import UserError
 from udml_core.retrieval import Retrieval
@@ -50,13 +53,20 @@ def _available(name: str) -> tuple[str, str]:
 
 @st.cache_resource(max_entries=4, show_spinner=False)
 def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (another signature loads a changed folder again)
-    bar = st.progress(0.0, "Opening the data set …")
+    with progress_bar("Opening the data set …") as report:
+        return catalog.load(name, report)
+
+
+@contextmanager
+def progress_bar(text: str) -> Iterator[Report]:
+    """Show a progress bar while something is read; yield the function that moves it."""
+    bar = st.progress(0.0, text)
 
     def report(share: float, phase: str) -> None:
         bar.progress(min(1.0, share), phase)
 
     try:
-        return catalog.load(name, report)
+        yield report
     finally:
         bar.empty()
 

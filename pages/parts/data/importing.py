@@ -1,15 +1,18 @@
-"""Importing a user's images: a folder on this computer, or files from the browser."""
+"""Importing a user's images: a folder or an archive on this computer, or files from the browser."""
 
 from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.cached import load_dataset
+from pages.parts.base.cached import load_dataset, progress_bar
 from pages.parts.base.user_errors import keep_user_errors
 from udml_core.data import catalog
-from udml_core.data.sources.folder import LAYOUT, Folder
+from udml_core.data.sources.archive import SUFFIXES, plain_stem
+from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
+from udml_core.data.sources.located import Located
+from udml_core.errors import UserError
 
 SHOWN_CLASSES = 4
 
@@ -18,8 +21,11 @@ def import_folder() -> None:
     """Show the form; an imported folder is remembered and shown."""
     with st.expander("Import your own images", icon=":material/drive_folder_upload:",
                      expanded="import" in st.query_params):
-        st.caption(f"Expected layout: {LAYOUT}. Most methods train on images without labels.")
-        path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path").strip()
+        st.caption(f"Expected layout: {LAYOUT}, a folder with metadata.csv, or a benchmark in the files of its "
+                   "authors, such as CUB-200-2011. ZIP and TAR archives of these are extracted. Most methods train on "
+                   "images without labels.")
+        path = st.text_input("Folder on this computer, or a ZIP or TAR archive", placeholder="/home/me/photos",
+                             key="import-path").strip()
         level = choose_level(path) if path else None
         clicked = st.button("Use this folder", disabled=not path, icon=":material/folder_open:")
         with keep_user_errors("import-folder", (path, level), clicked):
@@ -27,20 +33,31 @@ def import_folder() -> None:
                 open_folder(name_with_level(path, level))
         files = st.file_uploader("Upload a folder", type=sorted(ending[1:] for ending in ENDINGS),
                                  accept_multiple_files="directory")
-        name = st.text_input("Name of the data set", key="import-name")
-        clicked = st.button("Import these files", disabled=not (files and name.strip()), icon=":material/upload:")
-        with keep_user_errors("import-files", (name, len(files)), clicked):
-            if clicked:
+        archive = st.file_uploader("Upload an archive", type=sorted({suffix.rpartition(".")[2] for suffix in SUFFIXES}),
+                                   key="import-archive")
+        name = st.text_input("Name of the data set", key="import-name", placeholder="" if archive is None else
+                             plain_stem(archive.name))
+        clicked = st.button("Import these files", disabled=archive is None and not (files and name.strip()),
+                            icon=":material/upload:")
+        with keep_user_errors("import-files", (name, len(files), archive and archive.file_id), clicked):
+            if clicked and archive is not None:
+                with progress_bar(f"Extracting {archive.name} …") as report:
+                    folder = catalog.import_archive(name.strip() or plain_stem(archive.name), archive, archive.name,
+                                                    report)
+                open_folder(str(folder))
+            elif clicked:
                 open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
 
 
 def choose_level(path: str) -> int | None:
-    """Preview a folder's tree and choose the level of subfolders that are the classes.
+    """Preview what a folder has, and choose the level of subfolders that are the classes.
 
     Returns:
         The level; None for the default, and if the folder has no choice of levels.
     """
-    levels = _levels(path)
+    levels, found_layout = _preview(path)
+    if found_layout is not None:
+        st.info(found_layout, icon=":material/dataset:")
     if not any(found.level > 1 for found in levels):
         return None
     default = first_class_level(levels)
@@ -61,20 +78,28 @@ def level_words(level: ClassLevel) -> str:
 
 
 @st.cache_data(ttl="10s", max_entries=8, show_spinner="Reading the folder …")
-def _levels(path: str) -> list[ClassLevel]:
-    folder = catalog.folder_of(path)
-    return folder.levels() if folder.level is None and folder.missing() is None else []
+def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
+    """Return the levels of a plain folder, or what a folder with lists or a table has."""
+    try:
+        source = catalog.folder_of(path)
+        problem = source.missing()
+        if source.names_classes:
+            return [], problem or source.describe()
+        return [] if problem else source.levels(), None
+    except UserError as error:
+        return [], str(error)
 
 
 def open_folder(name: str) -> None:
-    """Remember a folder and show it.
+    """Remember a folder, or extract an archive, and show it.
 
     Raises:
         UserError: The folder does not exist or has no readable images.
     """
-    source = catalog.find(name)
+    with progress_bar("Opening the data set …") as report:
+        source = catalog.find(catalog.extracted(name, report))
     load_dataset(source.name)
-    if isinstance(source, Folder):
+    if isinstance(source, Located):
         catalog.remember(source.name)
     st.query_params["dataset"] = source.name
     st.rerun()

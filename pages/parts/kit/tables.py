@@ -9,9 +9,9 @@ import streamlit as st
 
 from pages.parts.kit.palette import percent
 
-EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "mprec@10", "map@r", "knn@200", "linear probe",
-                   "nmi", "f", "purity", "trustworthiness", "continuity", "effective rank",
-                   "neighbors kept from frozen", "dimension", "images")
+EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "recall@1000",
+                   "mprec@10", "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness",
+                   "continuity", "effective rank", "neighbors kept from frozen", "dimension", "images")
 MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
                  "f": "Pairwise F", "neighbors kept from frozen": "10 nearest neighbors kept from frozen features",
                  "dimension": "Width", "images": "Images searched"}

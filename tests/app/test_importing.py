@@ -1,0 +1,60 @@
+"""Importing on the page Data: official layouts, tables, and archives by path and by upload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened, texts
+from tests.data.test_archives import PHOTOS, write_archive
+from tests.data.test_metadata import write_table
+from tests.data.test_official_lists import write_cub
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the imports and the list of folders of each test."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+
+
+def click(test: AppTest, label: str) -> None:
+    next(button for button in test.button if button.label == label).click().run()
+    assert not test.exception
+
+
+def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path: Path) -> None:
+    whole, damaged = write_cub(tmp_path / "whole"), write_cub(tmp_path / "damaged")
+    (damaged / "classes.txt").unlink()
+    table, archive = write_table(tmp_path / "pets"), write_archive(tmp_path / "pets.tgz", PHOTOS)
+    test = opened("data", **{"import": "1"})
+
+    def preview(path: Path) -> str:
+        test.text_input(key="import-path").set_value(str(path)).run()
+        assert not test.radio, "only a plain folder has levels to choose from"
+        return " ".join(info.value for info in test.info)
+
+    assert preview(whole) == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). Official "
+                              "division: 2 training and 2 test images.")
+    assert "looks like CUB-200-2011, but classes.txt is missing" in preview(damaged)
+    assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
+    assert preview(archive) == ""
+    click(test, "Use this folder")
+    (folder,) = (tmp_path / "cache" / "imports").iterdir()
+    assert test.query_params["dataset"] == str(folder)
+    assert "4 images" in texts(test)
+
+
+def test_an_uploaded_archive_is_extracted_under_its_own_name(tmp_path: Path) -> None:
+    test = opened("data", **{"import": "1"})
+    test.file_uploader(key="import-archive").set_value(("pets.zip", b"<html>", "application/zip")).run()
+    click(test, "Import these files")
+    (error,) = test.error
+    assert "pets.zip could not be extracted" in error.value
+    content = write_archive(tmp_path / "pets.zip", PHOTOS).read_bytes()
+    test.file_uploader(key="import-archive").set_value(("pets.zip", content, "application/zip")).run()
+    assert not test.error, "the message belongs to the other file"
+    click(test, "Import these files")
+    assert test.query_params["dataset"] == str(tmp_path / "cache" / "imports" / "pets")
+    assert "4 images" in texts(test)

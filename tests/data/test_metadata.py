@@ -1,0 +1,142 @@
+"""Folders with metadata.csv or metadata.parquet: labels, halves, other columns and damaged tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+from tests.data.test_official_lists import classes_of, halves_of, write_images
+from udml_core.data import catalog
+from udml_core.data.sources.folder import Folder
+from udml_core.errors import UserError
+
+FILES = ["a.png", "below/b.png", "c.png", "d.png"]
+COLUMNS: dict[str, list[Any]] = {"file_name": FILES, "label": ["cat", "dog", "cat", "dog"],
+                                 "color": ["red", "red", "blue", "red"], "split": ["train", "train", "test", "test"]}
+
+
+def write_table(folder: Path, name: str = "metadata.csv", separator: str = ",", **columns: list[Any]) -> Path:
+    """Write the images and a table of them; a column of None is left out."""
+    write_images(folder, *FILES)
+    used = {key: values for key, values in (COLUMNS | columns).items() if values is not None}
+    if name.endswith(".parquet"):
+        parquet.write_table(pa.table(used), folder / name)
+    else:
+        lines = [separator.join(used), *(separator.join(map(str, row)) for row in zip(*used.values(), strict=True))]
+        (folder / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(("name", "separator"), [("metadata.csv", ","), ("metadata.csv", ";"), ("metadata.csv", "\t"),
+                                                 ("metadata.parquet", ",")])
+def test_the_table_gives_labels_and_the_official_halves(name: str, separator: str, tmp_path: Path) -> None:
+    folder = write_table(tmp_path, name, separator)
+    dataset, source = catalog.load(str(folder)), catalog.find(str(folder))
+    assert dataset.names == tuple(FILES)
+    assert classes_of(dataset) == ["cat", "dog", "cat", "dog"]
+    assert halves_of(dataset, "seen") == [["a.png", "b.png"], ["c.png", "d.png"]]
+    assert (source.images, source.classes) == (4, 2)
+    assert catalog.folder_of(str(folder)).describe() == f"4 images in 2 classes, from {name}. Other columns: color."
+
+
+def test_a_chosen_column_gives_the_labels_and_another_fingerprint(tmp_path: Path) -> None:
+    folder = write_table(tmp_path)
+    colors = catalog.load(f"{folder}#label=color")
+    assert classes_of(colors) == ["red", "red", "blue", "red"]
+    assert colors.fingerprint != catalog.load(str(folder)).fingerprint
+    assert catalog.find(colors.name).name == colors.name, "a run finds the data set by its name"
+    with pytest.raises(UserError, match=r"has no column 'size' for labels. Its columns: label, color, split."):
+        catalog.load(f"{folder}#label=size")
+
+
+def test_halves_without_a_common_class_are_the_zero_shot_split(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_table(tmp_path, label=["z", "y", "a", "a"])))
+    assert dataset.class_names == ("y", "z", "a")
+    assert halves_of(dataset, "zero-shot") == [["a.png", "b.png"], ["c.png", "d.png"]]
+    assert dataset.official_test is None
+
+
+def test_numbers_are_classes_in_the_order_of_their_values(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_table(tmp_path, "metadata.parquet", label=[10.0, 9.0, None, 10.0])))
+    assert dataset.class_names == ("9", "10")
+    assert classes_of(dataset) == ["10", "9", "10"]
+    assert [(skipped.file, skipped.reason) for skipped in dataset.skipped] == [
+        ("c.png", "has no value in the column label of metadata.parquet")]
+
+
+def test_without_a_column_of_labels_the_images_are_unlabeled(tmp_path: Path) -> None:
+    folder = write_table(tmp_path, label=None)  # type: ignore[arg-type]
+    dataset = catalog.load(str(folder))
+    assert dataset.labels is None
+    assert halves_of(dataset, "seen") == [["a.png", "b.png"], ["c.png", "d.png"]]
+    assert classes_of(catalog.load(f"{folder}#label=color")) == ["red", "red", "blue", "red"]
+
+
+def test_an_unknown_word_for_a_half_leaves_the_division_out(tmp_path: Path) -> None:
+    dataset = catalog.load(str(write_table(tmp_path, split=["train", "fold 2", "test", "test"])))
+    assert dataset.official_test is None
+    assert dataset.training_classes is None
+
+
+def test_images_without_a_row_are_left_out_with_the_reason(tmp_path: Path) -> None:
+    folder = write_table(tmp_path)
+    write_images(folder, "extra.png")
+    dataset = catalog.load(str(folder))
+    assert len(dataset) == 4
+    assert [(skipped.file, skipped.reason) for skipped in dataset.skipped] == [
+        ("extra.png", "has no row in metadata.csv")]
+
+
+def test_each_half_can_have_its_own_table(tmp_path: Path) -> None:
+    for half in ("train", "test"):
+        write_table(tmp_path / half, split=None)  # type: ignore[arg-type]
+    dataset = catalog.load(str(tmp_path))
+    assert dataset.names[0] == "train/a.png"
+    assert [len(part) for part in halves_of(dataset, "seen")] == [4, 4]
+    assert classes_of(dataset) == ["cat", "dog", "cat", "dog"] * 2
+
+
+def test_the_tables_of_both_halves_need_the_column_of_labels(tmp_path: Path) -> None:
+    write_table(tmp_path / "train")
+    write_table(tmp_path / "test", label=None)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"test/metadata.csv has no column 'label'"):
+        catalog.load(str(tmp_path))
+
+
+@pytest.mark.parametrize(("columns", "message"), [
+    ({"file_name": [*FILES[:3], "../secret.png"]}, "must name images below this folder, got '../secret.png'"),
+    ({"file_name": [*FILES[:3], "absent.png"]}, "1 of the 4 images that the lists in .* do not exist"),
+    ({"file_name": [*FILES[:3], FILES[0]]}, "name the image 'a.png' twice"),
+    ({"file_name": [*FILES[:3], ""]}, "must name an image in the column file_name of each row, got None in row 4"),
+    ({"label": ["cat", "dog,", "cat", "dog"]}, "must have 4 values in each row, as in its first line, got 5 in row 3"),
+])
+def test_a_damaged_table_is_one_message(columns: dict[str, list[Any]], message: str, tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "inside", **columns)
+    write_images(tmp_path, "secret.png")
+    with pytest.raises(UserError, match=message):
+        catalog.load(str(folder))
+
+
+@pytest.mark.parametrize("name", ["metadata.csv", "metadata.parquet"])
+def test_a_file_that_is_no_table_is_one_message(name: str, tmp_path: Path) -> None:
+    write_images(tmp_path, *FILES)
+    (tmp_path / name).write_bytes(b"\xff\xfe PAR1 \x00")
+    with pytest.raises(UserError, match=f"The table .*{name} could not be read"):
+        catalog.load(str(tmp_path))
+    assert len(catalog.load(f"{tmp_path}#level=0")) == 4
+
+
+def test_lists_of_labels_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"A label must be a text or a number, got \['a', 'b'\]"):
+        catalog.load(str(write_table(tmp_path, "metadata.parquet", label=[["a", "b"], ["a"], ["b"], []])))
+
+
+def test_a_table_without_file_names_is_no_table_of_images(tmp_path: Path) -> None:
+    write_images(tmp_path, "cats/1.png", "dogs/2.png")
+    (tmp_path / "metadata.csv").write_text("name,label\n1.png,cat\n")
+    assert isinstance(catalog.find(str(tmp_path)), Folder)
+    assert catalog.load(str(tmp_path)).class_names == ("cats", "dogs")

@@ -1,0 +1,122 @@
+"""Data sets whose images and labels are named by lists, not by the tree of folders."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import numpy as np
+from PIL import Image
+
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset, FileImages, Images, Report, Skipped
+from udml_core.data.sources.located import Located, printable
+from udml_core.data.sources.scanning import scan
+from udml_core.errors import UserError, quoted
+from udml_core.paths import is_exposed, may_read
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The images of a data set as its lists name them.
+
+    Attributes:
+        files: Path of each image (n) relative to the folder, with forward slashes.
+        labels: Class of each image (n), 0 … c−1; None if unlabeled.
+        class_names: Names of the classes.
+        in_test: Whether each image (n) is in the official test half; None without an official division.
+        training_classes: Number of first classes that the official zero-shot training half has; None for half of them.
+        boxes: Left, top, right and bottom of the part of each image (n) that is used; None for whole images.
+        left_out: Images that the lists name, but that cannot be used, with the reason.
+    """
+
+    files: Sequence[str]
+    labels: Sequence[int] | None = None
+    class_names: Sequence[str] = ()
+    in_test: Sequence[bool] | None = None
+    training_classes: int | None = None
+    boxes: Array | None = None
+    left_out: Sequence[Skipped] = ()
+
+
+@dataclass(frozen=True)
+class CroppedImages(FileImages):
+    """Images in files, each cropped to a box.
+
+    Attributes:
+        boxes: Left, top, right and bottom in pixels (n, 4).
+    """
+
+    boxes: tuple[tuple[int, ...], ...]
+
+    def __getitem__(self, index: int) -> Image.Image:
+        image = super().__getitem__(index)
+        left, top, right, bottom = self.boxes[index]
+        return image.crop((left, top, min(right, image.width), min(bottom, image.height)))
+
+
+def check_files(source: Located, files: Sequence[str]) -> None:
+    """Check that the lists name each image once and that every image is below the folder.
+
+    Raises:
+        UserError: A path leads out of the folder or is listed twice, or an image does not exist.
+    """
+    if len(files) != len(set(files)):
+        twice = next(file for file in files if files.count(file) > 1)
+        raise UserError(f"The lists in {source.path} name the image {quoted(twice)} twice. Remove one of the lines.")
+    for file in files:
+        parts = PurePosixPath(file).parts
+        if not parts or ".." in parts or "\\" in file or Path(file).is_absolute() or Path(file).drive:
+            raise UserError(f"The lists in {source.path} must name images below this folder, got {quoted(file)}. "
+                            "Remove this line.")
+    absent = [file for file in files if not _is_readable(source.path / file)]
+    if absent:
+        raise UserError(f"{len(absent):,} of the {len(files):,} images that the lists in {source.path} name do not "
+                        f"exist, such as {quoted(absent[0])}. Expected: {source.expected}. Copy the missing images, "
+                        "or remove their lines.")
+
+
+def _is_readable(path: Path) -> bool:
+    return os.path.isfile(path) and (not is_exposed() or may_read(path))
+
+
+def load_listing(source: Located, listing: Listing, report: Report, step: str) -> Dataset:
+    """Load the images of a listing; images that cannot be decoded are skipped.
+
+    Args:
+        source: The data set.
+        listing: Its images.
+        report: Receives the finished share.
+        step: Name of the step for the report.
+
+    Raises:
+        UserError: An image is missing, or fewer than two can be read.
+    """
+    check_files(source, listing.files)
+    entries = scan(source.path, listing.files, report, step)
+    skipped = [Skipped(printable(file), entries[file]["reason"]) for file in listing.files if entries[file]["reason"]]
+    kept = np.array([number for number, file in enumerate(listing.files) if not entries[file]["reason"]], np.int64)
+    files = tuple(listing.files[number] for number in kept)
+    if len(files) < 2:
+        raise UserError(f"The folder {source.path} needs at least 2 readable images, got {len(files)} "
+                        f"({len(skipped)} skipped). Expected: {source.expected}.")
+    labels = None if listing.labels is None else np.asarray(listing.labels, np.int64)[kept]
+    in_test = None if listing.in_test is None else np.asarray(listing.in_test, bool)[kept]
+    sizes = np.array([entries[file]["size"] for file in files])
+    images: Images = FileImages(source.path, files)
+    if listing.boxes is not None:
+        boxes = np.asarray(listing.boxes)[kept]
+        images = CroppedImages(source.path, files, tuple(map(tuple, boxes.tolist())))
+        sizes = boxes[:, 2:] - boxes[:, :2]
+    digests = [entries[file]["digest"] for file in files]
+    parts = [files, digests, labels, in_test, None if listing.boxes is None else boxes.tolist()]
+    rows = zip(*(part for part in parts if part is not None), strict=True)
+    content = "\n".join("|".join(map(str, row)) for row in rows) + f"\n{listing.training_classes}"
+    return Dataset(source.name, source.title, images, labels, tuple(listing.class_names),
+                   hashlib.sha256(content.encode()).hexdigest(), int(np.median(sizes.min(axis=1))),
+                   all(entries[file]["gray"] for file in files), files, official_test=in_test,
+                   skipped=(*skipped, *listing.left_out), distinct=len(set(digests)),
+                   training_classes=listing.training_classes)

@@ -1,0 +1,80 @@
+"""Data sets in a folder that their name, or their path, chooses."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import ClassVar
+
+from udml_core.data.sources.levels import ClassLevel
+from udml_core.data.sources.listing import is_text
+from udml_core.data.sources.source import Source
+from udml_core.paths import may_read, readable_roots
+
+
+class Located(Source):
+    """A data set in a folder.
+
+    Attributes:
+        path: The folder.
+        expected: The files that are expected in the folder, for messages.
+        names_classes: Whether lists or tables of the data set name the classes, not the levels of its subfolders.
+    """
+
+    expected: ClassVar[str]
+    names_classes: ClassVar[bool] = True
+
+    def __init__(self, path: Path, name: str | None = None, title: str | None = None) -> None:
+        with suppress(OSError, ValueError, RuntimeError):  # see `existing_path`; such a folder is missing
+            path = path.expanduser().resolve()
+        self.path = path
+        self.name = name or str(path)
+        self.title = title or path.name
+        self.summary = f"Images in {path}"
+
+    def levels(self) -> list[ClassLevel]:
+        """Return the levels of subfolders that can be the classes; none if `names_classes`."""
+        return []
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return what the folder has, without decoding images.
+
+        Raises:
+            UserError: Its files are damaged.
+        """
+
+    def missing(self) -> str | None:
+        if not may_read(self.path):
+            return (f"This server does not read the folder {self.path}. It reads only folders in "
+                    f"{', '.join(readable_roots())}. Choose a listed data set, or upload the images.")
+        if not os.path.isdir(self.path):  # Path.is_dir raises if a parent folder is not accessible
+            return f"The folder {self.path} does not exist. Expected: {self.expected}."
+        if not is_text(str(self.path)):
+            return f"The name of the folder {printable(str(self.path))} is not valid Unicode text. Rename it."
+        return self._absent()
+
+    @abstractmethod
+    def _absent(self) -> str | None:
+        """Return which files are missing in the folder, which exists."""
+
+    @abstractmethod
+    def _watched(self) -> Iterable[str]:
+        """Return the files that the data set depends on, relative to the folder."""
+
+    def signature(self) -> str:
+        state = hashlib.sha256()
+        for file in self._watched():
+            with suppress(FileNotFoundError):  # it was deleted after it was listed
+                status = os.stat(self.path / file)
+                state.update(os.fsencode(f"{file}|{status.st_size}|{status.st_mtime_ns}\n"))
+        return state.hexdigest()
+
+
+def printable(name: str) -> str:
+    """Return a file name with replacements for bytes that are not Unicode."""
+    return os.fsencode(name).decode(errors="replace")

@@ -1,0 +1,177 @@
+"""A folder of images with a table, as the ImageFolder convention of Hugging Face has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from udml_core.data.dataset import Dataset, Report, Skipped
+from udml_core.data.sources.listed import Listing, load_listing
+from udml_core.data.sources.listing import listed
+from udml_core.data.sources.located import Located
+from udml_core.data.sources.table import column_names, read_columns
+from udml_core.errors import UserError, quoted
+from udml_core.paths import may_read
+
+TABLES = ("metadata.csv", "metadata.parquet")
+FILE_COLUMN = "file_name"
+LABEL_COLUMNS = ("label", "class", "label_name", "class_name")
+"""Columns of labels, the first that exists is the default."""
+SPLIT_COLUMN = "split"
+HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
+          "test": True, "testing": True}
+"""Whether the images of a split, or of a subfolder of that name, are in the test half."""
+
+
+def tables_of(path: Path) -> list[str]:
+    """Return the tables of a folder, or else of its subfolders train, validation and test."""
+    own = [name for name in TABLES if _is_table(path / name)]
+    return own[:1] or [f"{half}/{name}" for half in HALVES for name in TABLES if _is_table(path / half / name)]
+
+
+def _is_table(path: Path) -> bool:
+    """Return whether a file is a table of images."""
+    try:
+        return path.is_file() and may_read(path) and FILE_COLUMN in column_names(path)
+    except UserError:
+        return True  # loading says what is wrong with it
+    except OSError:
+        return False
+
+
+class MetadataFolder(Located):
+    """Images that a table metadata.csv or metadata.parquet names in its column `file_name`.
+
+    A column of the table has the labels, and the column `split` the official division. If no class is in both halves,
+    the division is the zero-shot split. Images without a row are left out.
+
+    Attributes:
+        label: Name of the column of the labels; None for the first of `LABEL_COLUMNS` that exists.
+    """
+
+    expected = ("metadata.csv or metadata.parquet with the column file_name, the images that it names, and optionally "
+                "a column label and a column split with train and test")
+
+    def __init__(self, path: Path, name: str | None = None, title: str | None = None, label: str | None = None) -> None:
+        super().__init__(path, name, title)
+        self.label = label
+        if label is not None:
+            self.name += f"#label={label}"
+            self.title += f" (label {label})"
+        self.tables = tables_of(self.path)
+
+    @property
+    def images(self) -> int | None:  # type: ignore[override]
+        return self._count(lambda listing: len(listing.files))
+
+    @property
+    def classes(self) -> int | None:  # type: ignore[override]
+        return self._count(lambda listing: len(listing.class_names)) or None
+
+    def _count(self, count: Any) -> int | None:
+        try:
+            return None if self.missing() else count(self.listing)
+        except UserError:
+            return None
+
+    def describe(self) -> str:
+        listing = self.listing
+        classes = f"in {len(listing.class_names):,} classes" if listing.labels else "without classes"
+        columns = f" Other columns: {', '.join(self._other_columns)}." if self._other_columns else ""
+        return f"{len(listing.files):,} images {classes}, from {self.tables[0]}.{columns}"
+
+    def _absent(self) -> str | None:
+        return None if self.tables else f"{self.path} has no table of images. Expected: {self.expected}."
+
+    def _watched(self) -> Iterable[str]:
+        return *self.tables, *(file for file, _ in listed(self.path))
+
+    def load(self, report: Report) -> Dataset:
+        problem = self.missing()
+        if problem:
+            raise UserError(problem)
+        return load_listing(self, self.listing, report, f"reading the images of {self.tables[0]}")
+
+    @cached_property
+    def _columns(self) -> list[str]:
+        return column_names(self.path / self.tables[0])
+
+    @property
+    def _label_column(self) -> str | None:
+        if self.label is None:
+            return next((name for name in LABEL_COLUMNS if name in self._columns), None)
+        if self.label not in self._columns or self.label == FILE_COLUMN:
+            usable = [name for name in self._columns if name != FILE_COLUMN]
+            raise UserError(f"{self.path / self.tables[0]} has no column {quoted(self.label)} for labels. Its columns: "
+                            f"{', '.join(usable)}.")
+        return self.label
+
+    @property
+    def _other_columns(self) -> list[str]:
+        return [name for name in self._columns if name not in (FILE_COLUMN, self._label_column, SPLIT_COLUMN)]
+
+    @cached_property
+    def listing(self) -> Listing:
+        """The rows of the tables, read at first use.
+
+        Raises:
+            UserError: A table is damaged, or has no such column of labels.
+        """
+        rows = [row for table in self.tables for row in self._read(table)]
+        known = {file for file, _, _ in rows}
+        table = self.tables[0]
+        left_out = [Skipped(file, f"has no row in {table}") for file, _ in listed(self.path) if file not in known]
+        if self._label_column is not None:
+            left_out += [Skipped(file, f"has no value in the column {self._label_column} of {table}")
+                         for file, label, _ in rows if label is None]
+            rows = [row for row in rows if row[1] is not None]
+        return _listing(rows, self._label_column is not None, left_out)
+
+    def _read(self, table: str) -> list[tuple[str, str | None, bool | None]]:
+        """Read path, label and half of each image of a table."""
+        folder = table.rpartition("/")[0]
+        wanted = [FILE_COLUMN, *dict.fromkeys(name for name in (self._label_column, SPLIT_COLUMN)
+                                              if name and name in self._columns)]
+        content = read_columns(self.path / table, wanted)
+        files = content[FILE_COLUMN]
+        absent = next((number for number, file in enumerate(files, start=1) if not isinstance(file, str)), None)
+        if absent is not None:
+            raise UserError(f"{self.path / table} must name an image in the column {FILE_COLUMN} of each row, got "
+                            f"{quoted(files[absent - 1])} in row {absent}.")
+        paths = [f"{folder}/{file}".lstrip("/").replace("\\", "/") for file in files]
+        labels = [_label(value) for value in content[self._label_column]] if self._label_column else [None] * len(files)
+        words = [folder] * len(files) if folder else content.get(SPLIT_COLUMN, [None] * len(files))
+        return list(zip(paths, labels, [HALVES.get(str(word).lower()) for word in words], strict=True))
+
+
+def _label(value: Any) -> str | None:
+    """Return a label as text; None if there is no value, which Parquet files also write as an undefined number."""
+    if value is None or value != value:
+        return None
+    if isinstance(value, list | dict):
+        raise UserError(f"A label must be a text or a number, got {quoted(value)}. An image can have one class only. "
+                        "Choose another column with #label=COLUMN after the name.")
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _listing(rows: list[tuple[str, str | None, bool | None]], has_labels: bool, left_out: list[Skipped]) -> Listing:
+    files, labels, halves = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
+    # The division counts only if it is known for each image, and has both halves.
+    in_test = [bool(half) for half in halves] if {True, False} == set(halves) else None
+    if not has_labels:
+        return Listing(files, in_test=in_test, left_out=left_out)
+    train, test = ({label for label, half in zip(labels, halves, strict=True) if half is is_test}
+                   for is_test in (False, True))
+    divided = in_test is not None and not train & test
+    names = sorted(train, key=_by_number) + sorted(test, key=_by_number) if divided else sorted(
+        set(labels), key=_by_number)
+    number_of = {name: number for number, name in enumerate(names)}
+    return Listing(files, [number_of[label] for label in labels], names, None if divided else in_test,
+                   len(train) if divided else None, left_out=left_out)
+
+
+def _by_number(name: str) -> tuple[float, str]:
+    """Return a key that sorts whole numbers by value, before other names."""
+    return (int(name), "") if name.isascii() and name.isdecimal() else (float("inf"), name)

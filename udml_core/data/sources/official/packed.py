@@ -1,0 +1,281 @@
+"""Data sets that pack all images into a few files: CIFAR-10, CIFAR-100 and STL-10."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from abc import abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from udml_core.arrays import Array
+from udml_core.data.dataset import ArrayImages, Dataset, Report
+from udml_core.data.sources.official.layout import Layout
+from udml_core.errors import UserError
+from udml_core.files import check_regular
+from udml_core.unpickling import read_pickled_arrays
+
+PIXELS = 32 * 32 * 3
+"""Bytes of a CIFAR image: 32×32 red values by row, then green, then blue."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The images of one file.
+
+    Attributes:
+        pixels: RGB images (n, height, width, 3) uint8.
+        labels: Class of each image (n,), 0 … c−1; None if unlabeled.
+        is_test: Whether the images are in the official test half.
+    """
+
+    pixels: Array
+    labels: Array | None
+    is_test: bool
+
+
+class PackedLayout(Layout):
+    """A layout without image files."""
+
+    @abstractmethod
+    def class_names(self) -> list[str]:
+        """Read the names of the classes."""
+
+    @abstractmethod
+    def read(self, report: Report) -> list[Part]:
+        """Read the images.
+
+        Raises:
+            UserError: A file is missing or damaged.
+        """
+
+    def map_bytes(self, file: str) -> Array:
+        """Map a file as bytes (n,), without reading it into the memory."""
+        try:
+            check_regular(self.path / file)
+            return np.memmap(self.path / file, np.uint8, "r")
+        except (OSError, ValueError) as error:  # an empty file is a ValueError
+            raise self.damaged(f"{file} could not be read: {error}") from error
+
+    def _watched(self) -> Iterable[str]:
+        return self.needed
+
+    def load(self, report: Report) -> Dataset:
+        problem = self.missing()
+        if problem:
+            raise UserError(problem)
+        report(0.0, f"reading {self.official_name}")
+        parts, names = self.read(report), self.class_names()
+        # One part stays as it is, because it may be a file too large for the memory.
+        pixels = parts[0].pixels if len(parts) == 1 else np.concatenate([part.pixels for part in parts])
+        labels = None
+        if all(part.labels is not None for part in parts):
+            labels = np.concatenate([part.labels for part in parts if part.labels is not None]).astype(np.int64)
+            if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(names):
+                raise self.damaged(f"its labels must name the {len(names)} classes, got {labels.min()} to "
+                                   f"{labels.max()}")
+        in_test = np.repeat([part.is_test for part in parts], [len(part.pixels) for part in parts])
+        content = hashlib.sha256("|".join([*names, str(self.option)]).encode())
+        for part in parts:
+            content.update(part.labels.tobytes() if part.labels is not None else b"")
+            for start in range(0, len(part.pixels), 1_000):
+                content.update(part.pixels[start: start + 1_000].tobytes())
+        report(1.0, f"reading {self.official_name}")
+        return Dataset(self.name, self.title, ArrayImages(pixels), labels, tuple(names) if labels is not None else (),
+                       content.hexdigest(), min(pixels.shape[1:3]), False,
+                       tuple(f"image {index}" for index in range(len(pixels))),
+                       official_test=in_test if len(parts) > 1 else None)
+
+
+class Cifar(PackedLayout):
+    """What the versions of CIFAR share (A. Krizhevsky, "Learning multiple layers of features from tiny images", 2009).
+
+    Attributes:
+        versions: Training files, test file and file of class names, of the python and of the binary version.
+        label_columns: Number of labels of each image in the binary version.
+        is_binary: Whether the files are the binary version.
+        training: The training files.
+        tests: The test file.
+        meta: The file of the class names.
+    """
+
+    versions: ClassVar[tuple[tuple[tuple[str, ...], str, str], ...]]
+    label_columns: ClassVar[int] = 1
+    advice = "Download the python or the binary version from https://www.cs.toronto.edu/~kriz/cifar.html."
+
+    def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
+        super().__init__(path, name, option)
+        python, binary = self.versions
+        self.is_binary = (self.path / binary[0][0]).exists()
+        self.training, self.tests, self.meta = binary if self.is_binary else python
+        self.needed = (*self.training, self.tests, self.meta)
+
+    @classmethod
+    def matches(cls, path: Path) -> bool:
+        return any((path / training[0]).is_file() and ((path / tests).is_file() or (path / meta).is_file())
+                   for training, tests, meta in cls.versions)
+
+    def counts(self) -> tuple[int, int]:
+        return sum(map(self._size, (*self.training, self.tests))), len(self.class_names())
+
+    def _size(self, file: str) -> int:
+        """Return the number of images in a file."""
+        return len((self._read_binary(file) if self.is_binary else self._read_python(file))[1])
+
+    @property
+    def label_key(self) -> str:
+        """The name of the labels in the python version."""
+        return "labels"
+
+    @property
+    def label_column(self) -> int:
+        """The column of the labels in the binary version."""
+        return 0
+
+    def read(self, report: Report) -> list[Part]:
+        parts = []
+        files = (*self.training, self.tests)
+        for number, file in enumerate(files):
+            pixels, labels = self._read_binary(file) if self.is_binary else self._read_python(file)
+            pixels = np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+            parts.append(Part(pixels, labels, file == self.tests))
+            report(number / len(files), f"reading {self.official_name}")
+        return parts
+
+    def _read_binary(self, file: str) -> tuple[Array, Array]:
+        content = self.map_bytes(file)
+        width = self.label_columns + PIXELS
+        if len(content) % width:
+            raise self.damaged(f"{file} must have {width:,} bytes for each image, got {len(content):,} bytes")
+        rows = content.reshape(-1, width)
+        return rows[:, self.label_columns:], rows[:, self.label_column]
+
+    def _read_python(self, file: str) -> tuple[Array, Array]:
+        content = self.unpickle(file)
+        pixels, labels = content.get("data"), content.get(self.label_key)
+        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (PIXELS,):
+            raise self.damaged(f"'data' in {file} must be an array of n × {PIXELS:,} bytes")
+        if not isinstance(labels, list) or [type(label) for label in labels] != [int] * len(pixels):
+            raise self.damaged(f"'{self.label_key}' in {file} must be a list of {len(pixels):,} whole numbers")
+        return pixels, np.array(labels, dtype=np.int64)
+
+    def unpickle(self, file: str) -> dict[str, Any]:
+        """Read a file of the python version with text keys."""
+        try:
+            content = read_pickled_arrays(self.path / file)
+        except (pickle.UnpicklingError, OSError) as error:
+            raise self.damaged(f"{file} could not be read: {error}") from error
+        if not isinstance(content, dict):
+            raise self.damaged(f"{file} must be a dictionary")
+        return {key.decode("latin1") if isinstance(key, bytes) else str(key): value for key, value in content.items()}
+
+    def class_names(self) -> list[str]:
+        if self.is_binary:
+            return self.read_lines(self.meta)
+        names = self.unpickle(self.meta).get(self.names_key)
+        if not isinstance(names, list):
+            raise self.damaged(f"'{self.names_key}' in {self.meta} must be a list of names")
+        return [name.decode("latin1") if isinstance(name, bytes) else str(name) for name in names]
+
+    @property
+    def names_key(self) -> str:
+        """The name of the class names in the python version."""
+        return "label_names"
+
+
+class Cifar10Batches(Cifar):
+    """CIFAR-10 in batches."""
+
+    official_name = "CIFAR-10"
+    published = (60_000, 10)
+    versions = ((tuple(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"),
+                (tuple(f"data_batch_{number}.bin" for number in range(1, 6)), "test_batch.bin", "batches.meta.txt"))
+    expected = ("data_batch_1 to data_batch_5, test_batch and batches.meta, or data_batch_1.bin to data_batch_5.bin, "
+                "test_batch.bin and batches.meta.txt")
+
+
+class Cifar100(Cifar):
+    """CIFAR-100 with its 100 fine or 20 coarse labels."""
+
+    official_name = "CIFAR-100"
+    published = (60_000, 100)
+    versions = ((("train",), "test", "meta"), (("train.bin",), "test.bin", "fine_label_names.txt"))
+    expected = "train, test and meta, or train.bin, test.bin, fine_label_names.txt and coarse_label_names.txt"
+    options: ClassVar = {"label": ("coarse", "fine")}
+    label_columns = 2
+
+    def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
+        super().__init__(path, name, option)
+        self.labels = option[1] if option else "fine"
+        if self.labels == "coarse":
+            self.published = (60_000, 20)
+        if self.is_binary:
+            self.meta = f"{self.labels}_label_names.txt"
+            self.needed = (*self.training, self.tests, self.meta)
+
+    @property
+    def label_key(self) -> str:
+        return f"{self.labels}_labels"
+
+    @property
+    def names_key(self) -> str:
+        return f"{self.labels}_label_names"
+
+    @property
+    def label_column(self) -> int:
+        return 0 if self.labels == "coarse" else 1
+
+
+class Stl10(PackedLayout):
+    """STL-10 (A. Coates et al., AISTATS 2011): 5,000 training and 8,000 test images, or 100,000 unlabeled images.
+
+    A data set has labels for all images or none, so the unlabeled images are a data set of their own.
+    """
+
+    official_name = "STL-10"
+    published = (13_000, 10)
+    expected = ("train_X.bin, train_y.bin, test_X.bin, test_y.bin and class_names.txt; unlabeled_X.bin with "
+                "#part=unlabeled after the name")
+    advice = "Download stl10_binary.tar.gz from https://cs.stanford.edu/~acoates/stl10/."
+    options: ClassVar = {"part": ("labeled", "unlabeled")}
+    side = 96
+
+    needed: tuple[str, ...] = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
+
+    def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
+        super().__init__(path, name, option)
+        if option == ("part", "unlabeled"):
+            self.needed, self.published = ("unlabeled_X.bin",), (100_000, 0)
+
+    @classmethod
+    def matches(cls, path: Path) -> bool:
+        return any((path / f"{part}_X.bin").is_file() for part in ("train", "test", "unlabeled"))
+
+    def counts(self) -> tuple[int, int]:
+        return sum(len(self._pixels(name)) for name in self.needed if name.endswith("_X.bin")), len(self.class_names())
+
+    def class_names(self) -> list[str]:
+        return self.read_lines("class_names.txt") if "class_names.txt" in self.needed else []
+
+    def read(self, report: Report) -> list[Part]:
+        if len(self.needed) == 1:
+            return [Part(self._pixels("unlabeled_X.bin"), None, False)]
+        parts = []
+        for part in ("train", "test"):
+            pixels, labels = self._pixels(f"{part}_X.bin"), self.map_bytes(f"{part}_y.bin")
+            if len(labels) != len(pixels):
+                raise self.damaged(f"{part}_y.bin must have a label for each of the {len(pixels):,} images, got "
+                                   f"{len(labels):,}")
+            parts.append(Part(pixels, labels.astype(np.int64) - 1, part == "test"))
+        return parts
+
+    def _pixels(self, file: str) -> Array:
+        """Map the images (n, 96, 96, 3) of a file, which stores them by channel, then by column."""
+        content, width = self.map_bytes(file), 3 * self.side**2
+        if len(content) % width:
+            raise self.damaged(f"{file} must have {width:,} bytes for each image, got {len(content):,} bytes")
+        return content.reshape(-1, 3, self.side, self.side).transpose(0, 3, 2, 1)

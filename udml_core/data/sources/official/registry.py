@@ -1,0 +1,48 @@
+"""The official layouts, and which of them a folder has."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from udml_core.data.sources.listing import is_hidden
+from udml_core.data.sources.official.boxed import Cars, Cub
+from udml_core.data.sources.official.flowers import Flowers
+from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.packed import Cifar10Batches, Cifar100, Stl10
+from udml_core.data.sources.official.products import InShop, OnlineProducts
+from udml_core.data.sources.official.trees import FlickrMaterials, LeedsButterflies, Omniglot, Scene15, Voc2007
+from udml_core.paths import may_read
+
+LAYOUTS: tuple[type[Layout], ...] = (Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers,
+                                     FlickrMaterials, Scene15, LeedsButterflies, Omniglot, Voc2007)
+
+
+def detect(path: Path) -> tuple[type[Layout], Path] | None:
+    """Return the official layout of a folder, or of its only subfolder, as archives often have one.
+
+    Returns:
+        The layout and the folder that has it; None if there is none.
+    """
+    for folder in (path, _only_subfolder(path)):
+        if folder is not None:
+            layout = next((layout for layout in LAYOUTS if _matches(layout, folder)), None)
+            if layout is not None:
+                return layout, folder
+    return None
+
+
+def _matches(layout: type[Layout], folder: Path) -> bool:
+    try:
+        return layout.matches(folder)
+    except OSError:  # a folder that may not be searched, or a disconnected disk
+        return False
+
+
+def _only_subfolder(path: Path) -> Path | None:
+    try:
+        with os.scandir(path) as entries:
+            folders = [entry.path for entry in entries if entry.is_dir() and not is_hidden(entry.name)]
+    except OSError:
+        return None
+    return Path(folders[0]) if len(folders) == 1 and may_read(Path(folders[0])) else None

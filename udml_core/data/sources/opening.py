@@ -1,0 +1,64 @@
+"""Which data set a folder holds: an official layout, images with a table, or a plain folder of images."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from udml_core.data.sources.folder import Folder
+from udml_core.data.sources.levels import split_level
+from udml_core.data.sources.located import Located
+from udml_core.data.sources.metadata import MetadataFolder, tables_of
+from udml_core.data.sources.official.registry import detect
+from udml_core.errors import UserError, quoted
+from udml_core.paths import may_read
+
+_OPTION = re.compile(r"^(.+)#(crop|label|part)=([^#/\\]{1,100})$")
+
+
+def plain_name(name: str) -> str:
+    """Return the name of a data set without what follows `#`, such as `#level=2`."""
+    plain, level = split_level(name)
+    return plain if level is not None else split_option(name)[0]
+
+
+def split_option(name: str) -> tuple[str, tuple[str, str] | None]:
+    """Split a name such as `birds#crop=box` into the plain name and the option.
+
+    Returns:
+        The name, and the option's key and value; None if the name has none.
+    """
+    match = _OPTION.match(name)
+    return (match[1], (match[2], match[3])) if match else (name, None)
+
+
+def open_folder(path: Path, suffix: str = "", name: str | None = None, title: str | None = None) -> Located:
+    """Return the data set in a folder.
+
+    A class level opens the folder as plain images, whatever its layout.
+
+    Args:
+        path: The folder.
+        suffix: What follows the plain name, such as `#level=2`, `#crop=box` or `#label=species`; empty for the
+            default.
+        name: Name of the data set; None for the path.
+        title: Title of a plain folder; None for its name.
+
+    Raises:
+        UserError: The layout of the folder has no such option.
+    """
+    level, option = split_level(f"folder{suffix}")[1], split_option(f"folder{suffix}")[1]
+    if level is not None:
+        return Folder(path, name, title, level)
+    if may_read(path) and os.path.isdir(path):
+        layout = detect(path)
+        if layout is not None:
+            # The name stays the path that was asked for, so that it is remembered once.
+            return layout[0](layout[1], name or str(path.expanduser().resolve()), option)
+        if (option is None or option[0] == "label") and tables_of(path):
+            return MetadataFolder(path, name, title, None if option is None else option[1])
+    if option is not None:
+        raise UserError(f"Only official data sets and folders with metadata.csv have options, got {quoted(suffix)} for "
+                        f"{path}. Leave it out.")
+    return Folder(path, name, title)

@@ -1,0 +1,80 @@
+"""Small tables beside images: CSV and Parquet files as columns of Python values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from udml_core.errors import UserError
+from udml_core.files import check_regular, read_regular
+
+LONGEST = 2**30
+"""Largest length of a CSV file in bytes."""
+SEPARATORS = ",;\t"
+
+
+def column_names(path: Path) -> list[str]:
+    """Return the names of the columns of a CSV or Parquet file.
+
+    Raises:
+        UserError: The file cannot be read.
+    """
+    try:
+        if path.suffix == ".parquet":
+            from pyarrow import parquet
+
+            check_regular(path)
+            return [str(name) for name in parquet.read_schema(path).names]
+        check_regular(path)
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            return _csv_names(file.readline(LONGEST))
+    except Exception as error:  # a damaged file can raise any exception
+        raise _unreadable(path, error) from error
+
+
+def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """Read some columns of a CSV or Parquet file.
+
+    Returns:
+        The values of each column, in order: text in CSV files, None for an empty cell.
+
+    Raises:
+        UserError: The file cannot be read, or has no such column.
+    """
+    absent = next((name for name in names if name not in column_names(path)), None)
+    if absent is not None:
+        raise UserError(f"The table {path} has no column '{absent}'. Add the column.")
+    try:
+        if path.suffix == ".parquet":
+            from pyarrow import parquet
+
+            table = parquet.read_table(path, columns=list(names), memory_map=False, partitioning=None)
+            return {name: table.column(name).to_pylist() for name in names}
+        text = read_regular(path, LONGEST).decode("utf-8-sig")
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text.partition("\n")[0]))
+        header = [name.strip() for name in next(lines)]
+        rows = [row for row in lines if any(cell.strip() for cell in row)]
+    except Exception as error:  # a damaged file can raise any exception
+        raise _unreadable(path, error) from error
+    wrong = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
+    if wrong is not None:
+        raise UserError(f"{path} must have {len(header)} values in each row, as in its first line, got "
+                        f"{len(rows[wrong - 2])} in row {wrong}. Correct this row.")
+    return {name: [row[header.index(name)].strip() or None for row in rows] for name in names}
+
+
+def _csv_names(header: str) -> list[str]:
+    return [name.strip() for name in next(csv.reader([header], delimiter=_separator(header)), [])]
+
+
+def _separator(header: str) -> str:
+    """Return the separator that is most frequent in the first line; spreadsheets write semicolons in many countries."""
+    return max(SEPARATORS, key=header.count)
+
+
+def _unreadable(path: Path, error: Exception) -> UserError:
+    return UserError(f"The table {path} could not be read: {error}. Save it again as UTF-8 text with commas, or as "
+                     "Parquet.")
