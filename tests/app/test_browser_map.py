@@ -10,7 +10,9 @@ import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, newest, settle
+from tests.app.test_browser import complaints, settle
+from udml_core import jobs
+from udml_core.analyses import list_analyses, plan_analysis
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -19,15 +21,10 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def mapped(app: App) -> Run:
     """A small finished run on the digits with a map of every epoch and an image grid."""
-    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
-                          "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
-    assert trained.returncode == 0, trained.stderr
-    run = newest(app)
-    source = next((run.folder / "analyses").glob("pca-*")).name
-    for options in (["--kind", "pca", "--scope", "sample", "--frames", "0,1,2,3"],
-                    ["--kind", "grid", "--source", source]):
-        analysis = app.command("analyse", run.id, *options, "--json")
-        assert analysis.returncode == 0, analysis.stderr
+    run = app.trained(fields={"dimension": 16, "epochs": 3})
+    (source,) = list_analyses(run, "pca")
+    app.analyzed(run, kind="pca", scope="sample", frames=("0", "1", "2", "3"))
+    app.analyzed(run, kind="grid", source=source.id, frame="final")
     return run
 
 
@@ -124,14 +121,12 @@ def _export_the_map(page: Page, browser: Browser, file: Path) -> None:
     assert problems == []
 
 
-def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(page: Page, app: App) -> None:
-    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
-                          "dimension=16", "--set", "epochs=1", "--split", "seen", "--json")
-    assert trained.returncode == 0, trained.stderr
-    run = newest(app)
+def test_umap_appears_by_itself_and_the_lasso_lists_its_images_beside_the_map(
+        page: Page, app: App, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = app.trained(fields={"dimension": 16, "epochs": 3})
     # Not as one of the maps that a run gets by itself: these wait at low priority for the other tests.
-    started = app.command("analyse", run.id, "--kind", "umap", "--no-wait")
-    assert started.returncode == 0, started.stderr
+    monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+    jobs.analyse(run, plan_analysis(kind="umap"))
     page.goto(f"/map?run={run.id}")
     drawn_map(page)
     expect(page.get_by_role("combobox", name="Map")).to_have_value("UMAP", timeout=400_000)  # on a busy machine
@@ -234,10 +229,7 @@ def test_a_neighborhood_follows_the_slider_and_a_click_chooses_the_second_image(
 
 @pytest.fixture(scope="module")
 def with_proxies(app: App) -> Run:
-    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "plm", "--set",
-                          "dimension=16", "--set", "epochs=2", "--set", "views=2", "--split", "seen", "--json")
-    assert trained.returncode == 0, trained.stderr
-    return newest(app)
+    return app.trained(method="plm", fields={"dimension": 16, "epochs": 2, "views": 2})
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
