@@ -67,8 +67,8 @@ def _executed(planned: Spec, pairs: PairSet | None) -> Path:
     return folder
 
 
-def wait_for(run: Task, *states: str, seconds: float = 240) -> float:
-    """Wait until a task has one of the states, and return the elapsed seconds."""
+def wait_for(run: Task, *states: str, seconds: float = 800) -> float:
+    """Wait until a task has one of the states, and return the elapsed seconds; on a busy machine that takes minutes."""
     began = time.monotonic()
     while run.status().state not in states:
         assert time.monotonic() - began < seconds, run.status()

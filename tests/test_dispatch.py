@@ -47,7 +47,7 @@ class Ended:
         return 1
 
 
-def until(condition: Any, seconds: float = 120) -> None:
+def until(condition: Any, seconds: float = 800) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline

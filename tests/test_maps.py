@@ -185,7 +185,7 @@ def test_a_run_of_the_command_line_gets_its_maps_and_a_killed_map_is_interrupted
     run = jobs.submit(spec("frozen", folder), tmp_path / "runs", maps=True)
     wait_for(run, "done")
     umap = analysis_at(run, plan_analysis(kind="umap"))
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 800
     while umap.stored_status().state != "running":
         assert time.monotonic() < deadline, (run.folder.parent / ".maps.log").read_text()
         time.sleep(0.05)

@@ -36,7 +36,7 @@ def newest(app: App) -> Run:
     return list_runs(app.runs)[0]
 
 
-def until(run: Run, *states: str, seconds: float = 240) -> str:
+def until(run: Run, *states: str, seconds: float = 800) -> str:
     """Wait until a run is in one of several states; return the state."""
     deadline = time.monotonic() + seconds
     while (state := run.status().state) not in states:
@@ -70,7 +70,7 @@ def test_the_button_on_home_trains_the_default_and_the_run_can_be_searched(app: 
     expect(page.get_by_text("RPML on Digits").first).to_be_visible()
     page.reload()
     expect(page.get_by_text("Mean weight of a triplet").first).to_be_visible(timeout=6 * MINUTE)
-    assert until(run, "done", "failed", seconds=400) == "done", run.status().message
+    assert until(run, "done", "failed") == "done", run.status().message
     page.get_by_test_id("stPageLink").get_by_text("Search", exact=True).first.click()
     page.wait_for_url(re.compile(r"/retrieval"))
     gallery = page.get_by_role("group", name="Sample queries")
