@@ -28,7 +28,7 @@ class App:
     Attributes:
         url: The server's address.
         runs: The folder of runs.
-        environment: Environment variables of the server and of commands.
+        environment: Environment variables of the server.
     """
 
     url: str
