@@ -251,7 +251,7 @@ def test_a_folder_without_labels_is_imported_trained_and_searched(
 def test_a_run_is_stopped_killed_and_resumed_twice_on_the_page(
         app: App, page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
-    run = jobs.submit(spec(fields={"dimension": 32, "epochs": 5000}), app.runs)
+    run = jobs.submit(spec(fields={"dimension": 32, "epochs": 1000}), app.runs)
     until(run, "running")
     page.goto(f"/runs?run={run.id}")
     page.get_by_role("button", name="Stop").click()
