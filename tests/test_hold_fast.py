@@ -32,14 +32,14 @@ def test_the_campaign_lists_each_broken_attempt_with_the_seed_that_repeats_it(tm
 
 def test_an_attempt_that_hangs_or_raises_counts_as_broken() -> None:
     def hang(_random: np.random.Generator, _scratch: Path) -> None:
-        time.sleep(20)
+        time.sleep(600)
 
     def fail(_random: np.random.Generator, _scratch: Path) -> None:
         raise ValueError("unexpected")
 
     began = time.monotonic()
     assert "has not ended after 0.1 seconds" in (attempt_once(Part("hanging", hang, limit=0.1), 0)[0] or "")
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert "ValueError: unexpected" in (attempt_once(Part("failing", fail), 0)[0] or "")
 
 
