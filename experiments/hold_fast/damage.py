@@ -255,4 +255,5 @@ def open_page(random: np.random.Generator, scratch: Path) -> str | None:
     return f"page {page}, {damaged}: {problems}" if problems else None
 
 
-PARTS = (Part("damage", read_damaged, batch=5, weight=2, limit=60), Part("damaged-pages", open_page, limit=240))
+PARTS = (Part("damage", read_damaged, batch=5, weight=2, limit=60, goal=300),
+         Part("damaged-pages", open_page, weight=2, limit=240))

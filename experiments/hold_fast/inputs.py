@@ -192,5 +192,6 @@ def _digits() -> Dataset:
     return catalog.load(str(digits_folder()))
 
 
-PARTS = (Part("images", try_image, batch=20), Part("tables", try_table, batch=20), Part("specs", try_spec, batch=5),
-         Part("options", try_options, batch=20), Part("addresses", try_address), Part("commands", try_command, batch=5))
+PARTS = (Part("images", try_image, batch=20, goal=300), Part("tables", try_table, batch=20, goal=300),
+         Part("specs", try_spec, batch=5, goal=150), Part("options", try_options, batch=20, goal=300),
+         Part("addresses", try_address, goal=50), Part("commands", try_command, batch=5, goal=200))

@@ -129,5 +129,5 @@ def analysis_difference(analysis: Analysis, whole: Analysis) -> str | None:
     return None
 
 
-PARTS = (Part("kills", kill_worker, weight=4),
+PARTS = (Part("kills", kill_worker, weight=12, goal=1000),
          Part("analysis-kills", kill_analysis))
