@@ -20,6 +20,7 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain, count, islice
 from pathlib import Path
@@ -167,8 +168,7 @@ def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None
     began = time.monotonic()
     earlier = {part.name: tallies.setdefault(part.name, Tally()) for part in parts}
     repeated = {name: len(tally.broken) for name, tally in earlier.items()}
-    seeds = {name: chain(sorted(tally.broken), (number for number in count(seed) if number not in tally.outcomes))
-             for name, tally in earlier.items()}
+    seeds = {name: _seeds(tally, seed) for name, tally in earlier.items()}
     made = dict.fromkeys(seeds, 0)
 
     def turns_left(part: Part) -> float:
@@ -181,6 +181,11 @@ def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None
             _attempt(part, number, tallies[part.name], log)
             made[part.name] += 1
     return tallies
+
+
+def _seeds(tally: Tally, first: int) -> Iterator[int]:
+    """Return the seeds that broke the app, then those that were not tried."""
+    return chain(sorted(tally.broken), (seed for seed in count(first) if seed not in tally.outcomes))
 
 
 def _attempt(part: Part, seed: int, tally: Tally, log: Path | None) -> None:

@@ -18,6 +18,7 @@ from PIL import Image
 
 from experiments.hold_fast.attempt import Part
 from experiments.hold_fast.bad_images import bad_image
+from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.junk import junk, junk_table, mutated
 from experiments.hold_fast.small_runs import METHODS, digits_folder, undisturbed
 from pages.parts.map.columns import column_color, columns_of
@@ -109,18 +110,23 @@ def try_options(random: np.random.Generator, _scratch: Path) -> str | None:
     return f"{request}: {broken}" if broken else None
 
 
-def try_address(random: np.random.Generator, _scratch: Path) -> str | None:
+def try_address(random: np.random.Generator, scratch: Path) -> str | None:
     """Open a page with random parameters in its address."""
     page = str(random.choice(list(TITLES)))
     names = random.choice(list(NONSENSE), int(random.integers(1, 8)))
     query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else str(junk(random))[:3000] for name in names}
     if random.random() < 0.7:
         query["run"] = undisturbed(str(random.choice(list(METHODS)))).id
-    with quiet(), patch.dict(os.environ, {"UDML_RUNS": str(undisturbed("pca").folder.parent)}):
-        test = opened(page, **query)
-    if test.exception:
-        return f"{page} {query}: {test.exception[0].message}\n{test.exception[0].stack_trace[-3:]}"
-    return f"{page} {query}: a traceback in a text" if "Traceback" in texts(test) else None
+    runs = str(undisturbed("pca").folder.parent)
+
+    def show() -> str | None:
+        with quiet(), patch.dict(os.environ, {"UDML_RUNS": runs}):
+            test = opened(page, **query)
+        if test.exception:
+            return f"{page} {query}: {test.exception[0].message}\n{test.exception[0].stack_trace[-3:]}"
+        return f"{page} {query}: a traceback in a text" if "Traceback" in texts(test) else None
+
+    return answer_of(show, scratch / "report")
 
 
 def try_command(random: np.random.Generator, scratch: Path) -> str | None:
