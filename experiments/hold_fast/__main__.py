@@ -124,7 +124,8 @@ def record_of(tallies: dict[str, Tally], seed: int) -> dict[str, Any]:
 
 
 def _medians(figures: list[dict[str, float]]) -> dict[str, float]:
-    return {name: round(statistics.median(each[name] for each in figures), 2) for name in figures[0]}
+    names = dict.fromkeys(name for each in figures for name in each)
+    return {name: round(statistics.median(each[name] for each in figures if name in each), 2) for name in names}
 
 
 def collect_parts() -> list[Part]:
