@@ -114,7 +114,7 @@ def try_address(random: np.random.Generator, scratch: Path) -> str | None:
     """Open a page with random parameters in its address."""
     page = str(random.choice(list(TITLES)))
     names = random.choice(list(NONSENSE), int(random.integers(1, 8)))
-    query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else str(junk(random))[:3000] for name in names}
+    query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else _in_address(junk(random)) for name in names}
     if random.random() < 0.7:
         query["run"] = undisturbed(str(random.choice(list(METHODS)))).id
     runs = str(undisturbed("pca").folder.parent)
@@ -127,6 +127,11 @@ def try_address(random: np.random.Generator, scratch: Path) -> str | None:
         return f"{page} {query}: a traceback in a text" if "Traceback" in texts(test) else None
 
     return answer_of(show, scratch / "report")
+
+
+def _in_address(value: object) -> str:
+    """Return a value as an address can hold it, which is encoded in UTF-8."""
+    return str(value)[:3000].encode(errors="replace").decode()
 
 
 def try_command(random: np.random.Generator, scratch: Path) -> str | None:
