@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import statistics
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from experiments.hold_fast.__main__ import collect_parts, run_campaign, table
-from experiments.hold_fast.attempt import Part, attempt_once, count_event
+from experiments.hold_fast.__main__ import collect_parts, read_log, record_of, run_campaign, table
+from experiments.hold_fast.attempt import Part, attempt_once, count_event, note_figure
 
 
 def test_the_campaign_lists_each_broken_attempt_with_the_seed_that_repeats_it(tmp_path: Path) -> None:
@@ -28,6 +30,37 @@ def test_the_campaign_lists_each_broken_attempt_with_the_seed_that_repeats_it(tm
     assert all((seed in broken) == (attempt_once(fragile, seed)[0] is not None) for seed in range(7, 27))
     printed = table(tallies, 7)
     assert all(f"--part fragile --seed {seed} --tries 1\n    broke here" in printed for seed in broken)
+
+
+def test_a_campaign_goes_on_from_its_log_repeats_what_broke_and_ends_at_its_goals(tmp_path: Path) -> None:
+    log, is_mended = tmp_path / "log", False
+    made: list[int] = []
+
+    def attempt(random: np.random.Generator, _scratch: Path) -> str | None:
+        value = int(random.integers(2**31))
+        made.append(value)
+        count_event()
+        count_event()
+        note_figure("value", value)
+        return "broke here" if value % 3 == 0 and not is_mended else None
+
+    part = Part("fragile", attempt, goal=40)
+    first = run_campaign([part], 7, 60, 9, True, log)
+    broken = set(first["fragile"].broken)
+    assert len(made) == len(log.read_text().splitlines()) == 9
+    assert broken
+    is_mended = True
+    tallies = run_campaign([part], 7, 60, None, True, log, read_log(log))
+    assert tallies == read_log(log) | {"fragile": replace(read_log(log)["fragile"], seconds=tallies["fragile"].seconds)}
+    tally = tallies["fragile"]
+    assert sorted(tally.outcomes) == list(range(7, 27))
+    assert (tally.events, tally.broken, tally.mended) == (40, {}, broken)
+    assert len(made) == 20 + len(broken)
+    rows = record_of(tallies, 7)["datasets"]
+    assert rows["Hostile attempts"]["rows"]["fragile"] == {
+        "events": 40, "tried": 20, "held": 20, "broken": 0, "mended": len(broken)}
+    values = [outcome.figures["value"] for _, outcome in sorted(tally.outcomes.items())]
+    assert rows["Measured by fragile"]["rows"]["second half"]["value"] == statistics.median(values[10:])
 
 
 def test_an_attempt_that_hangs_or_raises_counts_as_broken() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from PIL import Image
 
 from udml_core import jobs
 from udml_core.data import catalog
+from udml_core.data.features import features_path
 from udml_core.data.given.pairs import PairSet
 from udml_core.declaration import describe
 from udml_core.errors import UserError
@@ -20,7 +22,8 @@ from udml_core.workers import train as worker
 
 FOLDERS: dict[str, tuple[int, ...]] = {
     "two images": (2,), "three images": (3,), "one image a class": (1, 1, 1, 1), "two classes of two": (2, 2),
-    "one class of two": (2, 1, 1, 1), "the same image": (4, 4)}
+    "one class of two": (2, 1, 1, 1), "the same image": (4, 4),
+    "different images": (1,) * 6}
 """Sizes of the classes; images in one class are similar."""
 SMALLEST: dict[str, Any] = {
     "dimension": 1, "n_neighbors": 2, "epochs": 1, "iterations": 2, "steps": 2, "candidates": 2, "flat": 1, "group": 2,
@@ -90,6 +93,23 @@ def test_planning_says_what_is_missing(method: str, folder: str, options: dict[s
     chosen = next(each for each in METHODS if each.card.name == method)
     with pytest.raises(UserError, match=message):
         planned(folders[folder], chosen, **options)
+
+
+@pytest.mark.parametrize("method", ["rpml", "srpml"])
+def test_planning_knows_from_stored_features_that_no_images_are_similar(
+        method: str, folders: dict[str, str], tmp_path: Path) -> None:
+    chosen, folder = next(each for each in METHODS if each.card.name == method), folders["different images"]
+    options = {"split": "all", "fields": smallest_fields(chosen) | {"epsilon": 0.99}}
+    spec = planned(folder, chosen, **options)
+    status = worker.work(create_run(spec, tmp_path), analyse=False)  # stores the features
+    message = "left each of the 6 images alone at ε=0.99, so there are no positives. Lower the field 'epsilon'."
+    assert (status.state, status.epoch) == ("failed", 0)
+    assert status.message.endswith(message)
+    with pytest.raises(UserError, match=re.escape(message)):
+        planned(folder, chosen, **options)
+    # Features that another version stored, or that are damaged, are left to the run.
+    np.save(features_path(catalog.load(folder), spec.encoder), np.zeros((2, 3), np.float32))
+    assert planned(folder, chosen, **options).fields == spec.fields
 
 
 @pytest.mark.parametrize("same", [True, False])

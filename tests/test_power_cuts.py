@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
 from experiments.hold_fast.damage import KINDS, damage
 from experiments.hold_fast.power import forgetful_disk
-from tests.running import spec, trained
+from tests.running import spec, trained, worked
 from udml_core.analyses import list_analyses
 from udml_core.data import catalog
 from udml_core.data.dataset import read_user_image
 from udml_core.data.given.pairs import read_pairs
 from udml_core.errors import UserError
 from udml_core.explanations import stored_name
+from udml_core.exporting import export
 from udml_core.files import read_array, read_arrays, replace_array, replace_arrays
 from udml_core.jobs import dispatch
 from udml_core.retrieval import Retrieval
@@ -113,6 +115,20 @@ def test_a_damaged_file_of_a_finished_run_never_gives_a_trace(kind: str, tmp_pat
             read()
 
 
+@pytest.mark.parametrize(("name", "which"), [("embeddings.npy", "final"), ("embeddings-initial.npy", "initial")])
+def test_embeddings_of_another_number_of_images_are_refused_by_every_reader(
+        name: str, which: Literal["initial", "final"], tmp_path: Path) -> None:
+    run = worked(tmp_path / "runs", method="pca", fields={"dimension": 8})
+    assert run.broken_result() is None
+    damage(run.folder / name, "rows")
+    readers = (lambda: run.embeddings(which), lambda: Retrieval(run).search_item(0),
+               lambda: export(run, tmp_path / "export"))
+    for read in readers:
+        with pytest.raises(UserError, match="should have a row for each image, but have"):
+            read()
+    assert "Resume the run" in (run.broken_result() or "")
+
+
 def test_arrays_of_another_type_or_shape_give_a_message(tmp_path: Path) -> None:
     run = trained(tmp_path / "runs", fields={"dimension": 8, "epochs": 1, "steps": 2})
     sample, cluster = run.folder / "epochs" / "0001" / "sample.npy", run.folder / "epochs" / "0001" / "clusters.npz"
@@ -121,7 +137,7 @@ def test_arrays_of_another_type_or_shape_give_a_message(tmp_path: Path) -> None:
                        (run.folder / "index.faiss", "pipe"), (run.folder / "notes.json", "text")):
         if path.exists():
             damage(path, kind)
-    with pytest.raises(UserError, match="stores the sample of epoch 1 of"):
+    with pytest.raises(UserError, match=r"sample\.npy should have a row for each image, but have"):
         Retrieval(run).history()
     damage(sample, "flat")
     with pytest.raises(UserError, match=r"sample\.npy should hold an array of another kind"):

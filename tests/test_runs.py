@@ -23,6 +23,7 @@ from udml_core.explanations import Clusters, Triplets
 from udml_core.files import replace_text
 from udml_core.methods import METHODS, PLM, RPML, SSDML, Embedder
 from udml_core.runs import Run, Spec, create_run, find_run, folder, list_runs
+from udml_core.runs.notes import Notes
 from udml_core.tasks import Status
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -242,6 +243,25 @@ def test_only_the_lock_shows_that_a_worker_lives(run: Run) -> None:
         assert run.is_alive()
         assert run.status().state == "running"
     assert not run.is_alive()
+
+
+def test_an_unchanged_evaluation_and_notes_are_parsed_once_and_callers_get_their_own_copy(
+        run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[Path] = []
+    for module in ("udml_core.files", "udml_core.runs.notes"):
+        monkeypatch.setattr(f"{module}.read_regular", lambda path: reads.append(path) or path.read_bytes())
+    run.write_evaluation({"final": {"recall@1": 50.0}})
+    run.write_notes(Notes.make("first"))
+    for _ in range(3):
+        evaluation = run.evaluation()
+        assert evaluation == {"final": {"recall@1": 50.0}}
+        evaluation["final"]["recall@1"] = 0.0
+        assert run.notes().name == "first"
+    assert [path.name for path in reads] == ["evaluation.json", "notes.json"]
+    run.write_evaluation({"final": {"recall@1": 51.0}})
+    run.write_notes(Notes.make("other"))
+    assert run.evaluation() == {"final": {"recall@1": 51.0}}
+    assert run.notes().name == "other"
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"[1]", b'{"final": 5}', b"\xff\xfe"])

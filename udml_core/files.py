@@ -149,6 +149,16 @@ def check_regular(path: Path) -> None:
         raise OSError("it is not a regular file")
 
 
+def version_of(path: Path) -> tuple[int, int, int]:
+    """Return numbers that change when a file is replaced, as keys of what was parsed from it.
+
+    Raises:
+        OSError: There is no such file.
+    """
+    file = path.stat()
+    return file.st_ino, file.st_mtime_ns, file.st_size
+
+
 def read_regular(path: Path, most: int | None = None) -> bytes:
     """Read a regular file.
 

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 
 from udml_core import paths
 from udml_core.errors import UserError
-from udml_core.files import read_regular, replace_text
+from udml_core.files import read_regular, replace_text, version_of
 
 State = Literal["waiting", "running", "done", "failed", "stopped", "interrupted"]
 LIVE_STATES: tuple[State, ...] = ("waiting", "running")
@@ -133,8 +133,7 @@ class Task:
         """Return the last written status, without checking that a worker is alive."""
         path = self.folder / "status.json"
         try:
-            file = path.stat()
-            return _read_status(path, file.st_ino, file.st_mtime_ns, file.st_size)
+            return _read_status(path, *version_of(path))
         except (OSError, ValueError):
             return Status(state="interrupted", message="The status file could not be read.")
 
@@ -225,7 +224,7 @@ class Task:
 
 
 @lru_cache(maxsize=4096)
-def _read_status(path: Path, _inode: int, _modified: int, _size: int) -> Status:
+def _read_status(path: Path, *_version: int) -> Status:
     """Parse a status once, because pages look at the statuses of all runs; a replaced file is parsed again."""
     return Status.model_validate_json(read_regular(path))
 

@@ -2,8 +2,10 @@
 
     python -m experiments.hold_fast --minutes 15
     python -m experiments.hold_fast --part kills --seed 4711 --tries 1
+    python -m experiments.hold_fast --goals --seed 18 --log hold-fast.jsonl --out assets/results/hold-fast.json
 
-The second line repeats one broken case of the table. The exit code is 1 if something broke.
+The second line repeats one broken case of the table. The third goes on where an interrupted campaign stopped, and
+repeats what broke in it. The exit code is 1 if something broke.
 """
 
 from __future__ import annotations
@@ -14,24 +16,58 @@ import json
 import os
 import pkgutil
 import secrets
+import shutil
+import statistics
+import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain, count, islice
 from pathlib import Path
+from typing import Any
 
 import experiments.hold_fast as package
-from experiments.hold_fast.attempt import Part, attempt_once, shared_folder
+from experiments.hold_fast.attempt import Outcome, Part, attempt_once, shared_folder
 from experiments.hold_fast.forked import prepare
 from experiments.zero_shot import provenance
+
+MEMORY = Path("/dev/shm")
+"""A file system in memory, where syncing costs nothing; a killed process loses no more there than on a disk."""
+NEEDED = 2e9
+"""Free bytes that the campaign needs there."""
 
 
 @dataclass
 class Tally:
-    """What the attempts at a part came to."""
+    """What the attempts at a part came to.
 
-    tried: int = 0
-    events: int = 0
+    Attributes:
+        outcomes: The last outcome of each seed.
+        mended: Seeds that broke the app at first and no longer do.
+        seconds: Seconds that the attempts took.
+    """
+
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    mended: set[int] = field(default_factory=set)
     seconds: float = 0.0
-    broken: dict[int, str] = field(default_factory=dict)
+
+    def add(self, seed: int, outcome: Outcome) -> None:
+        """Add the outcome of a seed, which replaces an earlier one."""
+        if outcome.broken is None and seed in self.broken:
+            self.mended.add(seed)
+        self.outcomes[seed] = outcome
+
+    @property
+    def tried(self) -> int:
+        return len(self.outcomes)
+
+    @property
+    def events(self) -> int:
+        return sum(outcome.events for outcome in self.outcomes.values())
+
+    @property
+    def broken(self) -> dict[int, str]:
+        return {seed: outcome.broken for seed, outcome in self.outcomes.items() if outcome.broken is not None}
 
 
 def main() -> int:
@@ -43,24 +79,53 @@ def main() -> int:
     parser.add_argument("--tries", type=int, help="largest number of attempts at each part")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="seed of the first attempts")
     parser.add_argument("--part", nargs="+", action="extend", choices=sorted(known), help="only these parts")
+    parser.add_argument("--goals", action="store_true", help="end each part at its goal of hostile events")
+    parser.add_argument("--log", type=Path, help="file of one line an attempt; attempts that held in it count")
     parser.add_argument("--out", type=Path, help="the record to write")
     options = parser.parse_args()
-    if options.tries is None and options.minutes == float("inf"):
-        parser.error("give --minutes, --tries or both")
+    if not options.goals and options.tries is None and options.minutes == float("inf"):
+        parser.error("give --minutes, --tries or --goals")
+    if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > NEEDED:
+        tempfile.tempdir = str(MEMORY)
     os.environ["UDML_CACHE"] = str(shared_folder("cache"))
     os.environ["UDML_RUNS"] = str(shared_folder("runs"))
     os.environ |= {"UDML_MAPS": "0", "UDML_EXAMPLES": "0", "OMP_NUM_THREADS": "1"}
     prepare()
     chosen = [part for part in known.values() if (part.name in options.part if options.part else not part.on_request)]
-    tallies = run_campaign(chosen, options.seed, options.minutes * 60, options.tries)
+    tallies = read_log(options.log) if options.log and options.log.exists() else {}
+    run_campaign(chosen, options.seed, options.minutes * 60, options.tries, options.goals, options.log, tallies)
     print(table(tallies, options.seed))
     if options.out:
-        rows = {name: {"events": tally.events, "attempts": tally.tried, "broken": len(tally.broken),
-                       "seconds": round(tally.seconds, 1)} for name, tally in tallies.items()}
-        record = provenance("hold_fast") | {"protocol": "attempts with random seeds; see README",
-                                            "datasets": {"Hostile attempts": {"rows": rows}}}
-        options.out.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        options.out.write_text(json.dumps(record_of(tallies, options.seed), indent=1) + "\n", encoding="utf-8")
     return int(any(tally.broken for tally in tallies.values()))
+
+
+def record_of(tallies: dict[str, Tally], seed: int) -> dict[str, Any]:
+    """Return the record of a campaign.
+
+    Args:
+        tallies: What the attempts came to, by part.
+        seed: Seed of the first attempt at each part.
+    """
+    rows = {name: {"events": tally.events, "tried": tally.tried, "held": tally.tried - len(tally.broken),
+                   "broken": len(tally.broken), "mended": len(tally.mended)} for name, tally in tallies.items()}
+    datasets = {"Hostile attempts": {"rows": rows}}
+    for name, tally in tallies.items():
+        measured = [outcome.figures for _, outcome in sorted(tally.outcomes.items()) if outcome.figures]
+        if len(measured) > 1:
+            half = len(measured) // 2
+            datasets[f"Measured by {name}"] = {"rows": {"first half": _medians(measured[:half]),
+                                                        "second half": _medians(measured[half:])}}
+    return provenance("hold_fast") | {
+        "protocol": f"each attempt has its own seed, {seed} and on; events: kills, power cuts, damaged files, stops, "
+                    "opened pages or bad inputs; mended: attempts that broke the app in this campaign, and held when "
+                    "they were repeated with the mended app",
+        "seed": seed, "datasets": datasets}
+
+
+def _medians(figures: list[dict[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for each in figures for name in each)
+    return {name: round(statistics.median(each[name] for each in figures if name in each), 2) for name in names}
 
 
 def collect_parts() -> list[Part]:
@@ -73,34 +138,70 @@ def collect_parts() -> list[Part]:
     return parts
 
 
-def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None) -> dict[str, Tally]:
-    """Take turns between the parts until the time or the attempts are spent.
+def read_log(path: Path) -> dict[str, Tally]:
+    """Read the attempts of an interrupted campaign."""
+    tallies: dict[str, Tally] = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        row = json.loads(line)
+        tally = tallies.setdefault(row["part"], Tally())
+        tally.add(row["seed"], Outcome(row["broken"], row["events"], row["figures"]))
+        tally.seconds += row["seconds"]
+    return tallies
+
+
+def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None, goals: bool = False,
+                 log: Path | None = None, tallies: dict[str, Tally] | None = None) -> dict[str, Tally]:
+    """Take turns between the parts until the time, the attempts or the goals are reached.
 
     Args:
         parts: The parts.
         seed: Seed of the first attempt at each part; the next attempts count up from it.
         seconds: Time for all parts together.
         tries: Largest number of attempts at each part; None for no limit.
+        goals: Whether a part ends at its goal of events.
+        log: File to which each attempt is appended.
+        tallies: Earlier attempts, to which the new ones are added; those that broke are repeated.
+
+    Returns:
+        What the attempts came to, by part.
     """
-    tallies = {part.name: Tally() for part in parts}
+    tallies = {} if tallies is None else tallies
     began = time.monotonic()
-    while time.monotonic() - began < seconds:
-        waiting = [part for part in parts if tries is None or tallies[part.name].tried < tries]
-        if not waiting:
-            break
+    earlier = {part.name: tallies.setdefault(part.name, Tally()) for part in parts}
+    repeated = {name: len(tally.broken) for name, tally in earlier.items()}
+    seeds = {name: _seeds(tally, seed) for name, tally in earlier.items()}
+    made = dict.fromkeys(seeds, 0)
+
+    def turns_left(part: Part) -> float:
+        name, left = part.name, float("inf") if tries is None else tries - made[part.name]
+        return left if not goals or made[name] < repeated[name] or tallies[name].events < part.goal else 0
+
+    while time.monotonic() - began < seconds and (waiting := [part for part in parts if turns_left(part) > 0]):
         part = min(waiting, key=lambda part: tallies[part.name].seconds / part.weight)
-        tally = tallies[part.name]
-        turn = part.batch if tries is None else min(part.batch, tries - tally.tried)
-        start = time.monotonic()
-        for number in range(seed + tally.tried, seed + tally.tried + turn):
-            broken, events = attempt_once(part, number)
-            tally.tried += 1
-            tally.events += events
-            if broken is not None:
-                tally.broken[number] = broken
-                print(f"{part.name} broke with seed {number}: {broken}", flush=True)
-        tally.seconds += time.monotonic() - start
+        for number in islice(seeds[part.name], int(min(part.batch, turns_left(part)))):
+            _attempt(part, number, tallies[part.name], log)
+            made[part.name] += 1
     return tallies
+
+
+def _seeds(tally: Tally, first: int) -> Iterator[int]:
+    """Return the seeds that broke the app, then those that were not tried."""
+    return chain(sorted(tally.broken), (seed for seed in count(first) if seed not in tally.outcomes))
+
+
+def _attempt(part: Part, seed: int, tally: Tally, log: Path | None) -> None:
+    """Make an attempt, and add it to a tally and a log."""
+    start = time.monotonic()
+    outcome = attempt_once(part, seed)
+    seconds = time.monotonic() - start
+    tally.add(seed, outcome)
+    tally.seconds += seconds
+    if outcome.broken is not None:
+        print(f"{part.name} broke with seed {seed}: {outcome.broken}", flush=True)
+    if log is not None:
+        row = {"part": part.name, "seed": seed, "seconds": round(seconds, 3)} | outcome._asdict()
+        with log.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
 
 
 def table(tallies: dict[str, Tally], seed: int) -> str:

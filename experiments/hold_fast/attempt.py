@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import FrameType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,7 @@ class Part:
         weight: Share of the time, relative to other parts.
         limit: Seconds after which an attempt counts as broken, because something hangs.
         on_request: Whether only `--part` chooses it.
+        goal: Hostile events after which `--goals` ends the part.
     """
 
     name: str
@@ -35,13 +37,29 @@ class Part:
     weight: float = 1.0
     limit: float = 300.0
     on_request: bool = False
+    goal: int = 100
 
 
 class HangsError(BaseException):
     """An attempt has taken too long; no handler of ordinary errors catches it."""
 
 
+class Outcome(NamedTuple):
+    """What came of one attempt.
+
+    Attributes:
+        broken: None if the app held, otherwise what broke.
+        events: Hostile events, at least 1.
+        figures: What the part measured, by name.
+    """
+
+    broken: str | None
+    events: int
+    figures: dict[str, float]
+
+
 _events = [0]
+_figures: dict[str, float] = {}
 
 
 def count_event() -> None:
@@ -49,15 +67,17 @@ def count_event() -> None:
     _events[0] += 1
 
 
-def attempt_once(part: Part, seed: int) -> tuple[str | None, int]:
-    """Make the attempt of a seed.
+def note_figure(name: str, value: float) -> None:
+    """Note what an attempt has measured."""
+    _figures[name] = value
 
-    Returns:
-        None if the app held, otherwise what broke; and the number of hostile events, at least 1.
-    """
+
+def attempt_once(part: Part, seed: int) -> Outcome:
+    """Make the attempt of a seed."""
     _events[0] = 0
+    _figures.clear()
     broken = _try_once(part, seed)
-    return broken, max(1, _events[0])
+    return Outcome(broken, max(1, _events[0]), dict(_figures))
 
 
 def _try_once(part: Part, seed: int) -> str | None:

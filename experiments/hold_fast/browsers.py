@@ -1,4 +1,7 @@
-"""Twenty sessions in one real browser on one server, with the server's memory and the latency of pages."""
+"""Sessions in one real browser on one server, with the server's memory and the latency of pages and sliders.
+
+The environment variable `HOLD_FAST_SESSIONS` sets their number, 20 by default.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +16,34 @@ import numpy as np
 import psutil
 from playwright.sync_api import Page, sync_playwright
 
-from experiments.hold_fast.attempt import Part, count_event, shared_folder
+from experiments.hold_fast.attempt import Part, count_event, note_figure, shared_folder
 from experiments.hold_fast.damage import PAGES, analyzed
 from experiments.hold_fast.kills import link_tree
 from experiments.real_server import find_browser, serving
 from udml_core.runs import Run
 
-SESSIONS = 20
+SESSIONS = int(os.environ.get("HOLD_FAST_SESSIONS", "20"))
 WARM_ROUNDS = 10
 """Rounds after which the caches of the server are filled."""
 MOST_GROWTH = 50e6
 """Bytes by which the server may grow afterwards."""
+UNMOVED = 20.0
+"""Seconds after which a slider that has started no work counts as one at its end."""
 IDLE = "!!document.querySelector('[data-testid=stApp][data-test-script-state=notRunning]')"
+WATCH = """
+window.pressed = 0;   // when the slider was moved; 0 is the start of the visit
+window.finished = 0;  // milliseconds from then until the server's script ended
+let ran = false;
+new MutationObserver(() => {
+  const state = document.querySelector("[data-testid=stApp]")?.dataset.testScriptState;
+  if (state === "running") ran = true;
+  else if (ran && state === "notRunning") {
+    ran = false;
+    window.finished ||= performance.now() - window.pressed;
+  }
+}).observe(document, {subtree: true, childList: true, attributes: true, attributeFilter: ["data-test-script-state"]});
+"""
 memory: list[int] = []
-seconds: list[float] = []
 
 
 @cache
@@ -44,30 +61,51 @@ def sessions() -> tuple[list[Page], psutil.Process, str]:
     pages = [browser.new_context(base_url=url).new_page() for _ in range(SESSIONS)]
     for page in pages:
         page.set_default_timeout(240_000)
+        page.add_init_script(WATCH)
     return pages, psutil.Process(server.pid), run.id
+
+
+def wait_for(waiting: dict[Page, str]) -> dict[str, list[float]]:
+    """Wait until the sessions are complete; return their seconds, by what they did."""
+    seconds: dict[str, list[float]] = {"page": [], "slider": []}
+    began = time.monotonic()
+    while waiting:
+        for page, kind in list(waiting.items()):
+            if finished := page.evaluate("window.finished"):
+                seconds[kind].append(finished / 1000)
+                del waiting[page]
+            elif kind == "slider" and time.monotonic() - began > UNMOVED and page.evaluate(IDLE):
+                del waiting[page]
+        time.sleep(0.05)
+    return seconds
 
 
 def move(random: np.random.Generator, _scratch: Path) -> str | None:
     """Let every session open a page or move a slider, all at the same time."""
     pages, server, run = sessions()
-    began = time.monotonic()
+    waiting: dict[Page, str] = {}
     for page in pages:
         sliders = page.locator("[role=slider]")
         if random.random() < 0.5 and sliders.count():
+            page.evaluate("window.finished = 0; window.pressed = performance.now()")
             sliders.first.press(str(random.choice(["ArrowRight", "ArrowLeft"])))
+            waiting[page] = "slider"
         else:
             page.goto(f"/{random.choice(PAGES)}?run={run}", wait_until="commit")
+            waiting[page] = "page"
         count_event()
-    for page in pages:
-        page.wait_for_selector("[data-testid=stMain]")
-        page.wait_for_function(IDLE)
-        seconds.append(time.monotonic() - began)
-        if (shown := page.query_selector("[data-testid=stException]")) is not None:
-            return f"{page.url}: {shown.inner_text()}"
+    seconds = wait_for(waiting)
+    if shown := next((f"{page.url}: {element.inner_text()}" for page in pages
+                      if (element := page.query_selector("[data-testid=stException]")) is not None), None):
+        return shown
     memory.append(server.memory_info().rss)
-    low, middle, high = np.percentile(seconds, [50, 95, 99])
-    print(f"browsers: round {len(memory)}, {SESSIONS} sessions complete after {low:.1f} s (p50), {middle:.1f} s "
-          f"(p95), {high:.1f} s (p99); server {memory[-1] / 1e6:.0f} MB", flush=True)
+    note_figure("sessions", SESSIONS)
+    for kind, each in seconds.items():
+        if each:
+            note_figure(f"{kind} p50 s", float(np.median(each)))
+            note_figure(f"{kind} slowest s", max(each))
+    note_figure("server MB", memory[-1] / 1e6)
+    print(f"browsers: round {len(memory)}, {seconds}, server {memory[-1] / 1e6:.0f} MB", flush=True)
     if len(memory) > WARM_ROUNDS and memory[-1] - memory[WARM_ROUNDS - 1] > MOST_GROWTH:
         return f"the server grew from {memory[WARM_ROUNDS - 1] / 1e6:.0f} to {memory[-1] / 1e6:.0f} MB"
     return None

@@ -14,7 +14,7 @@ import numpy as np
 from PIL import Image
 
 from experiments.hold_fast.attempt import HangsError, Part, count_event, shared_folder
-from experiments.hold_fast.forked import in_child
+from experiments.hold_fast.forked import answer_of, in_child
 from experiments.hold_fast.kills import link_tree
 from experiments.hold_fast.small_runs import undisturbed
 from tests.app.opening import opened
@@ -243,16 +243,15 @@ READERS: dict[str, Callable[[Run, Path], object]] = {
 def open_page(random: np.random.Generator, scratch: Path) -> str | None:
     """Damage files of a finished run and open a page with it."""
     run, damaged = damaged_copy(random, scratch)
-    page, report = str(random.choice(PAGES)), scratch / "report"
+    page = str(random.choice(PAGES))
     os.environ["UDML_RUNS"] = str(run.folder.parent)
 
-    def show() -> None:
-        exceptions = [f"{element.message}\n{element.stack_trace}" for element in opened(page, run=run.id).exception]
-        report.write_text("\n".join(exceptions), encoding="utf-8")
+    def show() -> str:
+        return "\n".join(f"{element.message}\n{element.stack_trace}" for element in opened(page, run=run.id).exception)
 
-    code = in_child(show)
-    problems = report.read_text(encoding="utf-8") if report.exists() else f"the process ended with {code}"
+    problems = answer_of(show, scratch / "report")
     return f"page {page}, {damaged}: {problems}" if problems else None
 
 
-PARTS = (Part("damage", read_damaged, batch=5, weight=2, limit=60), Part("damaged-pages", open_page, limit=240))
+PARTS = (Part("damage", read_damaged, batch=5, weight=2, limit=60, goal=300),
+         Part("damaged-pages", open_page, weight=2, limit=240))

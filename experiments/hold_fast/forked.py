@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,6 +59,26 @@ def start(work: Callable[[], object]) -> int:
 def in_child(work: Callable[[], object]) -> int:
     """Do some work in a child process and wait for it; return its exit code, negative for a signal."""
     return wait_for(start(work))
+
+
+def answer_of(work: Callable[[], str | None], report: Path) -> str | None:
+    """Return what some work in a child process returns, or the trace of its error.
+
+    Pages start threads, which would hang every later child of the process that opened them.
+
+    Args:
+        work: The work.
+        report: A file for the answer.
+    """
+    def write() -> None:
+        try:
+            answer = work()
+        except Exception:
+            answer = traceback.format_exc()
+        report.write_text(answer or "", encoding="utf-8", errors="replace")
+
+    code = in_child(write)
+    return f"the process ended with {code}" if code else report.read_text(encoding="utf-8") or None
 
 
 def wait_for(child: int) -> int:

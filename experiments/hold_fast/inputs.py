@@ -18,6 +18,7 @@ from PIL import Image
 
 from experiments.hold_fast.attempt import Part
 from experiments.hold_fast.bad_images import bad_image
+from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.junk import junk, junk_table, mutated
 from experiments.hold_fast.small_runs import METHODS, digits_folder, undisturbed
 from pages.parts.map.columns import column_color, columns_of
@@ -109,18 +110,28 @@ def try_options(random: np.random.Generator, _scratch: Path) -> str | None:
     return f"{request}: {broken}" if broken else None
 
 
-def try_address(random: np.random.Generator, _scratch: Path) -> str | None:
+def try_address(random: np.random.Generator, scratch: Path) -> str | None:
     """Open a page with random parameters in its address."""
     page = str(random.choice(list(TITLES)))
     names = random.choice(list(NONSENSE), int(random.integers(1, 8)))
-    query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else str(junk(random))[:3000] for name in names}
+    query = {str(name): NONSENSE[str(name)] if random.random() < 0.3 else _in_address(junk(random)) for name in names}
     if random.random() < 0.7:
         query["run"] = undisturbed(str(random.choice(list(METHODS)))).id
-    with quiet(), patch.dict(os.environ, {"UDML_RUNS": str(undisturbed("pca").folder.parent)}):
-        test = opened(page, **query)
-    if test.exception:
-        return f"{page} {query}: {test.exception[0].message}\n{test.exception[0].stack_trace[-3:]}"
-    return f"{page} {query}: a traceback in a text" if "Traceback" in texts(test) else None
+    runs = str(undisturbed("pca").folder.parent)
+
+    def show() -> str | None:
+        with quiet(), patch.dict(os.environ, {"UDML_RUNS": runs}):
+            test = opened(page, **query)
+        if test.exception:
+            return f"{page} {query}: {test.exception[0].message}\n{test.exception[0].stack_trace[-3:]}"
+        return f"{page} {query}: a traceback in a text" if "Traceback" in texts(test) else None
+
+    return answer_of(show, scratch / "report")
+
+
+def _in_address(value: object) -> str:
+    """Return a value as an address can hold it, which is encoded in UTF-8."""
+    return str(value)[:3000].encode(errors="replace").decode()
 
 
 def try_command(random: np.random.Generator, scratch: Path) -> str | None:
@@ -192,5 +203,6 @@ def _digits() -> Dataset:
     return catalog.load(str(digits_folder()))
 
 
-PARTS = (Part("images", try_image, batch=20), Part("tables", try_table, batch=20), Part("specs", try_spec, batch=5),
-         Part("options", try_options, batch=20), Part("addresses", try_address), Part("commands", try_command, batch=5))
+PARTS = (Part("images", try_image, batch=20, goal=300), Part("tables", try_table, batch=20, goal=300),
+         Part("specs", try_spec, batch=5, goal=150), Part("options", try_options, batch=20, goal=300),
+         Part("addresses", try_address, goal=50), Part("commands", try_command, batch=5, goal=200))

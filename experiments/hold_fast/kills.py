@@ -19,8 +19,8 @@ from udml_core.runs import Run, create_run
 from udml_core.workers import analyse as analysis_worker
 from udml_core.workers import train as worker
 
-KILLS = 5
-"""Kills in one attempt, most of them of the same run."""
+KILLS = 15
+"""Kills in one attempt, if its run or analysis does not end before."""
 
 
 def kill_worker(random: np.random.Generator, scratch: Path) -> str | None:
@@ -53,6 +53,8 @@ def kill_analysis(random: np.random.Generator, scratch: Path) -> str | None:
     analysis = create_analysis(copy, spec)
     for _ in range(KILLS):
         strike(random, lambda: analysis_worker.work(analysis), analysis.folder, 40, 1.0)
+        if analysis.is_done():
+            break
         analysis.clear_failure()
     in_child(lambda: analysis_worker.work(analysis))
     return analysis_difference(analysis, whole)
@@ -129,5 +131,5 @@ def analysis_difference(analysis: Analysis, whole: Analysis) -> str | None:
     return None
 
 
-PARTS = (Part("kills", kill_worker, weight=4),
+PARTS = (Part("kills", kill_worker, weight=12, goal=1000),
          Part("analysis-kills", kill_analysis))

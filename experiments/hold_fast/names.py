@@ -15,6 +15,7 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from experiments.hold_fast.attempt import Part
+from experiments.hold_fast.forked import answer_of
 from experiments.hold_fast.inputs import quiet
 from tests.app.opening import opened
 from tests.app.test_pages import TITLES
@@ -55,10 +56,12 @@ def try_names(random: np.random.Generator, scratch: Path) -> str | None:
         if run.status().state != "done":
             return f"{folder.name!r}: {run.status().message}"
         page = str(random.choice(list(TITLES)))
-        with recorded_downloads() as contents, quiet():
-            test = opened(page, run=run.id, dataset=str(folder))
-            broken = judged(test, contents, page)
-        return broken or exported(run, scratch / "out")
+
+        def show() -> str | None:
+            with recorded_downloads() as contents, quiet():
+                return judged(opened(page, run=run.id, dataset=str(folder)), contents, page)
+
+        return answer_of(show, scratch / "report") or exported(run, scratch / "out")
 
 
 def name_for(random: np.random.Generator) -> str:

@@ -127,4 +127,4 @@ def work_until_cut(run: Run, number: int, random: np.random.Generator) -> None:
         worker.work(run)
 
 
-PART = Part("power-cuts", cut_power, weight=3)
+PART = Part("power-cuts", cut_power, weight=4, goal=200)

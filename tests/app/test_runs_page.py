@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -70,6 +71,26 @@ def with_values(run: Run, final: float, frozen: float = 33.2, pca: float = 33.0)
         evaluation[name]["map@r"] = value
     run.write_evaluation(evaluation)
     return run
+
+
+def test_the_leaderboard_looks_at_each_run_a_fixed_number_of_times(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = create_run(spec(), root)
+    for number in range(39):
+        shutil.copytree(first.folder, root / f"20200101-000000-rpml-{number:06x}")
+    runs, stat, looks = list_runs(root), os.stat, 0
+
+    def count(*arguments: Any, **options: Any) -> os.stat_result:
+        nonlocal looks
+        looks += 1
+        return stat(*arguments, **options)
+
+    counts = []
+    monkeypatch.setattr("os.stat", count)
+    for listed in (runs[:10], runs):
+        before = looks
+        assert len(leaderboard(listed)) == len(listed)
+        counts.append(looks - before)
+    assert 0 < counts[1] <= 4 * counts[0]
 
 
 def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[Run]) -> None:

@@ -6,19 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 
-from udml_core.backbones import check_backbone, check_compiler, choose_spec, feature_width
+from udml_core.arrays import Array
+from udml_core.backbones import EncoderSpec, check_backbone, check_compiler, choose_spec, feature_width
 from udml_core.data.dataset import Dataset
+from udml_core.data.features import features_path
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
 from udml_core.data.splits import VALIDATION_SHARE, Split, default_split, make_split
 from udml_core.errors import UserError
+from udml_core.files import read_array
 from udml_core.jobs.presets import apply_preset
 from udml_core.jobs.queue import resolve_device
 from udml_core.methods import Method, find_method, names_of
 from udml_core.runs import Run, RunRequest, Spec
 from udml_core.tasks import ADVICE
+
+MOST_CHECKED = 500
+"""Largest training half that is clustered while a run is planned; larger ones take longer than a form should."""
 
 
 def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) -> Spec:
@@ -48,6 +55,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
                           request.seed, request.weights)
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
+    _check_features(method, dataset, encoder, halves.train)
     if request.compile:
         if method.trained_part != "all":
             raise UserError("The option 'compile' applies only if the whole encoder is trained, and "
@@ -129,6 +137,21 @@ def _labels_per_class(request: RunRequest, dataset: Dataset, halves: Split) -> i
         raise UserError(f"labels_per_class must be between 1 and {largest:,}, the size of the largest class of the "
                         f"training half, got {count:,}.")
     return count
+
+
+def _check_features(method: Method, dataset: Dataset, encoder: EncoderSpec, train: Array) -> None:
+    """Check that some images of a small training half are similar, if their features are stored already.
+
+    Otherwise the run checks it before its first epoch.
+    """
+    if not method.clusters_by_ascent or len(train) > MOST_CHECKED:
+        return
+    try:
+        features = read_array(features_path(dataset, encoder), mapped=True)
+    except UserError:  # not computed yet
+        return
+    if features.ndim == 2 and len(features) == len(dataset):
+        method.check_features(torch.from_numpy(np.array(features[train])))
 
 
 def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: PairSet | None) -> None:

@@ -248,6 +248,16 @@ class Method(Options, ABC):
             UserError: The message names the field and the fix.
         """
 
+    def check_features(self, features: Tensor) -> None:
+        """Reject features that the method cannot learn from, if they are known before a run starts.
+
+        Args:
+            features: Pooled features (n, d) of the training half.
+
+        Raises:
+            UserError: The message names the field and the fix.
+        """
+
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         """Return the embedder that `fit` starts from at this seed.
 

@@ -40,6 +40,7 @@ from udml_core.files import (
     replace_arrays,
     replace_bytes,
     replace_text,
+    version_of,
 )
 from udml_core.methods import Embedder, find_method, is_normalized
 from udml_core.runs.notes import Notes, read_notes, write_notes
@@ -63,8 +64,7 @@ class Run(Task):
         """
         path = self.folder / "spec.json"
         try:
-            file = path.stat()
-            return _read_spec(path, file.st_ino, file.st_mtime_ns, file.st_size)
+            return _read_spec(path, *version_of(path))
         except (OSError, ValueError) as error:
             raise UserError(f"{path} must describe a run, but could not be read: {error}") from error
 
@@ -232,8 +232,13 @@ class Run(Task):
         return fixed_sample(test, len(self.epoch_sample(numbers[0])))
 
     def epoch_sample(self, number: int) -> Array:
-        """Read the fixed sample's embedding (s, l) of an epoch; 0 is before training."""
-        return _read_embedding(self.folder / "epochs" / f"{number:04d}" / "sample.npy")
+        """Read the fixed sample's embedding (s, l) of an epoch; 0 is before training.
+
+        Raises:
+            UserError: The file is missing or damaged, or of another number of images than the sample.
+        """
+        path = self.folder / "epochs" / f"{number:04d}" / "sample.npy"
+        return _as_long_as(self.folder / "epochs" / "sample.npy", path, _read_embedding(path))
 
     def epoch_trained(self, number: int) -> Array | None:
         """Read the embedding (t, l) of `fixed_sample(split.train, t)` after an epoch.
@@ -355,8 +360,13 @@ class Run(Task):
         replace_array(self._embeddings_path(which), embeddings)
 
     def embeddings(self, which: Literal["initial", "final"]) -> Array:
-        """Read the embeddings (n, l) float32 of all images, memory-mapped."""
-        return _read_embedding(self._embeddings_path(which), mapped=True)
+        """Read the embeddings (n, l) float32 of all images, memory-mapped.
+
+        Raises:
+            UserError: The file is missing or damaged, or of another number of images than the other embeddings.
+        """
+        path, other = self._embeddings_path(which), self._embeddings_path("initial" if which == "final" else "final")
+        return _as_long_as(other, path, _read_embedding(path, mapped=True))
 
     def is_normalized(self, which: Literal["initial", "final"]) -> bool:
         """Return whether the embeddings have unit length.
@@ -376,12 +386,13 @@ class Run(Task):
         Returns:
             The evaluation; None if there is none yet or the file is damaged.
         """
+        path = self.folder / "evaluation.json"
         try:
-            evaluation = read_json(self.folder / "evaluation.json")
+            evaluation = _read_evaluation(path, *version_of(path))
         except (OSError, ValueError):
             return None
         is_valid = isinstance(evaluation, dict) and all(isinstance(row, dict) for row in evaluation.values())
-        return evaluation if is_valid else None
+        return {name: dict(row) for name, row in evaluation.items()} if is_valid else None
 
     def broken_result(self) -> str | None:
         """Return why a result of a finished run cannot be read; None if all can be read."""
@@ -441,12 +452,18 @@ def _earlier_run(root: Path, run_id: str) -> Run:
 
 
 @lru_cache(maxsize=1024)
-def _read_spec(path: Path, _inode: int, _modified: int, _size: int) -> Spec:
+def _read_spec(path: Path, *_version: int) -> Spec:
     """Parse a spec once, because lists of runs and every step of a slider need it.
 
     A replaced file is parsed again.
     """
     return Spec.model_validate_json(read_regular(path))
+
+
+@lru_cache(maxsize=1024)
+def _read_evaluation(path: Path, *_version: int) -> Any:
+    """Parse an evaluation once, because the leaderboard shows those of all runs."""
+    return read_json(path)
 
 
 def _read_embedding(path: Path, mapped: bool = False) -> Array:
@@ -456,6 +473,22 @@ def _read_embedding(path: Path, mapped: bool = False) -> Array:
         UserError: The file is missing or damaged, or holds something else.
     """
     return _checked(path, read_array(path, mapped), "float n l")
+
+
+def _as_long_as(other: Path, path: Path, array: Array) -> Array:
+    """Return an array if another file, as far as it can be read, holds an array of as many rows.
+
+    Raises:
+        UserError: It does not.
+    """
+    try:
+        expected = read_array(other, mapped=True).shape[:1]
+    except UserError:  # the readers of the other file report it
+        return array
+    if expected not in ((), array.shape[:1]):
+        raise UserError(f"{path} and {other.name} should have a row for each image, but have {len(array):,} and "
+                        f"{expected[0]:,} rows. Resume the run, or start a new one.")
+    return array
 
 
 def _checked(path: Path, array: Array, shape: str) -> Array:

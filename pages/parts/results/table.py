@@ -7,7 +7,7 @@ import pandas as pd
 from pages.parts.kit.tables import MEASURE_WORDS
 from udml_core.results.records import Spread, Table
 
-WHOLE_NUMBERS = ("seconds", "width", "epoch", "size")
+WHOLE_NUMBERS = ("seconds", "width", "epoch", "size", "events", "tried", "held", "broken", "mended", "sessions")
 
 
 def measure_words(measure: str) -> str:

@@ -46,25 +46,27 @@ def choose_dataset(runs: Sequence[Run]) -> list[Run]:
 
 def choose_tags(runs: Sequence[Run]) -> list[Run]:
     """Choose tags that listed runs have, if any run has a tag."""
-    tags = sorted({tag for run in runs for tag in run.notes().tags})
+    of_runs = [run.notes().tags for run in runs]
+    tags = sorted({tag for of_run in of_runs for tag in of_run})
     if not tags:
         return list(runs)
     chosen = st.multiselect("Tags", tags, key="runs-tags", placeholder="All tags", width=260,
                             label_visibility="collapsed")
-    return [run for run in runs if set(chosen) <= set(run.notes().tags)]
+    return [run for run, of_run in zip(runs, of_runs, strict=True) if set(chosen) <= set(of_run)]
 
 
 def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     """Return a row for each run: measures before and after, differences to the baselines, and the verdict."""
-    evaluations = [run.evaluation() for run in runs]
+    evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
     best = best_runs((run.id, (run.spec().fingerprint, run.spec().split), standing(evaluation).after)
                      for run, evaluation in zip(runs, evaluations, strict=True))
     several = len({run.spec().dataset for run in runs}) > 1
+    are_tagged = any(written.tags for written in notes)
     rows = []
-    for run, evaluation in zip(runs, evaluations, strict=True):
+    for run, evaluation, written in zip(runs, evaluations, notes, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
-        name = run.notes().name or title_of(run.spec(), with_dataset=several)
+        name = written.name or title_of(run.spec(), with_dataset=several)
         name = f"{EXAMPLE} · {name}" if run.is_example else name
         row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": name}
         for measure, title in MEASURES.items():
@@ -72,8 +74,8 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
             row |= {f"{title} before": of.before, title: of.after, f"{title} − frozen": of.over_frozen,
                     f"{title} − PCA": of.over_pca}
         row["Verdict"] = STATE_MARKS.get(state, RANK_WORDS[judged.rank])
-        if any(other.notes().tags for other in runs):
-            row["Tags"] = list(run.notes().tags)
+        if are_tagged:
+            row["Tags"] = list(written.tags)
         rows.append(row)
     return pd.DataFrame(rows)
 

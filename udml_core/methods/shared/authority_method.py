@@ -74,6 +74,9 @@ class AuthorityMethod(Method):
                             f"and a different one; got {images}. Add images, or choose another split or method.")
         check_projection(type(self).__name__, self.dimension, self.beginning, images, width)
 
+    def check_features(self, features: Tensor) -> None:
+        self._clusters(features)
+
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return Embedder(setting.encoder, self._head(self._first_point(data, setting)))
 
@@ -101,20 +104,20 @@ class AuthorityMethod(Method):
         shape = (width, self.dimension) if self.weight == "bilinear" else (2 * width,)
         return Product(Euclidean(*shape), Grassmann(width, self.dimension))
 
-    def _clusters(self, data: TrainingData) -> Clusters:
-        """Compute the pseudo-labels of the frozen features.
+    def _clusters(self, features: Tensor) -> Clusters:
+        """Compute the pseudo-labels of frozen features (n, d).
 
         Raises:
             UserError: No cluster has two images, or all images are in one cluster.
         """
-        neighbors = min(self.n_neighbors, len(data) - 1)
-        graph = AuthorityGraph.build(unit(data.features).numpy(), neighbors)
+        neighbors = min(self.n_neighbors, len(features) - 1)
+        graph = AuthorityGraph.build(unit(features).numpy(), neighbors)
         clusters = graph.clusters(self.epsilon, self.gamma)
         if len(clusters.modes) == 1:
-            raise UserError(f"Authority ascent put all {len(data)} images into one cluster at ε={self.epsilon:g}, so "
-                            "there are no negatives. Raise the field 'epsilon'.")
-        if len(clusters.modes) == len(data):
-            raise UserError(f"Authority ascent left each of the {len(data)} images alone at ε={self.epsilon:g}, so "
+            raise UserError(f"Authority ascent put all {len(features)} images into one cluster at "
+                            f"ε={self.epsilon:g}, so there are no negatives. Raise the field 'epsilon'.")
+        if len(clusters.modes) == len(features):
+            raise UserError(f"Authority ascent left each of the {len(features)} images alone at ε={self.epsilon:g}, so "
                             "there are no positives. Lower the field 'epsilon'.")
         return Clusters(*(torch.from_numpy(part) for part in (clusters.labels, clusters.modes, clusters.parents)))
 
@@ -125,7 +128,7 @@ class AuthorityMethod(Method):
         The explanations hold the pseudo-labels if they are new.
         """
         if start is None:
-            clusters = self._clusters(data)
+            clusters = self._clusters(data.features)
             return 0, self._first_point(data, setting), 0.0, clusters.labels, (clusters,)
         point = (start["parameter"].to(setting.device), start["projection"].to(setting.device))
         return int(start["epoch"]), point, float(start["step"]), start["labels"], ()
