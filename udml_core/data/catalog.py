@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock
@@ -14,6 +15,8 @@ from filelock import FileLock
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
+from udml_core.data.sources.embeddings import LAYOUT as TABLE_LAYOUT
+from udml_core.data.sources.embeddings import Table, table_of
 from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
@@ -71,7 +74,7 @@ def sources() -> list[Source]:
                 source = Folder(path, path.name)
                 if source.missing() is None:
                     known.append(source)
-    return known + [folder_of(name) for name in remembered_folders()]
+    return known + [folder_of(name) for name in remembered_folders()] + remembered_tables()
 
 
 def folder_of(name: str) -> Folder:
@@ -96,7 +99,9 @@ def find(name: str) -> Source:
     for source in sources():
         if source.name == name:
             return source
-    path = existing_path(name)
+    path, table = existing_path(name), table_of(name)
+    if table is not None:
+        return table
     if path is not None and os.path.isdir(path):
         return Folder(path)
     plain, level = split_level(name)
@@ -106,7 +111,8 @@ def find(name: str) -> Source:
             return Folder(source.path, source.name, source.title, level)
         raise UserError(f"Only a folder of images has class levels, got {quoted(name)}. Use {quoted(plain)}.")
     if path is not None:
-        raise UserError(f"A data set must be a folder of images, but {path} is a file. Expected: {LAYOUT}.")
+        raise UserError(f"A data set must be a folder of images or a table of embeddings, but {path} is another file. "
+                        f"Expected: {LAYOUT}; or {TABLE_LAYOUT}.")
     limits = f" This server reads only folders in {', '.join(readable_roots())}." if is_exposed() else ""
     raise UserError(f"There is no data set {quoted(name)} and no folder of that name.{limits} "
                     f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
@@ -126,6 +132,18 @@ def remembered_folders() -> list[str]:
     # Path.is_dir raises on a disconnected disk
     return [name for name in _stored_folders()
             if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, split_level(name)[0]))]
+
+
+def remembered_tables() -> list[Table]:
+    """Return the remembered tables of embeddings that exist and may be read."""
+    with suppress(UserError):  # someone edited the list
+        return [table for name in _stored_folders() if (table := table_of(name)) is not None]
+    return []
+
+
+def remember_table(table: Table) -> None:
+    """Add a table of embeddings to the list of data sets; it is listed once, with the columns chosen last."""
+    _update_folders(lambda known: [*(name for name in known if not _is_name_of(name, table.path)), table.name])
 
 
 def remember(folder: Path | str) -> Folder:
@@ -161,13 +179,8 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     Raises:
         UserError: The name is empty, too long or taken, no file is an image, or the images cannot be written.
     """
-    plain = re.sub(r"[^\w .-]", "", name).strip(" .")
-    if not plain or len(plain) > LONGEST_NAME:
-        raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
-    folder = imports_folder() / plain
-    if folder.exists():
-        raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
-    aside = folder.with_name(f".{plain}.part")
+    folder = _new_import(name)
+    aside = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(aside, ignore_errors=True)
     try:
         if not sum(_write_image(aside, path, content) for path, content in files):
@@ -180,6 +193,51 @@ def import_files(name: str, files: Iterable[tuple[str, bytes]]) -> Path:
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return folder
+
+
+def _new_import(name: str) -> Path:
+    """Return the folder of a new import.
+
+    Raises:
+        UserError: The name is empty, too long or taken.
+    """
+    plain = re.sub(r"[^\w .-]", "", name).strip(" .")
+    if not plain or len(plain) > LONGEST_NAME:
+        raise UserError(f"The data set needs a name of 1 to {LONGEST_NAME} letters or digits, got '{name[:80]}'.")
+    folder = imports_folder() / plain
+    if folder.exists():
+        raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
+    return folder
+
+
+def import_table(name: str, vectors: tuple[str, bytes], metadata: tuple[str, bytes] | None = None) -> Table:
+    """Store an uploaded table of embeddings and remember it as a data set, if it can be loaded.
+
+    Args:
+        name: Name of the data set.
+        vectors: Name and content of the file of vectors.
+        metadata: Name and content of the CSV or Parquet file that describes its rows, if any.
+
+    Raises:
+        UserError: The name is empty, too long or taken, or the files are no table or cannot be written.
+    """
+    folder = _new_import(name)
+    try:
+        folder.mkdir(parents=True)
+        path = (folder / folder.name).with_name(folder.name + Path(vectors[0]).suffix.lower())
+        path.write_bytes(vectors[1])
+        if metadata is not None:
+            path.with_suffix(Path(metadata[0]).suffix.lower()).write_bytes(metadata[1])
+        table = Table(path)
+        table.load(lambda _share, _step: None)
+        remember_table(table)
+        return table
+    except (UserError, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"The table could not be stored in {folder}: {error}. Free some space, or set UDML_CACHE to "
+                        "another folder.") from error
 
 
 def _write_image(root: Path, path: str, content: bytes) -> bool:
@@ -212,8 +270,9 @@ def forget(folder: Path) -> None:
 
 
 def _is_name_of(name: str, path: Path) -> bool:
-    """Return whether a name is a path's, with or without a class level."""
-    return str(path) in (name, split_level(name)[0])
+    """Return whether a name is a path's, with or without a class level or chosen columns."""
+    table = table_of(name)
+    return str(path) in (name, split_level(name)[0]) or (table is not None and table.path == path)
 
 
 def _stored_folders() -> list[str]:
