@@ -6,7 +6,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
 from udml_core.data.sources.embeddings import LAYOUT as TABLE_LAYOUT
-from udml_core.data.sources.embeddings import Table, table_of
+from udml_core.data.sources.embeddings import Table, table_of, write_table
 from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
@@ -210,13 +210,12 @@ def _new_import(name: str) -> Path:
     return folder
 
 
-def import_table(name: str, vectors: tuple[str, bytes], metadata: tuple[str, bytes] | None = None) -> Table:
+def import_table(name: str, files: Sequence[tuple[str, bytes]]) -> Table:
     """Store an uploaded table of embeddings and remember it as a data set, if it can be loaded.
 
     Args:
         name: Name of the data set.
-        vectors: Name and content of the file of vectors.
-        metadata: Name and content of the CSV or Parquet file that describes its rows, if any.
+        files: Names and contents: the vectors, and a CSV or Parquet file with the columns of the rows, if any.
 
     Raises:
         UserError: The name is empty, too long or taken, or the files are no table or cannot be written.
@@ -224,11 +223,7 @@ def import_table(name: str, vectors: tuple[str, bytes], metadata: tuple[str, byt
     folder = _new_import(name)
     try:
         folder.mkdir(parents=True)
-        path = (folder / folder.name).with_name(folder.name + Path(vectors[0]).suffix.lower())
-        path.write_bytes(vectors[1])
-        if metadata is not None:
-            path.with_suffix(Path(metadata[0]).suffix.lower()).write_bytes(metadata[1])
-        table = Table(path)
+        table = Table(write_table(folder, files))
         table.load(lambda _share, _step: None)
         remember_table(table)
         return table

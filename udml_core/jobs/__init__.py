@@ -18,9 +18,9 @@ from udml_core.jobs.suggestions import (
     quick_fields,
 )
 
-__all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "QUICK_SECONDS", "Best", "Estimate", "Preset", "analyse",
-           "apply_suggestion", "are_maps_coming", "best_settings", "departures", "device_lock", "encoder_of", "ensure_dispatcher",
-           "estimate", "expected_seconds", "find_preset", "image_kind", "link_of", "move", "place_images", "plan",
-           "plan_continuation", "queue_position", "quick_fields", "read_fields", "resolve_device", "resume",
-           "start_maps", "stop", "submit", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
-           "write_fields"]
+__all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "QUICK_SECONDS", "Best", "Estimate", "Preset",
+           "analyse", "apply_suggestion", "are_maps_coming", "best_settings", "departures", "device_lock",
+           "encoder_of", "ensure_dispatcher", "estimate", "expected_seconds", "find_preset", "image_kind", "link_of",
+           "move", "place_images", "plan", "plan_continuation", "queue_position", "quick_fields", "read_fields",
+           "resolve_device", "resume", "start_maps", "stop", "submit", "waiting_runs", "wake", "wants_maps",
+           "why_not_comparable", "withdraw_maps", "write_fields"]

@@ -6,7 +6,9 @@ import streamlit as st
 
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.user_errors import keep_user_errors
+from pages.parts.data.tables import choose_columns, is_table_path, upload_table
 from udml_core.data import catalog
+from udml_core.data.sources.embeddings import Table
 from udml_core.data.sources.folder import LAYOUT, Folder
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
@@ -18,10 +20,13 @@ def import_folder() -> None:
     """Show the form; an imported folder is remembered and shown."""
     with st.expander("Import your own images", icon=":material/drive_folder_upload:",
                      expanded="import" in st.query_params):
-        st.caption(f"Expected layout: {LAYOUT}. Most methods train on images without labels.")
+        st.caption(f"Expected layout: {LAYOUT}; or a table of embeddings, such as vectors.parquet. Most methods train "
+                   "on images without labels.")
         path = st.text_input("Folder on this computer", placeholder="/home/me/photos", key="import-path").strip()
         level = choose_level(path) if path else None
-        clicked = st.button("Use this folder", disabled=not path, icon=":material/folder_open:")
+        path = choose_columns(path)
+        clicked = st.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
+                            icon=":material/folder_open:")
         with keep_user_errors("import-folder", (path, level), clicked):
             if clicked:
                 open_folder(name_with_level(path, level))
@@ -32,6 +37,7 @@ def import_folder() -> None:
         with keep_user_errors("import-files", (name, len(files)), clicked):
             if clicked:
                 open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
+        upload_table(open_folder)
 
 
 def choose_level(path: str) -> int | None:
@@ -74,7 +80,9 @@ def open_folder(name: str) -> None:
     """
     source = catalog.find(name)
     load_dataset(source.name)
-    if isinstance(source, Folder):
+    if isinstance(source, Table):
+        catalog.remember_table(source)
+    elif isinstance(source, Folder):
         catalog.remember(source.name)
     st.query_params["dataset"] = source.name
     st.rerun()

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,31 @@ def table_of(name: str) -> Table | None:
     match = _NAME.match(name)
     path = existing_path(match[1]) if match else None
     return Table(path, Choices.parse(match[2] or "")) if match and path and path.is_file() else None
+
+
+def write_table(folder: Path, files: Sequence[tuple[str, bytes]]) -> Path:
+    """Write an uploaded table and the file with its columns, and return the path of its vectors.
+
+    Args:
+        folder: A new folder; its name becomes the table's.
+        files: Names and contents: the vectors, and a CSV or Parquet file with columns, if any.
+
+    Raises:
+        UserError: There are not one or two files of these formats.
+        OSError: The files cannot be written.
+    """
+    by_ending = {Path(name).suffix.lower(): content for name, content in files}
+    vectors = [ending for ending in by_ending if ending in ENDINGS]
+    if len(by_ending) != len(files) or len(files) > 2 or not vectors or not by_ending.keys() <= {*ENDINGS, ".csv"}:
+        raise UserError("A table is one file, or one file of vectors and one CSV or Parquet file with its columns; "
+                        f"got {', '.join(name for name, _ in files)[:200] or 'no file'}. Expected: {LAYOUT}.")
+    if len(vectors) == 2 and ".parquet" not in vectors:
+        raise UserError(f"The columns of a table must be a CSV or Parquet file, got two files of vectors: "
+                        f"{', '.join(name for name, _ in files)[:200]}. Upload one of them.")
+    for ending, content in by_ending.items():
+        (folder / f"{folder.name}{ending}").write_bytes(content)
+    main = next((ending for ending in vectors if ending != ".parquet"), ".parquet")
+    return folder / f"{folder.name}{main}"
 
 
 class Table(Source):
