@@ -77,11 +77,11 @@ def test_the_evaluation_equals_that_of_the_same_vectors_from_pixels(run: Run, di
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_opens_with_a_run_on_embeddings(page: str, run: Run) -> None:
+def test_a_page_opens_with_a_run_on_embeddings(page: str, run: Run, digits_run: Run) -> None:
     test = opened(page, run=run.id, dataset=run.spec().dataset, fields="dimension:16")
     assert not test.exception
     assert not [error.value for error in test.error]
-    assert page != "instances" or "no finished run on images" in texts(test)
+    assert page != "instances" or "lacks what this page shows" in texts(test)
 
 
 def popovers(test: AppTest) -> set[str]:
@@ -120,7 +120,8 @@ def test_the_page_data_opens_a_table_with_chosen_columns(table: Path) -> None:
 
 @pytest.mark.parametrize(("method", "options", "message"), [
     ("plm", {}, "PLM learns from random views of images, and digits.parquet is a table"),
-    ("distill", {"fields": {"trains": "all"}}, "'all' .* trains an encoder of images"),
+    ("distill", {}, "learns from random views of images"),
+    ("triplet", {"fields": {"trains": "all"}}, "With trains='all' .* trains an encoder of images"),
     ("rpml", {"backbone": "pixels"}, "the option 'backbone' does not apply; got 'pixels'"),
     ("rpml", {"size": 64}, "the option 'size' does not apply; got 64"),
     ("rpml", {"preset": "paper"}, "The papers' settings are for images"),
@@ -129,6 +130,12 @@ def test_planning_refuses_what_needs_images(method: str, options: dict[str, obje
                                             ) -> None:
     with pytest.raises(UserError, match=message):
         planned(table, method, **options)
+
+
+def test_srpml_trains_its_projection_on_a_table(table: Path, tmp_path: Path) -> None:
+    run = create_run(planned(table, "srpml", fields={"dimension": 8, "epochs": 1}), tmp_path / "runs")
+    assert worker.work(run).state == "done"
+    assert run.embeddings("final").shape == (1797, 8)
 
 
 def test_images_have_no_backbone_of_tables() -> None:
@@ -142,7 +149,7 @@ def test_queries_views_and_placed_images_are_refused(run: Run) -> None:
         Retrieval(run).search_image(image)
     with pytest.raises(UserError, match="The step 'views' of a refinement needs"):
         jobs.analyse(run, plan_analysis(kind="refine", recipe="views+whiten"))
-    (layout,) = list_analyses(run, "pca")
+    layout = list_analyses(run, "pca")[0]
     with pytest.raises(UserError, match="Placing new images on a map needs"):
         jobs.place_images(run, layout, "final", [("a.png", b"")])
 

@@ -124,13 +124,14 @@ def _check_learns_from_vectors(method: Method, dataset: Dataset) -> None:
     Raises:
         UserError: It needs images.
     """
-    if method.trains_encoder:
+    if method.learns_from_vectors:
+        return
+    if method.trained_part != "head" and not method.cached_views:
         raise UserError(f"With trains='{method.trained_part}' {method.card.title} trains an encoder of images, and "
                         f"{dataset.title} is a table of embeddings. Set the field 'trains' to 'head', or choose "
                         "another method.")
-    if method.views_needed:
-        raise UserError(f"{method.card.title} learns from random views of images, and {dataset.title} is a table of "
-                        f"embeddings. Choose {names_of(lambda other: other.learns_from_vectors)}.")
+    raise UserError(f"{method.card.title} learns from random views of images, and {dataset.title} is a table of "
+                    f"embeddings. Choose {names_of(lambda other: other.learns_from_vectors)}.")
 
 
 def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mapping[str, Any], device: str = "auto"

@@ -191,7 +191,8 @@ def _open_npy(path: Path, wanted: str | None) -> VectorFile:
         with path.open("rb") as stream:
             yield from _read_rows(stream)
 
-    return VectorFile(*header.shape, blocks, (), _no_columns)
+    count, width = header.shape
+    return VectorFile(count, width, blocks, (), _no_columns)
 
 
 def _no_columns(name: str) -> list[Any]:
@@ -222,7 +223,8 @@ def _open_npz(path: Path, wanted: str | None) -> VectorFile:
         return [value.decode(errors="replace") if isinstance(value, bytes) else value for value in values.tolist()]
 
     columns = tuple(other for other in headers if headers[other].shape == header.shape[:1])
-    return VectorFile(*header.shape, blocks, columns, read, _two_dimensional(headers))
+    count, width = header.shape
+    return VectorFile(count, width, blocks, columns, read, _two_dimensional(headers))
 
 
 def _two_dimensional(headers: Mapping[str, _Header]) -> tuple[str, ...]:
