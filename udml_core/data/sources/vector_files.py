@@ -39,7 +39,6 @@ class VectorFile:
         blocks: Returns the rows in blocks (b, d), in order.
         columns: Names of the other columns.
         read: Returns a column as n values: text, numbers, bool or None.
-        choices: Names of the arrays or columns that could be the vectors.
     """
 
     count: int
@@ -47,7 +46,6 @@ class VectorFile:
     blocks: Callable[[], Iterator[Array]]
     columns: tuple[str, ...]
     read: Callable[[str], list[Any]]
-    choices: tuple[str, ...] = ()
 
 
 def open_vectors(path: Path, wanted: str | None = None) -> VectorFile:
@@ -224,11 +222,7 @@ def _open_npz(path: Path, wanted: str | None) -> VectorFile:
 
     columns = tuple(other for other in headers if headers[other].shape == header.shape[:1])
     count, width = header.shape
-    return VectorFile(count, width, blocks, columns, read, _two_dimensional(headers))
-
-
-def _two_dimensional(headers: Mapping[str, _Header]) -> tuple[str, ...]:
-    return tuple(name for name, header in headers.items() if len(header.shape) == 2 and header.is_number)
+    return VectorFile(count, width, blocks, columns, read)
 
 
 def _pick_array(path: Path, wanted: str | None, dimensions: Mapping[str, int], kinds: Mapping[str, str]) -> str:
@@ -266,7 +260,7 @@ def _open_safetensors(path: Path, wanted: str | None) -> VectorFile:
         return values
 
     columns = tuple(other for other in shapes if shapes[other] == (count,))
-    return VectorFile(count, width, blocks, columns, read, tuple(key for key in shapes if len(shapes[key]) == 2))
+    return VectorFile(count, width, blocks, columns, read)
 
 
 # Parquet: a column of lists, or a column for each dimension.
@@ -304,7 +298,7 @@ def _open_parquet(path: Path, wanted: str | None) -> VectorFile:
         return [value for batch in tables([column], 65_536) for value in batch.column(0).to_pylist()]
 
     _check_size(path, count, width)
-    return VectorFile(count, width, blocks, others, read, tuple(lists or groups))
+    return VectorFile(count, width, blocks, others, read)
 
 
 def _is_list_of_numbers(kind: Any) -> bool:
