@@ -96,6 +96,7 @@ def explore(run: Run) -> None:
 
 st.title("Instances")
 with show_user_errors():
-    run = pick_run()
+    run = pick_run(fits=lambda run: run.spec().encoder.reads_images,
+                   missing="This page compares random views of an image, and there is no finished run on images yet.")
     if run is not None:
         explore(run)

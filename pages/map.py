@@ -83,7 +83,8 @@ def show_exports(shown: MapFrame, color: Color, selected: Selection) -> None:
     """Show the menus that add images and columns to the map, and the downloads."""
     ids = selected.ids if len(selected.ids) else shown.projection.indices
     with st.container(horizontal=True):
-        place_images(shown)
+        if shown.run.spec().encoder.reads_images:
+            place_images(shown)
         upload_columns(shown.dataset)
         share([Download("Map as an HTML file", "map.html", "text/html",
                         lambda: map_file(shown.dataset, shown.layout, color, selected, map_title(shown), UNITS)),

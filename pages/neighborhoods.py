@@ -60,8 +60,10 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     with toolbar:
         image = st.container(horizontal=True, vertical_alignment="center", width="stretch")
         which = choose_embedding()
-        with st.popover("Own image", icon=":material/add_photo_alternate:"):
-            received = receive_images("neighborhood-paste", 1)
+        received = []
+        if run.spec().encoder.reads_images:
+            with st.popover("Own image", icon=":material/add_photo_alternate:"):
+                received = receive_images("neighborhood-paste", 1)
         more = st.popover("More", icon=":material/tune:")
     if received:
         st.session_state[OWN_IMAGE] = received[0]

@@ -21,7 +21,7 @@ def explore(run: Run) -> None:
     """Show everything that depends on the recipe, and the recipe; on a phone the results come first."""
     results, cards = st.columns([2.4, 1], gap="large")
     with cards:
-        recipe = choose_recipe()
+        recipe = choose_recipe(has_views=run.spec().encoder.reads_images)
         show_actions(run, recipe)
     with results, show_user_errors():
         live = load_live(run, recipe)
@@ -31,10 +31,11 @@ def explore(run: Run) -> None:
         show_query(live, refined, query)
         choose_query(live, refined, query)
         warn_of_fall(live, refined)
-        show_sections([Section("votes", "Why this rank?", lambda: explain_rank(live, refined, query)),
-                       Section("protocol", "What each step has seen", lambda: show_protocol(live, refined)),
-                       Section("distill", "Without a gallery: distillation", lambda: show_distillation(run))],
-                      "refine-section")
+        sections = [Section("votes", "Why this rank?", lambda: explain_rank(live, refined, query)),
+                    Section("protocol", "What each step has seen", lambda: show_protocol(live, refined))]
+        if run.spec().encoder.reads_images:
+            sections.append(Section("distill", "Without a gallery: distillation", lambda: show_distillation(run)))
+        show_sections(sections, "refine-section")
 
 
 st.title("Refine", help="A refinement improves the embedding of a finished run without training and without labels: "

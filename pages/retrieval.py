@@ -76,8 +76,9 @@ def show_query_row(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None
     with middle:
         show_strip(retrieval, query, strip)
         show_steps(retrieval, query, strip)
-    with right:
-        receive_query_images(query)
+    if retrieval.spec.encoder.reads_images:
+        with right:
+            receive_query_images(query)
 
 
 def show_single_query(retrieval: Retrieval, index: int, rankings: list[Ranking], gallery: Gallery) -> None:

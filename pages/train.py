@@ -18,7 +18,7 @@ from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import Settings, choose_settings, forget_fields, keep_choices, restore_choices
 from udml_core import jobs
 from udml_core.data import catalog
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
@@ -60,6 +60,15 @@ def choose_method() -> type[Method]:
         forget_fields()
     st.query_params["method"] = name
     return by_name[name]
+
+
+def options_for(dataset: Dataset) -> list[str]:
+    """List the options that the form shows; a table of embeddings has none of the options of images."""
+    names = form_options(RunRequest)
+    if st.query_params.get("backbone") == TABLE or dataset.is_table:
+        for name in jobs.IMAGE_OPTIONS:  # a link's options of images mean nothing for a table, and the reverse
+            st.query_params.pop(name, None)
+    return [name for name in names if not (dataset.is_table and name in jobs.IMAGE_OPTIONS)]
 
 
 def explain(method: type[Method]) -> None:
@@ -165,7 +174,7 @@ try:
         if pair_choice is not None:
             with left:
                 with st.expander("Backbone, split, seed and device", icon=":material/tune:"):
-                    values = option_form(RunRequest, form_options(RunRequest), first=settings.options)
+                    values = option_form(RunRequest, options_for(data), first=settings.options)
                 notes = st.container()
             with slot, show_user_errors():
                 request = RunRequest.make({"dataset": data.name, "method": chosen.card.name,

@@ -10,6 +10,7 @@ from udml_core.backbones.encoder import (
     check_backbone,
     check_compiler,
     check_divisible,
+    check_reads_images,
     choose_spec,
     feature_width,
     image_seconds,
@@ -19,5 +20,6 @@ from udml_core.backbones.encoder import (
 from udml_core.backbones.pooling import Pooling
 
 __all__ = ["BACKBONES", "DEFAULT_BACKBONE", "Encoder", "EncoderSpec", "Pooling", "Precision",
-           "activation_bytes", "check_backbone", "check_compiler", "check_divisible", "choose_spec", "feature_width",
+           "activation_bytes", "check_backbone", "check_compiler", "check_divisible", "check_reads_images",
+           "choose_spec", "feature_width",
            "image_seconds", "late_share", "needs_batches"]

@@ -20,6 +20,7 @@ from udml_core.backbones.body import Body
 from udml_core.backbones.division import divide
 from udml_core.backbones.pooling import Pooling, pool, rmac_scales
 from udml_core.backbones.weights import WeightFile, choose_weights
+from udml_core.data.dataset import TABLE
 from udml_core.errors import UserError, quoted
 
 DEFAULT_BACKBONE = "efficientnet-lite0"
@@ -89,12 +90,13 @@ class EncoderSpec(BaseModel):
     """Everything that features depend on besides the images.
 
     Attributes:
-        backbone: A name of BACKBONES, `timm:NAME` or `torchvision:NAME`.
+        backbone: A name of BACKBONES, `timm:NAME`, `torchvision:NAME`, or `table` for the vectors of a table.
         pooling: Pooling of the feature maps.
         size: Side in pixels of the square that images are resized and cropped to.
         gray: Whether raw pixels are averaged over the channels.
         seed: Seed of random weights.
         weights: File of the weights of a model of timm or torchvision; None to download them.
+        width: Width of a table's vectors; 0 for images.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -105,15 +107,28 @@ class EncoderSpec(BaseModel):
     gray: bool = False
     seed: int = 0
     weights: WeightFile | None = None
+    width: int = Field(default=0, ge=0)
 
     @property
     def trainable(self) -> bool:
-        """Whether the network has parameters; raw pixels have none."""
-        return self.backbone != "pixels"
+        """Whether the network has parameters; raw pixels and the vectors of a table have none."""
+        return self.backbone not in ("pixels", TABLE)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether the encoder computes features from images; the features of a table are given."""
+        return self.backbone != TABLE
+
+    @property
+    def words(self) -> str:
+        """The settings in words, such as `squeezenet, mean, 96 px`."""
+        return f"{self.backbone}, {self.pooling}, {self.size} px" if self.reads_images else f"table, {self.width}-d"
 
     @property
     def key(self) -> str:
         """A file name, unique among specs with different features."""
+        if not self.reads_images:
+            return TABLE
         parts = [self.backbone.replace(":", "-").replace("/", "-"), self.pooling, str(self.size)]
         parts += ["gray"] if self.gray and self.backbone == "pixels" else []
         parts += [f"seed{self.seed}"] if _is_seeded(self.backbone) else []
@@ -136,7 +151,8 @@ class Encoder(nn.Module):
 
     def __init__(self, spec: EncoderSpec, filled: bool = True) -> None:
         super().__init__()
-        check_backbone(spec.backbone)
+        if spec.reads_images:
+            check_backbone(spec.backbone)
         self.spec = spec
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(spec.seed)
@@ -147,7 +163,7 @@ class Encoder(nn.Module):
         self.preparation = body.preparation
         self.register_buffer("mean", torch.tensor(body.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("deviation", torch.tensor(body.deviation).view(1, 3, 1, 1), persistent=False)
-        self.dimension = body.dimension or _pixels(spec)
+        self.dimension = body.dimension or spec.width or _pixels(spec)
         self.eval()
 
     @property
@@ -156,6 +172,7 @@ class Encoder(nn.Module):
         return self.spec.trainable
 
     def forward(self, images: Tensor) -> Tensor:
+        check_reads_images(self.spec, "The embedding of an image")
         rgb = images.expand(-1, 3, -1, -1).to(self.mean.dtype)
         if self.spec.backbone == "pixels":
             values = (rgb / self.deviation).mean(1) if self.spec.gray else rgb / self.deviation
@@ -264,6 +281,21 @@ def check_backbone(name: str) -> None:
                     f"got {quoted(name)}.")
 
 
+def check_reads_images(spec: EncoderSpec, purpose: str) -> None:
+    """Check that the features are computed from images.
+
+    Args:
+        spec: The encoder.
+        purpose: What needs images, as the subject of the message.
+
+    Raises:
+        UserError: They are the vectors of a table.
+    """
+    if not spec.reads_images:
+        raise UserError(f"{purpose} needs a backbone that reads images, and this data set is a table of embeddings. "
+                        "Choose rows of the table, or open the folder of the images as a data set.")
+
+
 def check_compiler(device: str) -> None:
     """Check that `torch.compile` can work on a device.
 
@@ -297,6 +329,8 @@ def check_divisible(spec: EncoderSpec) -> None:
 
 def image_seconds(spec: EncoderSpec) -> float:
     """Estimate the seconds to read and encode an image on two CPU cores."""
+    if not spec.reads_images:
+        return 0.0
     rate = BACKBONES[spec.backbone].seconds_per_megapixel if spec.backbone in BACKBONES else 1.0
     scales = rmac_scales(spec.size) if spec.pooling == "rmac" else (spec.size,)
     return 0.0005 + rate * sum(side**2 for side in scales) / 1e6
@@ -318,6 +352,8 @@ def feature_width(spec: EncoderSpec) -> int | None:
 
     The width of those models is known only after loading.
     """
+    if not spec.reads_images:
+        return spec.width
     if spec.backbone not in BACKBONES:
         return None
     return BACKBONES[spec.backbone].width or _pixels(spec)
@@ -344,6 +380,8 @@ def _is_seeded(name: str) -> bool:
 
 
 def _build(spec: EncoderSpec, filled: bool = True) -> Body:
+    if spec.backbone == TABLE:
+        return Body(nn.Identity(), _NONE, _WHITE, False, 0)
     if spec.backbone in BACKBONES:
         return BACKBONES[spec.backbone].build()
     return hub.load(spec.backbone, spec.size, spec.pooling, spec.weights, filled)

@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -18,6 +18,8 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.sources.archive import extract, inner_path, is_archive, new_file, plain_stem
 from udml_core.data.sources.cifar10 import Cifar10
 from udml_core.data.sources.digits import Digits
+from udml_core.data.sources.embeddings import LAYOUT as TABLE_LAYOUT
+from udml_core.data.sources.embeddings import Table, table_of, write_table
 from udml_core.data.sources.emoji import Emoji
 from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.data.sources.folder import LAYOUT, Folder
@@ -82,7 +84,7 @@ def sources() -> list[Source]:
     for name in remembered_folders():
         with suppress(UserError):  # the folder no longer has the layout to which the option belongs
             known.append(folder_of(name))
-    return known
+    return known + remembered_tables()
 
 
 def folder_of(name: str) -> Located:
@@ -109,7 +111,9 @@ def find(name: str) -> Source:
     for source in sources():
         if source.name == name:
             return source
-    path = existing_path(name)
+    path, table = existing_path(name), table_of(name)
+    if table is not None:
+        return table
     if path is not None and os.path.isdir(path):
         return open_folder(path)
     plain = plain_name(name)
@@ -121,8 +125,8 @@ def find(name: str) -> Source:
         raise UserError(f"Only a folder of images has class levels and options, got {quoted(name)}. Use "
                         f"{quoted(plain)}.")
     if path is not None:
-        raise UserError(f"A data set must be a folder of images or a ZIP or TAR archive, but {path} is another "
-                        f"file. Expected: {LAYOUT}.")
+        raise UserError(f"A data set must be a folder of images, a ZIP or TAR archive, or a table of embeddings, but "
+                        f"{path} is another file. Expected: {LAYOUT}; or {TABLE_LAYOUT}.")
     limits = f" This server reads only folders in {', '.join(readable_roots())}." if is_exposed() else ""
     raise UserError(f"There is no data set {quoted(name)} and no folder of that name.{limits} "
                     f"Known: {', '.join(source.name for source in sources())}. Expected of a folder: {LAYOUT}.")
@@ -142,6 +146,18 @@ def remembered_folders() -> list[str]:
     # Path.is_dir raises on a disconnected disk
     return [name for name in _stored_folders()
             if any(os.path.isdir(path) and may_read(Path(path)) for path in (name, plain_name(name)))]
+
+
+def remembered_tables() -> list[Table]:
+    """Return the remembered tables of embeddings that exist and may be read."""
+    with suppress(UserError):  # someone edited the list
+        return [table for name in _stored_folders() if (table := table_of(name)) is not None]
+    return []
+
+
+def remember_table(table: Table) -> None:
+    """Add a table of embeddings to the list of data sets; it is listed once, with the columns chosen last."""
+    _update_folders(lambda known: [*(name for name in known if not _is_name_of(name, table.path)), table.name])
 
 
 def remember(folder: Path | str) -> Located:
@@ -279,8 +295,7 @@ def _import(name: str, write: Callable[[Path], None]) -> Path:
         locks = given_folder() / "import-locks"
         locks.mkdir(exist_ok=True)
         with FileLock(locks / f"{plain}.lock"):  # two processes may import the same archive at once
-            if folder.exists():
-                raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
+            _check_unused(folder)
             shutil.rmtree(aside, ignore_errors=True)
             try:
                 write(aside)
@@ -292,6 +307,37 @@ def _import(name: str, write: Callable[[Path], None]) -> Path:
         raise UserError(f"The images could not be stored in {folder}: {error}. Use shorter file names, free some "
                         "space, or set UDML_CACHE to another folder.") from error
     return folder
+
+
+def import_table(name: str, files: Sequence[tuple[str, bytes]]) -> Table:
+    """Store an uploaded table of embeddings and remember it as a data set, if it can be loaded.
+
+    Args:
+        name: Name of the data set.
+        files: Names and contents: the vectors, and a CSV or Parquet file with the columns of the rows, if any.
+
+    Raises:
+        UserError: The name is empty, too long or taken, or the files are no table or cannot be written.
+    """
+    folder = imports_folder() / _checked_name(name)
+    _check_unused(folder)
+    try:
+        folder.mkdir(parents=True)
+        table = Table(write_table(folder, files))
+        table.load(lambda _share, _step: None)
+        remember_table(table)
+        return table
+    except (UserError, OSError) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"The table could not be stored in {folder}: {error}. Free some space, or set UDML_CACHE to "
+                        "another folder.") from error
+
+
+def _check_unused(folder: Path) -> None:
+    if folder.exists():
+        raise UserError(f"An imported data set '{folder.name}' exists already. Choose another name.")
 
 
 def _common_folder(root: Path) -> Path:
@@ -308,8 +354,9 @@ def forget(folder: Path) -> None:
 
 
 def _is_name_of(name: str, path: Path) -> bool:
-    """Return whether a name is a path's, with or without a class level or another option."""
-    return str(path) in (name, plain_name(name))
+    """Return whether a name is a path's, with or without a class level, an option or chosen columns."""
+    table = table_of(name)
+    return str(path) in (name, plain_name(name)) or (table is not None and table.path == path)
 
 
 def _stored_folders() -> list[str]:

@@ -21,6 +21,8 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
          8: Image.Transpose.ROTATE_90}
 """Operation that turns an image upright, by EXIF orientation."""
+TABLE = "table"
+"""Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
 """Progress callback: the finished share, 0 to 1, and the name of the current step."""
 
@@ -173,6 +175,8 @@ class Dataset:
         distinct: Number of different images by content; None if it is not known.
         training_classes: Number of first classes in `class_names` that the authors' zero-shot training half has; None
             for the first half of the classes by sorted name.
+        vectors: Features (n, d) float32 of a table of embeddings, memory-mapped; None if a backbone computes features
+            from the images. The images of a table only illustrate its rows.
     """
 
     name: str
@@ -188,9 +192,15 @@ class Dataset:
     skipped: tuple[Skipped, ...] = ()
     distinct: int | None = None
     training_classes: int | None = None
+    vectors: Array | None = None
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the data set is a table of embeddings, whose features no backbone computes."""
+        return self.vectors is not None
 
     @cached_property
     def class_sizes(self) -> Array:

@@ -39,8 +39,8 @@ _fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
     """Return the frozen encoder's features of every image, computed on first use.
 
-    The computation stores its progress, so a killed computation resumes. A second process that needs the same
-    features waits for the first.
+    The features of a table are its own vectors. The computation stores its progress, so a killed computation resumes. A
+    second process that needs the same features waits for the first.
 
     Args:
         dataset: The data set.
@@ -53,6 +53,9 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     Raises:
         UserError: The encoder returns values that are not finite, or the disk is full.
     """
+    if dataset.vectors is not None:
+        return dataset.vectors
+
     def compute(start: int, stop: int) -> Array:
         return embed_pixels(encoder, pixels[start:stop])
 

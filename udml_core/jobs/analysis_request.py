@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
+from udml_core.backbones import check_reads_images
 from udml_core.data.dataset import read_user_image
 from udml_core.errors import UserError
 from udml_core.jobs import launch
+from udml_core.refinement.recipe import Recipe
 from udml_core.runs import Run, own_copy, runs_folder
 from udml_core.tasks import ADVICE, LIVE_STATES
 
@@ -35,6 +37,8 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     status = run.status()
     if status.state != "done":
         raise UserError(f"Only finished runs can be analyzed, and {run.id} is {status.state}. {ADVICE[status.state]}")
+    if Recipe.parse(spec.recipe).find("views") and spec.kind == "refine":
+        check_reads_images(run.spec().encoder, "The step 'views' of a refinement")
     if spec.source and not find_analysis(run, spec.source).is_done():
         state = find_analysis(run, spec.source).status().state
         raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")
@@ -60,6 +64,7 @@ def place_images(run: Run, projection: Analysis, frame: str, files: Sequence[tup
     Raises:
         UserError: A file is not an image, the number of files is not allowed, or the map has no such frame.
     """
+    check_reads_images(run.spec().encoder, "Placing new images on a map")
     if not 1 <= len(files) <= MOST_PLACED:
         raise UserError(f"Place between 1 and {MOST_PLACED} images at a time, got {len(files)}.")
     if frame not in projection.spec().frames:

@@ -10,7 +10,8 @@ import torch
 
 from udml_core.arrays import Array
 from udml_core.backbones import EncoderSpec, check_backbone, check_compiler, choose_spec, feature_width
-from udml_core.data.dataset import Dataset
+from udml_core.backbones.encoder import SMALLEST
+from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.features import features_path
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
@@ -26,6 +27,8 @@ from udml_core.tasks import ADVICE
 
 MOST_CHECKED = 500
 """Largest training half that is clustered while a run is planned; larger ones take longer than a form should."""
+IMAGE_OPTIONS = ("backbone", "weights", "pooling", "size", "compile")
+"""Options of a run that apply to images only, not to a table of embeddings."""
 
 
 def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) -> Spec:
@@ -39,9 +42,13 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     Raises:
         UserError: An option does not fit; the message names it.
     """
+    if dataset.is_table:
+        _check_table_options(request, dataset)
     request = apply_preset(request, dataset)
     method = find_method(request.method).make(request.fields)
-    check_backbone(request.backbone)
+    if dataset.is_table:
+        _check_learns_from_vectors(method, dataset)
+    encoder = encoder_of(dataset, request.backbone, request)
     split = request.split or default_split(dataset)
     select = request.select or default_select(request.labels)
     halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed)
@@ -51,8 +58,6 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     if select != "last" and request.labels == "drawn":
         _check_validation(dataset, halves)
     _check_supervision(method, dataset, halves, pairs)
-    encoder = choose_spec(request.backbone, dataset.native_size, dataset.gray, request.pooling, request.size,
-                          request.seed, request.weights)
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
     _check_features(method, dataset, encoder, halves.train)
@@ -69,7 +74,8 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     per_class = _labels_per_class(request, dataset, halves) if few else None
     spec = Spec.model_validate(request.model_dump() | {
         "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
-        "fields": method.model_dump(), "encoder": encoder, "size": encoder.size,
+        "fields": method.model_dump(), "encoder": encoder, "backbone": encoder.backbone,
+        "size": encoder.size if encoder.reads_images else None,
         "weights": encoder.weights and str(encoder.weights.path), "split": split, "select": select,
         "device": resolve_device(request.device), "labels_per_class": per_class,
         "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
@@ -79,6 +85,62 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         assert labels is not None
         check_labels(labels)
     return spec
+
+
+def encoder_of(dataset: Dataset, backbone: str, request: RunRequest | None = None) -> EncoderSpec:
+    """Choose the encoder of a data set.
+
+    Args:
+        dataset: The data set. A table of embeddings has no backbone; its encoder stands for the stored vectors.
+        backbone: The backbone for images.
+        request: Pooling, image size, seed and file of weights; the defaults if None.
+
+    Raises:
+        UserError: The backbone is not available, or the options do not fit it.
+    """
+    if dataset.vectors is not None:
+        return EncoderSpec(backbone=TABLE, size=SMALLEST, width=dataset.vectors.shape[1])
+    if backbone == TABLE:
+        raise UserError(f"The backbone '{TABLE}' stands for the vectors of a table of embeddings, and {dataset.title} "
+                        "has images. Choose another backbone.")
+    check_backbone(backbone)
+    if request is None:
+        return choose_spec(backbone, dataset.native_size, dataset.gray)
+    return choose_spec(backbone, dataset.native_size, dataset.gray, request.pooling, request.size, request.seed,
+                       request.weights)
+
+
+def _check_table_options(request: RunRequest, dataset: Dataset) -> None:
+    """Check that a request has no options of images.
+
+    Raises:
+        UserError: It has; the message names the option.
+    """
+    if request.preset == "paper":
+        raise UserError(f"The papers' settings are for images, and {dataset.title} is a table of embeddings. Remove "
+                        "the preset.")
+    allowed = {"backbone": TABLE}
+    for name in IMAGE_OPTIONS:
+        value = getattr(request, name)
+        if name in request.model_fields_set and value not in (allowed.get(name), RunRequest.model_fields[name].default):
+            raise UserError(f"The features of {dataset.title} are its stored vectors, so the option '{name}' does not "
+                            f"apply; got {value!r}. Remove it.")
+
+
+def _check_learns_from_vectors(method: Method, dataset: Dataset) -> None:
+    """Check that a method learns from stored vectors alone.
+
+    Raises:
+        UserError: It needs images.
+    """
+    if method.learns_from_vectors:
+        return
+    if method.trained_part != "head" and not method.cached_views:
+        raise UserError(f"With trains='{method.trained_part}' {method.card.title} trains an encoder of images, and "
+                        f"{dataset.title} is a table of embeddings. Set the field 'trains' to 'head', or choose "
+                        "another method.")
+    raise UserError(f"{method.card.title} learns from random views of images, and {dataset.title} is a table of "
+                    f"embeddings. Choose {names_of(lambda other: other.learns_from_vectors)}.")
 
 
 def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mapping[str, Any], device: str = "auto"

@@ -44,8 +44,10 @@ def show_classes_and_splits(dataset: Dataset) -> None:
 def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes in one row, with the skipped files."""
     classes = f"{len(dataset.class_names):,} classes" if dataset.class_names else "These images have no classes"
+    size = f"shorter side {dataset.native_size} px" if dataset.vectors is None else (
+        f"{dataset.vectors.shape[1]:,}-d embeddings")
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{len(dataset):,} images** · {classes} · shorter side {dataset.native_size} px", width="content")
+        st.markdown(f"**{len(dataset):,} images** · {classes} · {size}", width="content")
         if dataset.skipped:
             with st.popover(f"{len(dataset.skipped)} files were skipped", icon=":material/warning:"):
                 st.dataframe(pd.DataFrame([vars(skipped) for skipped in dataset.skipped]), hide_index=True)

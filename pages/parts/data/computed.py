@@ -15,7 +15,7 @@ from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
 from udml_core.analyses import Analysis
 from udml_core.arrays import Array, Floats, Integers
-from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec, choose_spec
+from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
 from udml_core.jobs.browse import Browsing, continue_browsing, find_browsing
@@ -61,7 +61,7 @@ def browse_bar(dataset: Dataset) -> Nearest | None:
         The neighbors; None before they are computed.
     """
     backbone = str(st.session_state.get("data-backbone", DEFAULT_BACKBONE))
-    encoder = choose_spec(backbone, dataset.native_size, dataset.gray)
+    encoder = jobs.encoder_of(dataset, backbone)
     state = find_browsing(dataset, encoder, runs_folder())
     begun = f"data-browsing-{dataset.fingerprint[:12]}-{encoder.key}"
     if state.run is not None and state.map is None and begun in st.session_state:
@@ -87,10 +87,11 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) 
             st.session_state[begun] = True
             continue_browsing(dataset, encoder, runs_folder())
             st.rerun()
-        with st.popover("Backbone", icon=":material/memory:"):
-            st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
-                         format_func=lambda name: BACKBONES[name].title, persist_state="session",
-                         help="Network whose features the images are compared by.")
+        if encoder.reads_images:
+            with st.popover("Backbone", icon=":material/memory:"):
+                st.selectbox("Backbone", list(BACKBONES), list(BACKBONES).index(encoder.backbone), key="data-backbone",
+                             format_func=lambda name: BACKBONES[name].title, persist_state="session",
+                             help="Network whose features the images are compared by.")
         st.caption(f"Map, grid, search without training: about {duration(seconds + MAP_SECONDS)}", width="content")
     failure = st.session_state.pop(f"{begun}-failure", "")
     if failure:

@@ -9,6 +9,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.pictures import MOST, picture
 from udml_core.arrays import Integers
 from udml_core.data.dataset import Dataset, FileImages
+from udml_core.data.text_tiles import TableImages
 
 POSITION = "data-enlarged"
 
@@ -43,8 +44,8 @@ def _dialog(dataset: Dataset, order: Integers) -> None:
         picture(_large(image), "stretch", caption)
     with right:
         label = "none" if dataset.labels is None else dataset.class_names[dataset.labels[index]]
-        st.markdown(f"**Class**  \n{label}\n\n**Original size**  \n{image.width} × {image.height} pixels\n\n"
-                    f"**Index**  \n{index:,}\n\n**Path**")
+        size = f"**Original size**  \n{image.width} × {image.height} pixels\n\n" if has_image(dataset, index) else ""
+        st.markdown(f"**Class**  \n{label}\n\n{size}**Index**  \n{index:,}\n\n**{'Path' if size else 'Name'}**")
         st.code(image_path(dataset, index), language=None, wrap_lines=True)
 
 
@@ -52,11 +53,17 @@ def _move(step: int) -> None:
     st.session_state[POSITION] += step
 
 
+def has_image(dataset: Dataset, index: int) -> bool:
+    """Return whether an image is shown as itself; the row of a table may be shown as text."""
+    return not isinstance(dataset.images, TableImages) or dataset.images.path(index) is not None
+
+
 def image_path(dataset: Dataset, index: int) -> str:
     """Return the path of an image's file; its name if the data set has no files."""
     if isinstance(dataset.images, FileImages):
         return str(dataset.images.root / dataset.images.files[index])
-    return dataset.names[index]
+    path = dataset.images.path(index) if isinstance(dataset.images, TableImages) else None
+    return dataset.names[index] if path is None else str(path)
 
 
 def _large(image: Image.Image) -> Image.Image:

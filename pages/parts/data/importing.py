@@ -6,8 +6,10 @@ import streamlit as st
 
 from pages.parts.base.cached import load_dataset, progress_bar
 from pages.parts.base.user_errors import keep_user_errors
+from pages.parts.data.tables import choose_columns, is_table_path, upload_table
 from udml_core.data import catalog
 from udml_core.data.sources.archive import SUFFIXES, plain_stem
+from udml_core.data.sources.embeddings import Table
 from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
@@ -22,12 +24,14 @@ def import_folder() -> None:
     with st.expander("Import your own images", icon=":material/drive_folder_upload:",
                      expanded="import" in st.query_params):
         st.caption(f"Expected layout: {LAYOUT}, a folder with metadata.csv, or a benchmark in the files of its "
-                   "authors, such as CUB-200-2011. ZIP and TAR archives of these are extracted. Most methods train on "
-                   "images without labels.")
-        path = st.text_input("Folder on this computer, or a ZIP or TAR archive", placeholder="/home/me/photos",
-                             key="import-path").strip()
+                   "authors, such as CUB-200-2011; ZIP and TAR archives of these are extracted. A table of embeddings, "
+                   "such as vectors.parquet, needs no images. Most methods train on images without labels.")
+        path = st.text_input("Folder on this computer, a ZIP or TAR archive, or a table of embeddings",
+                             placeholder="/home/me/photos", key="import-path").strip()
         level = choose_level(path) if path else None
-        clicked = st.button("Use this folder", disabled=not path, icon=":material/folder_open:")
+        path = choose_columns(path)
+        clicked = st.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
+                            icon=":material/folder_open:")
         with keep_user_errors("import-folder", (path, level), clicked):
             if clicked:
                 open_folder(name_with_level(path, level))
@@ -47,6 +51,7 @@ def import_folder() -> None:
                 open_folder(str(folder))
             elif clicked:
                 open_folder(str(catalog.import_files(name, ((file.name, file.getvalue()) for file in files))))
+        upload_table(open_folder)
 
 
 def choose_level(path: str) -> int | None:
@@ -99,7 +104,9 @@ def open_folder(name: str) -> None:
     with progress_bar("Opening the data set …") as report:
         source = catalog.find(catalog.extracted(name, report))
     load_dataset(source.name)
-    if isinstance(source, Located):
+    if isinstance(source, Table):
+        catalog.remember_table(source)
+    elif isinstance(source, Located):
         catalog.remember(source.name)
     st.query_params["dataset"] = source.name
     st.rerun()

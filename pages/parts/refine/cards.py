@@ -41,13 +41,16 @@ def write_recipe(recipe: Recipe) -> None:
     write_address(PARAMETER, str(recipe), FIRST_RECIPE)
 
 
-def choose_recipe() -> Recipe:
+def choose_recipe(has_views: bool = True) -> Recipe:
     """Show a card for each step, the recipe's steps first and in their order.
+
+    Args:
+        has_views: Whether the step `views` is offered; a table of embeddings has no images to view.
 
     Returns:
         The recipe.
     """
-    recipe = current_recipe()
+    recipe = current_recipe() if has_views else current_recipe().without("views")
     steps = []
     for number, step in enumerate(recipe.steps):
         with st.container(border=True, key=f"card-{step.name}", gap="small"):
@@ -58,7 +61,7 @@ def choose_recipe() -> Recipe:
     with st.container(border=True, gap="small"):
         st.caption("Steps that are off")
         for name in STEPS:
-            if all(step.name != name for step in recipe.steps):
+            if all(step.name != name for step in recipe.steps) and (has_views or STEPS[name].role != "views"):
                 _show_head(recipe, name, None)
     return changed
 

@@ -1,0 +1,72 @@
+"""Importing a table of embeddings: which columns it uses, and files from the browser."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import PurePath
+
+import streamlit as st
+
+from pages.parts.base.user_errors import keep_user_errors, show_user_errors
+from udml_core.data import catalog
+from udml_core.data.sources.embeddings import LAYOUT, Table, table_of
+from udml_core.data.sources.vector_files import ENDINGS
+
+ROLES = {"label": ("Classes", "Column with the class of each row."),
+         "name": ("Names", "Column with a different name for each row."),
+         "split": ("Halves", "Column that says train or test for each row."),
+         "image": ("Images", "Column with the path of each row's image, relative to the table's folder."),
+         "text": ("Text of tiles", "Column whose text is shown in place of an image.")}
+NO_COLUMN = "none"
+
+
+def is_table_path(path: str) -> bool:
+    """Return whether a text has the form of a table's path, with or without chosen columns."""
+    return path.partition("#")[0].lower().endswith(ENDINGS)
+
+
+def choose_columns(path: str) -> str:
+    """Show a select box for each role that a column of a table can have.
+
+    Args:
+        path: What the user typed: the path of a table, or of something else.
+
+    Returns:
+        The name of the table with the chosen columns; `path` itself if it is no table.
+    """
+    with show_user_errors():
+        table = table_of(path)
+        if table is None or str(table.choices):
+            return path
+        opened = table.open()
+        if not opened.columns:
+            return path
+        st.caption(f"{opened.vectors.count:,} rows, {opened.vectors.width:,}-d.")
+        chosen = {}
+        columns = ["", *opened.columns]
+        for role, (label, text) in ROLES.items():
+            usual = opened.find(role, table.choices) or ""
+            column = st.selectbox(label, columns, columns.index(usual), help=text, key=f"import-{role}-{path}",
+                                  format_func=lambda name: name or NO_COLUMN)
+            if column != usual:
+                chosen[role] = column
+        return Table(table.path, replace(table.choices, **chosen)).name
+    return path
+
+
+def upload_table(open_table: Callable[[str], None]) -> None:
+    """Show the form that imports an uploaded table.
+
+    Args:
+        open_table: Opens a data set by its name.
+    """
+    st.caption(f"Embeddings: {LAYOUT}, and a CSV or Parquet file with the columns of its rows if they are in another "
+               "file. Columns called label, split, name and image are recognized.")
+    files = st.file_uploader("Upload embeddings", type=[ending[1:] for ending in (*ENDINGS, ".csv")],
+                             accept_multiple_files=True, key="import-table")
+    clicked = st.button("Import embeddings", disabled=not files, icon=":material/upload:")
+    with keep_user_errors("import-table", tuple(file.name for file in files), clicked):
+        if clicked:
+            contents = [(file.name, file.getvalue()) for file in files]
+            open_table(catalog.import_table(PurePath(files[0].name).stem, contents).name)

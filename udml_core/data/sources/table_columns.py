@@ -1,0 +1,267 @@
+"""The columns of a table: which of them are labels, names, images and the division into halves."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import numpy as np
+
+from udml_core.arrays import Booleans, Integers
+from udml_core.data.sources.listing import ENDINGS, is_text
+from udml_core.data.sources.vector_files import VectorFile, open_vectors, reading
+from udml_core.errors import UserError, quoted
+from udml_core.files import read_regular
+
+MOST_METADATA_BYTES = 1_000_000_000
+TEST_WORDS = frozenset({"test", "testing", "val", "valid", "validation", "query", "gallery"})
+TRAIN_WORDS = frozenset({"train", "training"})
+USUAL_NAMES: dict[str, tuple[str, ...]] = {
+    "label": ("label", "labels", "class", "classes", "class_name", "target", "targets", "category", "y"),
+    "split": ("split", "subset", "partition", "is_test", "test"),
+    "name": ("name", "names", "image", "file_name", "filename", "path", "id", "ids", "title"),
+    "image": ("image_path", "image", "file_name", "filename", "file", "path"),
+}
+"""Names of columns that are recognized without a choice, most usual first, in lower case."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The columns that a user chose, by their names.
+
+    None stands for the usual name, and an empty text for no column.
+
+    Attributes:
+        vectors: Array or column with the vectors.
+        label: Class of each row.
+        split: Half of each row: train or test.
+        name: Unique name of each row.
+        image: Path of each row's image, relative to the table's folder.
+        text: Text that a row without an image is shown by.
+    """
+
+    vectors: str | None = None
+    label: str | None = None
+    split: str | None = None
+    name: str | None = None
+    image: str | None = None
+    text: str | None = None
+
+    @classmethod
+    def parse(cls, query: str) -> Choices:
+        """Read choices written as ``label=species&name=id``.
+
+        Raises:
+            UserError: A choice is unknown or named twice.
+        """
+        known = [field.name for field in fields(cls)]
+        pairs = parse_qsl(query, keep_blank_values=True)
+        names = [name for name, _ in pairs]
+        if (query and not pairs) or not set(names) <= set(known) or len(set(names)) < len(names):
+            raise UserError(f"After '#' a table's path has {', '.join(f'{name}=COLUMN' for name in known)}, each at "
+                            f"most once and joined by '&'; got {quoted(query)}.")
+        return cls(**dict(pairs))
+
+    def __str__(self) -> str:
+        """Return the text that `parse` reads."""
+        return urlencode({field.name: value for field in fields(self)
+                          if (value := getattr(self, field.name)) is not None})
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """A file of vectors with all columns, its own and those of the metadata file beside it.
+
+    Attributes:
+        path: The file of vectors.
+        vectors: The vectors.
+        columns: Reader of each column by its name.
+    """
+
+    path: Path
+    vectors: VectorFile
+    columns: Mapping[str, Callable[[], list[Any]]]
+
+    def find(self, role: str, choices: Choices) -> str | None:
+        """Return the column of a role: the chosen column, or the one with the most usual name.
+
+        Raises:
+            UserError: The table lacks the chosen column.
+        """
+        chosen = getattr(choices, role)
+        if chosen is not None:
+            if chosen and chosen not in self.columns:
+                raise UserError(f"{self.path} has no column {quoted(chosen)} for '{role}'. Choose one of "
+                                f"{', '.join(map(quoted, list(self.columns)[:20])) or 'none: it has no columns'}.")
+            return chosen or None
+        by_name = {name.lower(): name for name in self.columns}
+        found = [by_name[usual] for usual in USUAL_NAMES.get(role, ()) if usual in by_name]
+        if role == "image":
+            found = [name for name in found if _are_image_files(self.columns[name]())]
+        return found[0] if found else None
+
+    def values(self, column: str) -> list[Any]:
+        """Return the values of a column, one for each row.
+
+        Raises:
+            UserError: There are not as many values as vectors.
+        """
+        values = self.columns[column]()
+        if len(values) != self.vectors.count:
+            raise UserError(f"The column {quoted(column)} must have one value for each of the {self.vectors.count:,} "
+                            f"vectors of {self.path}, got {len(values):,}.")
+        return values
+
+    def texts(self, column: str) -> list[str]:
+        """Return the values of a column as text; missing values are empty."""
+        return [_as_text(value) for value in self.values(column)]
+
+
+def metadata_path(path: Path) -> Path | None:
+    """Return the metadata file beside a file of vectors: the same name with .csv, or else with .parquet."""
+    beside = (path.with_suffix(ending) for ending in (".csv", ".parquet"))
+    return next((other for other in beside if other != path and other.is_file()), None)
+
+
+def open_table(path: Path, choices: Choices) -> OpenTable:
+    """Open a file of vectors and the metadata file beside it.
+
+    Raises:
+        UserError: A file cannot be read, or the metadata have another number of rows.
+    """
+    vectors = open_vectors(path, choices.vectors)
+
+    def reader(name: str) -> Callable[[], list[Any]]:
+        def read() -> list[Any]:
+            with reading(path):
+                return vectors.read(name)
+
+        return read
+
+    columns = {name: reader(name) for name in vectors.columns}
+    beside = metadata_path(path)
+    if beside is not None:
+        count, more = _read_metadata(beside)
+        if count != vectors.count:
+            raise UserError(f"{beside.name} lies beside {path} and must describe its {vectors.count:,} rows, got "
+                            f"{count:,} rows. Make them equal, or rename {beside.name}.")
+        columns |= more
+    return OpenTable(path, vectors, columns)
+
+
+def _read_metadata(path: Path) -> tuple[int, dict[str, Callable[[], list[Any]]]]:
+    """Return the number of rows of a metadata file, and a reader of each column."""
+    if path.suffix == ".csv":
+        return _read_csv(path)
+    from pyarrow import parquet
+
+    def reader(name: str) -> Callable[[], list[Any]]:
+        def read() -> list[Any]:
+            with reading(path):
+                values: list[Any] = parquet.read_table(path, columns=[name]).column(0).to_pylist()
+                return values
+
+        return read
+
+    with reading(path), parquet.ParquetFile(path) as file:
+        return file.metadata.num_rows, {name: reader(name) for name in file.schema_arrow.names}
+
+
+def _read_csv(path: Path) -> tuple[int, dict[str, Callable[[], list[Any]]]]:
+    try:
+        content = read_regular(path, MOST_METADATA_BYTES).decode("utf-8-sig")
+        header, *rows = [row for row in csv.reader(io.StringIO(content, newline="")) if row] or [[]]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path} could not be read: {error}. Expected a CSV file in UTF-8 with the names of the "
+                        "columns in its first line.") from error
+    ragged = next((number for number, row in enumerate(rows) if len(row) != len(header)), None)
+    if ragged is not None or len(set(header)) < len(header):
+        reason = (f"row {ragged:,} has {len(rows[ragged])} values" if ragged is not None
+                  else f"a name occurs twice in {quoted(','.join(header))}")
+        raise UserError(f"{path} must have different names of columns in its first line and {len(header)} values in "
+                        f"each line below, but {reason}.")
+    columns = list(zip(*rows, strict=True)) or [() for _ in header]
+
+    def reader(number: int) -> Callable[[], list[Any]]:
+        return lambda: list(columns[number])
+
+    return len(rows), {name: reader(number) for number, name in enumerate(header)}
+
+
+def _are_image_files(values: Sequence[Any]) -> bool:
+    """Return whether at least half of the values are names of image files."""
+    texts = [value for value in values if isinstance(value, str)]
+    return 2 * sum(Path(text).suffix.lower() in ENDINGS for text in texts) >= max(1, len(values))
+
+
+def _as_text(value: Any) -> str:
+    """Return a value as text: 3 for 3.0, empty for a missing value."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
+    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return text if is_text(text) else text.encode(errors="replace").decode()
+
+
+def read_labels(table: OpenTable, column: str) -> tuple[Integers, tuple[str, ...]]:
+    """Return the class (n,) of each row, and the names of the classes; numbers are sorted by value.
+
+    Raises:
+        UserError: A row has no class.
+    """
+    texts = [" ".join(text.split()) for text in table.texts(column)]
+    if "" in texts:
+        raise UserError(f"The column {quoted(column)} of {table.path} must name the class of every row; row "
+                        f"{texts.index(''):,} has none. Fill it in, or add `#label=` to the path to use no classes.")
+    names = sorted(set(texts), key=_by_value)
+    number_of = {name: number for number, name in enumerate(names)}
+    return np.array([number_of[text] for text in texts], dtype=np.int64), tuple(names)
+
+
+def _by_value(name: str) -> tuple[bool, float, str]:
+    """Return a sorting key: whole numbers by value, then other names."""
+    is_number = name.removeprefix("-").isdecimal() and len(name) < 16
+    return (not is_number, float(name) if is_number else 0.0, name)
+
+
+def read_names(table: OpenTable, column: str) -> tuple[str, ...]:
+    """Return the name of each row.
+
+    Raises:
+        UserError: Two rows have the same name.
+    """
+    names = tuple(text or f"row {row}" for row, text in enumerate(table.texts(column)))
+    if len(set(names)) < len(names):
+        first: dict[str, int] = {}
+        row, name = next((row, name) for row, name in enumerate(names) if first.setdefault(name, row) != row)
+        raise UserError(f"The column {quoted(column)} of {table.path} must have a different name for each row; rows "
+                        f"{first[name]:,} and {row:,} both have {quoted(name)}. Choose another column with "
+                        "`#name=COLUMN` after the path, or `#name=` to number the rows.")
+    return names
+
+
+def read_halves(table: OpenTable, column: str) -> Booleans:
+    """Return a mask (n,) of the test half.
+
+    Raises:
+        UserError: A value is neither train nor test, or a half is empty.
+    """
+    values = [text.strip().lower() for text in table.texts(column)]
+    flags = {"true", "false", "1", "0"} if "test" in column.lower() else set()
+    test = TEST_WORDS | (flags & {"true", "1"})
+    train = TRAIN_WORDS | (flags & {"false", "0"})
+    unknown = next((row for row, value in enumerate(values) if value not in test | train), None)
+    if unknown is not None:
+        raise UserError(f"The column {quoted(column)} of {table.path} must say train or test for every row; row "
+                        f"{unknown:,} has {quoted(values[unknown])}. Choose another column with `#split=COLUMN` after "
+                        "the path, or `#split=` for none.")
+    is_test = np.array([value in test for value in values])
+    if is_test.all() or not is_test.any():
+        raise UserError(f"The column {quoted(column)} of {table.path} must have rows of both halves, train and test; "
+                        f"all rows are {'test' if is_test.all() else 'train'}. Add `#split=` to the path to ignore it.")
+    return is_test

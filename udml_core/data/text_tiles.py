@@ -1,0 +1,90 @@
+"""Images of the rows of a table: their image files, and tiles of text in place of missing images."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from PIL import Image, ImageDraw, ImageFont
+
+from udml_core.data.dataset import read_image
+from udml_core.paths import may_read
+
+TILE = 96
+"""Side of a tile in pixels."""
+MARGIN = 5
+LONGEST_TEXT = 100
+"""Letters of a text that a tile shows at most; more do not fit at the smallest size."""
+FONT_SIZES = (34, 26, 20, 16, 13, 11)
+LETTER_WIDTH, LINE_HEIGHT = 0.56, 1.2
+"""Mean width of a letter and distance of two lines, in units of the font size."""
+PAPER, INK = (244, 245, 247), (30, 34, 42)
+
+
+def draw_text_tile(text: str) -> Image.Image:
+    """Draw a text, broken into lines, at the largest size at which it fits into a square tile."""
+    plain = " ".join(text[:LONGEST_TEXT].split())
+    tile = Image.new("RGB", (TILE, TILE), PAPER)
+    if plain:
+        size, lines = _fit(plain)
+        center = (TILE / 2, TILE / 2)
+        ImageDraw.Draw(tile).multiline_text(center, "\n".join(lines), INK, _font(size), "mm", align="center",
+                                            spacing=1)
+    return tile
+
+
+def _fit(text: str) -> tuple[int, list[str]]:
+    """Return the font size of a text, and its lines; lines that do not fit at the smallest size are cut."""
+    for size in FONT_SIZES:
+        columns = int((TILE - 2 * MARGIN) / (LETTER_WIDTH * size))
+        rows = int((TILE - 2 * MARGIN) / (LINE_HEIGHT * size))
+        lines = textwrap.wrap(text, columns)
+        breaks_word = any(len(word) > columns for word in text.split())
+        if len(lines) <= rows and (size == FONT_SIZES[-1] or not breaks_word):
+            break
+    return size, lines[:rows]
+
+
+@lru_cache(maxsize=len(FONT_SIZES))
+def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    return ImageFont.load_default(size)
+
+
+@dataclass(frozen=True)
+class TableImages:
+    """Images of the rows of a table.
+
+    Attributes:
+        root: The table's folder.
+        files: Path of each row's image relative to the folder, empty without an image; None if no row has an image.
+        texts: Text of each row, drawn where the image is missing, damaged or outside the folder.
+    """
+
+    root: Path
+    files: tuple[str, ...] | None
+    texts: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+    def __getitem__(self, index: int) -> Image.Image:
+        path = self.path(index)
+        if path is not None:
+            try:
+                return read_image(path)
+            except Exception:  # a damaged image can raise any exception; the vector of the row is there anyway
+                pass
+        return draw_text_tile(self.texts[index])
+
+    def path(self, index: int) -> Path | None:
+        """Return the path of a row's image; None if it does not exist, or is outside the table's folder."""
+        if self.files is None or not self.files[index]:
+            return None
+        try:
+            path = (self.root / self.files[index]).resolve()
+            inside = path.is_relative_to(self.root) and may_read(path)
+            return path if inside and path.is_file() else None
+        except (OSError, ValueError, RuntimeError):  # a name too long or not allowed, a null byte, a loop of links
+            return None
