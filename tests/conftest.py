@@ -5,15 +5,39 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import settings
 
 import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
 from udml_core.malloc import keep_freed_memory
 
 keep_freed_memory()
+
+
+def declare_operators() -> torch.library.Library | None:
+    """Declare two operators whose absence stops the import of torchvision.
+
+    The package index has torchvision for CUDA only, whose compiled part does not load beside PyTorch for the CPU.
+    Models and transforms do not need it.
+    """
+    spec = find_spec("torchvision")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        torch.ops.load_library(str(Path(spec.origin).with_name("_C.so")))
+    except OSError:
+        operators = torch.library.Library("torchvision", "DEF")
+        for name in ("nms", "qnms"):
+            operators.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        return operators
+    return None
+
+
+OPERATORS = declare_operators()  # they vanish with this object
 settings.register_profile("project", deadline=None)  # a slow machine must not fail a test
 settings.load_profile("project")
 

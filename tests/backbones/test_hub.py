@@ -1,114 +1,127 @@
-"""The adapter to timm and torchvision, tested with fakes of their interface."""
+"""Models of timm and torchvision give the features that these libraries compute themselves.
+
+Nothing is downloaded: the weights are random, and are handed to the model in place of a file or a download.
+"""
 
 from __future__ import annotations
 
-import sys
-from importlib.machinery import ModuleSpec
-from types import ModuleType
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+import timm
 import torch
+from PIL import Image
 from torch import Tensor, nn
+from torchvision import models
+from torchvision.models._api import WeightsEnum
 
-from udml_core.backbones import Encoder, EncoderSpec, choose_spec
+from udml_core.arrays import Array
+from udml_core.backbones import Encoder, EncoderSpec, timm_models, torchvision_models
+from udml_core.backbones.weights import WeightFile
 from udml_core.data.features import embed_pixels
-from udml_core.errors import UserError
 
-
-def module(name: str, **content: Any) -> ModuleType:
-    fake = ModuleType(name)
-    fake.__spec__ = ModuleSpec(name, None)
-    fake.__dict__.update(content)
-    return fake
-
-
-class Timm(nn.Module):
-    """A convolutional model or a transformer with the interface of timm."""
-
-    num_features = 6
-    pretrained_cfg: ClassVar = {"mean": (0.5, 0.25, 0.125), "std": (0.5, 0.5, 0.25)}
-
-    def __init__(self, tokens: bool) -> None:
-        super().__init__()
-        self.tokens = tokens
-        self.convolution = nn.Conv2d(3, 6, 4, 4)
-
-    def forward_features(self, images: Tensor) -> Tensor:
-        maps: Tensor = self.convolution(images)
-        return maps.flatten(2).mT if self.tokens else maps
-
-
-@pytest.fixture
-def timm_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
-    """Calls of a fake timm that knows the models `net` and `tokens`."""
-    calls: list[tuple[Any, ...]] = []
-
-    def create_model(name: str, **options: Any) -> nn.Module:
-        calls.append((name, options))
-        if name not in ("net", "tokens"):
-            raise RuntimeError(f"Unknown model ({name})")
-        torch.manual_seed(0)
-        return Timm(name == "tokens")
-
-    monkeypatch.setitem(sys.modules, "timm", module("timm", create_model=create_model))
-    return calls
-
-
-@pytest.mark.parametrize("model", ["net", "tokens"])
-def test_a_timm_model_gives_the_mean_of_its_maps_or_tokens(model: str, timm_calls: list[tuple[Any, ...]]) -> None:
-    spec = choose_spec(f"timm:{model}", 28, False, size=16)
-    encoder = Encoder(spec)
-    assert timm_calls == [(model, {"pretrained": True, "num_classes": 0})]
-    assert encoder.dimension == 6
-    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 16, 16), dtype=np.uint8)
-    mean, deviation = (torch.tensor(Timm.pretrained_cfg[part]).view(1, 3, 1, 1) for part in ("mean", "std"))
-    torch.manual_seed(0)
-    with torch.no_grad():
-        expected = Timm(False).convolution((torch.from_numpy(pixels) / 255 - mean) / deviation).mean((2, 3))
-    np.testing.assert_allclose(embed_pixels(encoder, pixels), expected.numpy(), rtol=1e-4, atol=1e-5)
-    assert ":" not in spec.key
-
-
-@pytest.mark.usefixtures("timm_calls")
-def test_an_unknown_model_raises_an_error_with_the_message_of_the_library() -> None:
-    with pytest.raises(UserError, match=r"'timm:none' could not be loaded: Unknown model \(none\).*the connection"):
-        Encoder(EncoderSpec(backbone="timm:none", size=16))
-
-
-class _Named(nn.Module):
-    def __init__(self, named: dict[str, nn.Module]) -> None:
-        super().__init__()
-        for name, part in named.items():
-            self.add_module(name, part)
-
-
-VISION: dict[str, Any] = {
-    # The last layers of resnet50 and googlenet, and of mobilenet, efficientnet, vgg and alexnet.
-    "pooled": lambda: _Named({"conv": nn.Conv2d(3, 5, 3, 2), "avgpool": nn.AdaptiveAvgPool2d(1),
-                              "dropout": nn.Dropout(), "fc": nn.Linear(5, 10)}),
-    "classified": lambda: _Named({"features": nn.Sequential(nn.Conv2d(3, 5, 3, 2)),
-                                  "avgpool": nn.AdaptiveAvgPool2d(1),
-                                  "classifier": nn.Sequential(nn.Dropout(), nn.Linear(5, 10))}),
+FILE = WeightFile(path="in-memory.safetensors", sha256=64 * "0")
+TIMM = {
+    # The smallest model of each family with the smallest image size that tells its maps apart, and its width.
+    "resnet50": (64, 2048),
+    "convnext_atto": (64, 320),
+    "swin_tiny_patch4_window7_224": (64, 768),
+    "vit_tiny_patch16_224": (96, 192),
+    "vit_small_patch14_dinov2": (56, 384),
+    "vit_small_patch14_reg4_dinov2": (56, 384),
+    "vit_small_patch16_dinov3": (64, 384),
+    "vit_base_patch16_siglip_224": (48, 768),
+    "vit_xsmall_patch16_clip_224": (64, 256),
+    "eva02_tiny_patch14_224": (56, 192),
+    "mobilenetv4_conv_small": (64, 1280),
+    "beit_base_patch16_224": (224, 768),
 }
+TORCHVISION = {"resnet18": (64, 512), "googlenet": (64, 1024), "inception_v3": (96, 2048), "vgg16": (32, 4096),
+               "swin_t": (64, 768), "vit_b_16": (48, 768), "convnext_tiny": (64, 768), "densenet121": (64, 1024)}
 
 
-@pytest.mark.parametrize("model", VISION)
-def test_a_torchvision_model_is_used_without_its_classifier(
-        model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def get_model(name: str, weights: str) -> nn.Module:
-        assert weights == "DEFAULT"
-        return VISION[name]()
+def smooth_image(seed: int) -> Image.Image:
+    """Return a wide image with colored areas, so that crop and interpolation matter."""
+    random = np.random.default_rng(seed).integers(0, 256, (9, 12, 3), dtype=np.uint8)
+    return Image.fromarray(random).resize((400, 300), Image.Resampling.BICUBIC)
 
-    models = module("torchvision.models", get_model=get_model)
-    monkeypatch.setitem(sys.modules, "torchvision", module("torchvision", models=models))
-    monkeypatch.setitem(sys.modules, "torchvision.models", models)
-    encoder = Encoder(EncoderSpec(backbone=f"torchvision:{model}", size=32))
-    assert encoder.dimension == 5
-    kinds = {type(part) for part in encoder.network.modules()}
-    assert nn.Conv2d in kinds
-    assert not kinds & {nn.Linear, nn.AdaptiveAvgPool2d}
-    assert embed_pixels(encoder, np.zeros((2, 3, 32, 32), np.uint8)).shape == (2, 5)
-    with pytest.raises(UserError, match="'torchvision:other' could not be loaded"):
-        Encoder(EncoderSpec(backbone="torchvision:other", size=32))
+
+IMAGES = [smooth_image(seed) for seed in (0, 1)]
+
+
+def randomize(model: nn.Module) -> nn.Module:
+    """Draw the scales and shifts, which start at values that switch parts of a network off."""
+    random = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim <= 1:
+                parameter.uniform_(-0.5, 1.0, generator=random)
+    return model.eval()
+
+
+def own_features(model: Any, transform: Callable[[Image.Image], Tensor], pool: Callable[[Tensor], Tensor]) -> Array:
+    with torch.no_grad():
+        return pool(torch.stack([transform(image) for image in IMAGES])).numpy()
+
+
+def check_equal(features: Array, expected: Array) -> None:
+    """Compare the features of two images; their difference must be reproduced too, as random networks vary little."""
+    assert features.shape == expected.shape
+    similarity = (features * expected).sum(1) / np.linalg.norm(features, axis=1) / np.linalg.norm(expected, axis=1)
+    assert similarity.min() > 0.9999
+    error = np.linalg.norm(features - expected, axis=1).max()
+    assert error < 0.01 * np.linalg.norm(expected[0] - expected[1])
+
+
+def features_of_images(encoder: Encoder) -> Array:
+    return embed_pixels(encoder, np.stack([encoder.prepare(image) for image in IMAGES]))
+
+
+@pytest.mark.parametrize("model", TIMM)
+def test_timm_features_equal_timms_own(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, width = TIMM[model]
+    library: Any = randomize(timm.create_model(model))
+    state = {name: value.clone() for name, value in library.state_dict().items()}
+    monkeypatch.setattr(timm_models, "read_weights", lambda _file: state)
+    encoder = Encoder(EncoderSpec(backbone=f"timm:{model}", size=size, weights=FILE))
+    config = timm.data.resolve_model_data_config(library)
+    if library.pretrained_cfg["fixed_input_size"] and config["input_size"][1] != size:
+        library.set_input_size(img_size=size)  # resamples the position embeddings
+    transform = timm.data.create_transform(**config | {"input_size": (3, size, size)})
+    expected = own_features(library, transform, lambda batch: library.forward_head(
+        library.forward_features(batch), pre_logits=True))
+    assert encoder.dimension == width
+    check_equal(features_of_images(encoder), expected)
+
+
+@pytest.mark.parametrize("model", TORCHVISION)
+def test_torchvision_features_are_the_input_of_its_last_layer(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library builds a pretrained model from downloaded weights, here random."""
+    size, width = TORCHVISION[model]
+    options = {"aux_logits": True, "init_weights": False} if model in ("googlenet", "inception_v3") else {}
+    state = randomize(models.get_model(model, weights=None, **options)).state_dict()
+    monkeypatch.setattr(WeightsEnum, "get_state_dict", lambda *_arguments, **_options: dict(state))
+    encoder = Encoder(EncoderSpec(backbone=f"torchvision:{model}", size=size))
+    library, transform = own_torchvision(model, size)
+    inputs: list[Tensor] = []
+    last = [part for part in library.modules() if isinstance(part, nn.Linear)][-1]
+    last.register_forward_pre_hook(lambda _module, arguments: inputs.append(arguments[0]))
+    own_features(library, transform, library)
+    assert encoder.dimension == width
+    check_equal(features_of_images(encoder), inputs[0].numpy())
+
+
+def own_torchvision(model: str, size: int) -> tuple[nn.Module, Callable[[Image.Image], Tensor]]:
+    """Return torchvision's pretrained model and its preprocessing for another image size."""
+    weights = models.get_model_weights(model).DEFAULT
+    library = models.get_model(model, weights=weights)
+    if model == "vit_b_16":
+        state = models.vision_transformer.interpolate_embeddings(size, 16, library.state_dict())
+        library = models.get_model(model, weights=None, image_size=size)
+        library.load_state_dict(state)
+    transform = weights.transforms()
+    transform.resize_size = [transform.resize_size[0] * size // transform.crop_size[0]]
+    transform.crop_size = [size]
+    return library.eval(), transform

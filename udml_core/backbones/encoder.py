@@ -11,13 +11,15 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from udml_core.backbones import hub, pretrained, small
+from udml_core.backbones.body import Body
 from udml_core.backbones.division import divide
 from udml_core.backbones.pooling import Pooling, pool, rmac_scales
+from udml_core.backbones.weights import WeightFile, choose_weights
 from udml_core.errors import UserError, quoted
 
 DEFAULT_BACKBONE = "efficientnet-lite0"
@@ -26,25 +28,6 @@ Precision = Literal["auto", "fp32", "bf16"]
 """Precision of an encoder in training: bfloat16 where that is safe (`auto`: on a GPU only), or float32 throughout."""
 PHOTOGRAPH = 160
 """Shorter side, in pixels, from which images count as photographs."""
-
-
-@dataclass(frozen=True)
-class Body:
-    """A network from images to feature maps, with the normalization of its input.
-
-    Attributes:
-        network: Maps normalized images (b, 3, s, s) to feature maps (b, d, h, w).
-        mean: Value subtracted from each channel, on the scale 0–255.
-        deviation: Value that each channel is divided by, on the scale 0–255.
-        bgr: Whether the network reads the channels in the order blue, green, red.
-        dimension: Number of feature maps d; 0 if it depends on the image size.
-    """
-
-    network: nn.Module
-    mean: tuple[float, float, float]
-    deviation: tuple[float, float, float]
-    bgr: bool
-    dimension: int
 
 
 @dataclass(frozen=True)
@@ -111,6 +94,7 @@ class EncoderSpec(BaseModel):
         size: Side in pixels of the square that images are resized and cropped to.
         gray: Whether raw pixels are averaged over the channels.
         seed: Seed of random weights.
+        weights: File of the weights of a model of timm or torchvision; None to download them.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,6 +104,7 @@ class EncoderSpec(BaseModel):
     size: int = Field(default=224, ge=SMALLEST, le=LARGEST)
     gray: bool = False
     seed: int = 0
+    weights: WeightFile | None = None
 
     @property
     def trainable(self) -> bool:
@@ -132,6 +117,8 @@ class EncoderSpec(BaseModel):
         parts = [self.backbone.replace(":", "-").replace("/", "-"), self.pooling, str(self.size)]
         parts += ["gray"] if self.gray and self.backbone == "pixels" else []
         parts += [f"seed{self.seed}"] if _is_seeded(self.backbone) else []
+        parts += [f"v{hub.VERSION}"] if self.backbone not in BACKBONES else []
+        parts += [self.weights.sha256[:16]] if self.weights else []
         return "-".join(parts)
 
 
@@ -147,10 +134,11 @@ class Encoder(nn.Module):
         self.spec = spec
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(spec.seed)
-            body = _build(spec.backbone)
+            body = _build(spec)
         self.network = body.network
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on a CPU
         self.bgr = body.bgr
+        self.preparation = body.preparation
         self.register_buffer("mean", torch.tensor(body.mean).view(1, 3, 1, 1), persistent=False)
         self.register_buffer("deviation", torch.tensor(body.deviation).view(1, 3, 1, 1), persistent=False)
         self.dimension = body.dimension or _pixels(spec)
@@ -195,18 +183,17 @@ class Encoder(nn.Module):
 
         The side s is the encoder's image size by default.
         """
-        side = side or self.spec.size
-        square = image if image.size == (side, side) else ImageOps.fit(image, (side, side), Image.Resampling.BICUBIC)
-        return np.asarray(square, dtype=np.uint8).transpose(2, 0, 1)
+        return np.asarray(self.preparation(image, side or self.spec.size), dtype=np.uint8).transpose(2, 0, 1)
 
 
 def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = "mean", size: int | None = None,
-                seed: int = 0) -> EncoderSpec:
+                seed: int = 0, weights: str | None = None) -> EncoderSpec:
     """Choose the encoder settings of a data set.
 
     By default photographs are read at 224 pixels and smaller images at 96; R-MAC starts at 512 (as in the papers) and
     192 pixels. Raw pixels and networks from scratch keep the size of small images, and networks designed for one size
-    use it.
+    use it. Models of timm and torchvision round up to a multiple of their patch, or use their own size if they read no
+    other.
 
     Args:
         backbone: Name of the backbone.
@@ -215,23 +202,14 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
         pooling: Pooling of the feature maps.
         size: Image size in pixels; chosen as described if None.
         seed: Seed of random weights.
+        weights: Path of a file with the weights of a model of timm or torchvision; None to download them.
 
     Raises:
-        UserError: The backbone is not available, or the size or the pooling does not fit it.
+        UserError: The backbone is not available, the size or the pooling does not fit it, or the file of the weights
+            cannot be read.
     """
     check_backbone(backbone)
-    photograph = native_size >= PHOTOGRAPH
-    if size is None:
-        if backbone in BACKBONES and BACKBONES[backbone].made_for:
-            size = BACKBONES[backbone].made_for
-        elif backbone == "pixels":
-            size = min(native_size, 32)
-        elif _is_seeded(backbone):
-            size = min(native_size, 64)
-        elif pooling == "rmac":
-            size = 512 if photograph else 192
-        else:
-            size = 224 if photograph else 96
+    chosen, size = size, size or _default_size(backbone, native_size, pooling)
     smallest = BACKBONES[backbone].smallest if backbone in BACKBONES else SMALLEST
     if not smallest <= size <= LARGEST:
         raise UserError(f"The image size of {backbone} must be between {smallest} and {LARGEST} pixels, got {size}. "
@@ -242,8 +220,27 @@ def choose_spec(backbone: str, native_size: int, gray: bool, pooling: Pooling = 
     if pooling == "rmac" and min(rmac_scales(size)) < 32:
         raise UserError(f"R-MAC reads images at {rmac_scales(size)} pixels and needs at least 32, got size {size}. "
                         "Raise the image size to at least 64, or choose pooling 'mean'.")
+    if backbone not in BACKBONES:
+        size = hub.choose_size(backbone, size, pooling, is_default=chosen is None)
+    elif weights is not None:
+        raise UserError(f"The option 'weights' applies to models of timm and torchvision, got backbone '{backbone}'. "
+                        "Remove it, or choose timm:NAME or torchvision:NAME.")
     return EncoderSpec(backbone=backbone, pooling=pooling, size=size, gray=gray,
-                       seed=seed if _is_seeded(backbone) else 0)
+                       seed=seed if _is_seeded(backbone) else 0, weights=weights and choose_weights(weights))
+
+
+def _default_size(backbone: str, native_size: int, pooling: Pooling) -> int:
+    """Return the image size that `choose_spec` describes."""
+    photograph = native_size >= PHOTOGRAPH
+    if backbone in BACKBONES and BACKBONES[backbone].made_for:
+        return BACKBONES[backbone].made_for
+    if backbone == "pixels":
+        return min(native_size, 32)
+    if _is_seeded(backbone):
+        return min(native_size, 64)
+    if pooling == "rmac":
+        return 512 if photograph else 192
+    return 224 if photograph else 96
 
 
 def check_backbone(name: str) -> None:
@@ -328,7 +325,7 @@ def needs_batches(spec: EncoderSpec) -> bool:
     if not _is_seeded(spec.backbone):
         return False
     with torch.device("meta"):  # layers without weights
-        layers = _build(spec.backbone).network.modules()
+        layers = _build(spec).network.modules()
     return any(isinstance(layer, nn.modules.batchnorm._BatchNorm) for layer in layers)
 
 
@@ -340,8 +337,7 @@ def _is_seeded(name: str) -> bool:
     return name in BACKBONES and BACKBONES[name].seeded
 
 
-def _build(name: str) -> Body:
-    if name in BACKBONES:
-        return BACKBONES[name].build()
-    network, mean, deviation, dimension = hub.load(name)
-    return Body(network, mean, deviation, False, dimension)
+def _build(spec: EncoderSpec) -> Body:
+    if spec.backbone in BACKBONES:
+        return BACKBONES[spec.backbone].build()
+    return hub.load(spec.backbone, spec.size, spec.pooling, spec.weights)

@@ -1,25 +1,60 @@
 """Models of timm and torchvision by name.
 
-Both packages are optional and imported only on use. The weights are downloaded when a model is used for the first time.
+Both packages are optional and imported only on use. The weights are downloaded when a model is used for the first time,
+or read from a file.
 """
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any
+from typing import Protocol, cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
+from udml_core.backbones.body import Body
+from udml_core.backbones.pooling import Pooling, rmac_scales
+from udml_core.backbones.weights import WeightFile
 from udml_core.errors import UserError, quoted
 from udml_core.paths import is_exposed
 
-Triple = tuple[float, float, float]
-IMAGENET_MEAN: Triple = (123.675, 116.28, 103.53)
-IMAGENET_DEVIATION: Triple = (58.395, 57.12, 57.375)
-LIBRARIES = ("timm", "torchvision")
+LIBRARIES = {"timm": "udml_core.backbones.timm_models", "torchvision": "udml_core.backbones.torchvision_models"}
+"""The module that adapts each library."""
+VERSION = 2
+"""Part of the features' file names. Version 1 averaged all tokens of a transformer."""
+
+
+class Library(Protocol):
+    """What the module of a library offers."""
+
+    @staticmethod
+    def names() -> list[str]:
+        """List the models."""
+
+    @staticmethod
+    def own_size(model: str) -> int:
+        """Return the image size in pixels that a model was trained for."""
+
+    @staticmethod
+    def step(network: nn.Module) -> int:
+        """Return the number of pixels that image sizes are multiples of, as far as the network says."""
+
+    @staticmethod
+    def outline(model: str, size: int) -> nn.Module:
+        """Build a network for images of a size, with random weights."""
+
+    @staticmethod
+    def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None) -> Body:
+        """Build a network with weights from a file, or downloaded."""
+
+    @staticmethod
+    def source(model: str) -> str:
+        """Return where the weights of a model can be downloaded by hand, and in which format."""
 
 
 def check(name: str) -> None:
@@ -40,56 +75,123 @@ def check(name: str) -> None:
                         f"Install it with `.venv/bin/pip install {library}`, or choose another backbone.")
 
 
-def load(name: str) -> tuple[nn.Module, Triple, Triple, int]:
-    """Load a network up to its last feature maps.
+def choose_size(name: str, size: int, pooling: Pooling, is_default: bool) -> int:
+    """Choose the image size of a model, and check that the model exists and reads images of that size.
 
-    Returns:
-        The network, the mean and the deviation of each channel on the scale 0–255, and the number of feature maps.
+    Args:
+        name: `LIBRARY:NAME`.
+        size: The wanted size in pixels.
+        pooling: Pooling of the feature maps; R-MAC reads images at three scales.
+        is_default: Whether another size may be chosen: the next multiple of the model's patch, or the model's own size.
 
     Raises:
-        UserError: The library does not know the model, or its weights could not be downloaded.
+        UserError: The model is unknown, or does not read images of that size.
     """
-    library, _, model = name.partition(":")
+    library, model = _split(name)
+    if ":" in model:  # a model described outside of the library, which is known only after loading
+        return size
     try:
-        return _from_timm(model) if library == "timm" else _from_torchvision(model)
-    except Exception as error:  # both libraries pass on any exception of their network code
-        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Its weights are downloaded on first "
-                        "use: check the name and the connection, or choose another backbone.") from error
+        names = library.names()
+        if model.partition(".")[0] not in names:
+            close = get_close_matches(model, names, 3)
+            raise UserError(f"The backbone '{name}' is unknown." + (f" Similar names: {', '.join(close)}." if close
+                                                                     else " Correct the name."))
+        own, step = library.own_size(model), _step(name)
+    except UserError:
+        raise
+    except Exception as error:  # both libraries raise any exception for a broken installation or an unknown tag
+        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Correct the name, or choose another "
+                        "backbone.") from error
+    if is_default:
+        size = -(-size // step) * step
+        size = own if _refusal(name, size, pooling) and not _refusal(name, own, pooling) else size
+    refusal = _refusal(name, size, pooling)
+    if refusal:
+        below = size // step * step
+        fitting = [str(side) for side in sorted({below, below + step, own})
+                   if side and not _refusal(name, side, pooling)]
+        raise UserError(f"The backbone '{name}' does not read images of {size} pixels"
+                        + (f", which R-MAC reads at {rmac_scales(size)}" if pooling == "rmac" else "")
+                        + f": {refusal}. " + (f"Set the image size to {' or '.join(fitting)}." if fitting else
+                                              "Choose pooling 'mean' or another backbone." if pooling == "rmac" else
+                                              "Choose another backbone."))
+    return size
 
 
-class _Maps(nn.Module):
-    """The feature maps of a timm model.
+@lru_cache(maxsize=256)
+def _step(name: str) -> int:
+    """Return the number of pixels that a model's image sizes are multiples of."""
+    library, model = _split(name)
+    with torch.device("meta"):
+        return library.step(library.outline(model, library.own_size(model)))
 
-    The tokens of a transformer count as one row of pixels.
+
+@lru_cache(maxsize=256)
+def _refusal(name: str, size: int, pooling: Pooling) -> str:
+    """Return why a model does not read images of a size; empty if it does, or if that is known only after loading.
+
+    The network is computed without values, which takes about half a second.
     """
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        maps: Tensor = self.model.forward_features(images)
-        if maps.ndim == 3:
-            return maps.mT[:, :, None]
-        return maps
+    library, model = _split(name)
+    own = library.own_size(model)
+    for side in rmac_scales(size) if pooling == "rmac" else (size,):
+        error = _failure(library, model, size, side)
+        if error:
+            return "" if _failure(library, model, own, own) else error  # if its own size fails, the size is not why
+    return ""
 
 
-def _from_timm(model: str) -> tuple[nn.Module, Triple, Triple, int]:
-    network = import_module("timm").create_model(model, pretrained=True, num_classes=0)
-    config = network.pretrained_cfg
-    mean, deviation = (tuple(255.0 * value for value in config[part]) for part in ("mean", "std"))
-    return _Maps(network), mean, deviation, int(network.num_features)
+def _failure(library: Library, model: str, size: int, side: int) -> str:
+    """Return the error of a network for images of a size that reads images of a side; empty without one."""
+    try:
+        with torch.device("meta"), torch.no_grad():
+            library.outline(model, size).eval()(torch.zeros(1, 3, side, side))
+    except Exception as error:  # any exception of the library
+        return str(error).strip().split("\n")[0].rstrip(".!") or type(error).__name__
+    return ""
 
 
-def _from_torchvision(model: str) -> tuple[nn.Module, Triple, Triple, int]:
-    models = import_module("torchvision.models")
-    network = models.get_model(model, weights="DEFAULT")
-    children = list(network.children())
-    while children and isinstance(children[-1], nn.AdaptiveAvgPool2d | nn.Linear | nn.Dropout):
-        children.pop()
-    if isinstance(children[-1], nn.Sequential) and any(isinstance(part, nn.Linear) for part in children[-1]):
-        children = [part for part in children[:-1] if not isinstance(part, nn.AdaptiveAvgPool2d)]
-    body = nn.Sequential(*children).eval()
-    with torch.no_grad():
-        width = body(torch.zeros(1, 3, 224, 224)).shape[1]
-    return body, IMAGENET_MEAN, IMAGENET_DEVIATION, int(width)
+def load(name: str, size: int, pooling: Pooling, weights: WeightFile | None = None) -> Body:
+    """Load a network up to its features.
+
+    Args:
+        name: `LIBRARY:NAME`.
+        size: Image size in pixels.
+        pooling: With `mean`, the network ends in the library's own pooled features, as maps of one pixel; with `rmac`,
+            in its last feature maps.
+        weights: The file of the weights; None to download them.
+
+    Raises:
+        UserError: The library does not know the model, its weights could not be downloaded or do not fit, or it does
+            not read images of this size.
+    """
+    library, model = _split(name)
+    try:
+        body = library.build(name, size, pooling, weights)
+    except UserError:
+        raise
+    except Exception as error:  # both libraries pass on any exception of their network code
+        advice = "" if weights else f" Its weights are downloaded on first use. {_fetch(library, model)}"
+        raise UserError(f"The backbone '{name}' could not be loaded: {error}.{advice}") from error
+    try:
+        with torch.no_grad():
+            width = body.network.eval()(torch.zeros(1, 3, size, size)).shape[1]
+    except Exception as error:  # any exception of the library
+        raise UserError(f"The backbone '{name}' does not read images of {size} pixels: {error}. Change the image "
+                        "size, or choose another backbone.") from error
+    return replace(body, dimension=int(width))
+
+
+def _fetch(library: Library, model: str) -> str:
+    try:
+        source = library.source(model)
+    except Exception:  # an unknown model or tag
+        return "Check the name and the connection, or choose another backbone."
+    return (f"Check the name and the connection, or fetch the weights on another machine {source}, and name the file "
+            "with `--weights FILE.safetensors`.")
+
+
+def _split(name: str) -> tuple[Library, str]:
+    """Return the module of the library, and the model's name in it."""
+    library, _, model = name.partition(":")
+    return cast(Library, import_module(LIBRARIES[library])), model

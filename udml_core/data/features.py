@@ -85,7 +85,7 @@ def crop_sources_of(dataset: Dataset, encoder: Encoder, augmentation: Augmentati
 def _prepared_at(side: int, dataset: Dataset, encoder: Encoder, report: Report) -> Array:
     channels = 1 if dataset.gray else 3
     prepared = _PreparedImages(dataset, encoder, side)
-    path = dataset_cache(dataset.fingerprint) / f"pixels-{side}.npy"
+    path = dataset_cache(dataset.fingerprint) / f"pixels-{side}{encoder.preparation.key}.npy"
     return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
                             lambda start, stop: prepared[start:stop][:, :channels], report, "images")
 

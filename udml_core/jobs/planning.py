@@ -45,7 +45,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         _check_validation(dataset, halves)
     _check_supervision(method, dataset, halves, pairs)
     encoder = choose_spec(request.backbone, dataset.native_size, dataset.gray, request.pooling, request.size,
-                          request.seed)
+                          request.seed, request.weights)
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
     if request.compile:
@@ -61,7 +61,8 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     per_class = _labels_per_class(request, dataset, halves) if few else None
     spec = Spec.model_validate(request.model_dump() | {
         "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
-        "fields": method.model_dump(), "encoder": encoder, "size": encoder.size, "split": split, "select": select,
+        "fields": method.model_dump(), "encoder": encoder, "size": encoder.size,
+        "weights": encoder.weights and encoder.weights.path, "split": split, "select": select,
         "device": resolve_device(request.device), "labels_per_class": per_class,
         "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
         "pairs": "labels" if pairs is None else "given"})

@@ -48,6 +48,10 @@ class RunRequest(Options):
     backbone: Annotated[str, Shown(suggestions=backbone_titles)] = DEFAULT_BACKBONE
     """Network whose features the method starts from: a listed name, timm:NAME or torchvision:NAME."""
 
+    weights: Annotated[str | None, Shown(placeholder="downloaded")] = None
+    """File with the weights of timm:NAME or torchvision:NAME in the format safetensors, for machines without a network.
+    Default: downloaded on first use."""
+
     pooling: Pooling = "mean"
     """Pooling of feature maps. R-MAC reads the image at three scales, as RPML and SSDML do; it is slower."""
 
