@@ -33,7 +33,7 @@ LONG = {"dimension": 32, "epochs": 900}
 
 @pytest.mark.parametrize(("options", "message"), [
     ({"backbone": "nonsense"}, "The backbone must be one of"),
-    ({"backbone": "timm:vit_tiny"}, "not installed"),
+    ({"backbone": "timm:vit_tiny"}, "'timm:vit_tiny' is unknown. Similar names: "),
     ({"device": "gpu"}, "must be auto, cpu or cuda:N"),
     ({"device": "cuda:77"}, r"this machine has \d+ CUDA devices"),
     ({"seed": -1}, "seed must be a whole number between 0 and 2,147,483,647, got -1"),

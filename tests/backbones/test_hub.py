@@ -18,9 +18,10 @@ from torchvision import models
 from torchvision.models._api import WeightsEnum
 
 from udml_core.arrays import Array
-from udml_core.backbones import Encoder, EncoderSpec, timm_models, torchvision_models
+from udml_core.backbones import Encoder, EncoderSpec, choose_spec, timm_models, torchvision_models
 from udml_core.backbones.weights import WeightFile
 from udml_core.data.features import embed_pixels
+from udml_core.errors import UserError
 
 FILE = WeightFile(path="in-memory.safetensors", sha256=64 * "0")
 TIMM = {
@@ -120,7 +121,12 @@ def test_torchvision_features_are_the_input_of_its_last_layer(model: str, monkey
     last.register_forward_pre_hook(lambda _module, arguments: inputs.append(arguments[0]))
     own_features(library, transform, library)
     assert encoder.dimension == width
-    check_equal(features_of_images(encoder), inputs[0].numpy())
+    features = features_of_images(encoder)
+    check_equal(features, inputs[0].numpy())
+    if model != "vit_b_16":
+        pixels = torch.from_numpy(np.stack([encoder.prepare(image) for image in IMAGES]))
+        with torch.no_grad():
+            check_equal(encoder.late(encoder.early(pixels)).numpy(), features)
 
 
 def own_torchvision(model: str, size: int) -> tuple[nn.Module, Callable[[Image.Image], Tensor]]:
@@ -135,3 +141,73 @@ def own_torchvision(model: str, size: int) -> tuple[nn.Module, Callable[[Image.I
     transform.resize_size = [transform.resize_size[0] * size // transform.crop_size[0]]
     transform.crop_size = [size]
     return library.eval(), transform
+
+
+@pytest.mark.parametrize(("backbone", "native", "size"), [
+    ("timm:vit_small_patch14_dinov2", 300, 224), ("timm:vit_small_patch14_dinov2", 28, 98),
+    ("timm:test_vit", 28, 96), ("timm:resnet50", 300, 224), ("timm:maxvit_nano_rw_256", 28, 256),
+    ("torchvision:vit_b_16", 28, 96), ("torchvision:maxvit_t", 28, 224)])
+def test_the_default_size_is_one_that_the_model_reads(backbone: str, native: int, size: int) -> None:
+    assert choose_spec(backbone, native, False).size == size
+
+
+@pytest.mark.parametrize(("backbone", "options", "message"), [
+    ("timm:test_vit", {"size": 100}, r"does not read images of 100 pixels: .*100.* divisible by patch size \(16\). Set "
+                                     "the image size to 96 or 112 or 160."),
+    ("timm:test_vit", {"pooling": "rmac"}, r"which R-MAC reads at \(\d+, \d+, \d+\): .* Choose pooling 'mean'"),
+    ("torchvision:vit_b_16", {"size": 40}, "does not read images of 40 pixels: .* Set the image size to 32 or 48"),
+    ("timm:test_vi", {}, "'timm:test_vi' is unknown. Similar names: test_vit"),
+    ("timm:test_vit.none", {}, r"'timm:test_vit.none' could not be loaded: Invalid pretrained tag .*Correct the name"),
+    ("torchvision:fcn_resnet50", {}, "'torchvision:fcn_resnet50' is unknown"),
+])
+def test_an_impossible_size_and_an_unknown_model_are_rejected_before_loading(
+        backbone: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        choose_spec(backbone, 28, False, **options)
+
+
+def test_a_size_that_only_the_loaded_network_refuses_is_a_user_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(timm_models, "read_weights", lambda _file: timm.create_model("test_vit").state_dict())
+    with pytest.raises(UserError, match="'timm:test_vit' does not read images of 40 pixels: .*Change the image size"):
+        Encoder(EncoderSpec(backbone="timm:test_vit", size=40, weights=FILE))
+
+
+@pytest.mark.parametrize(("library", "model"), [(timm_models, "test_vit"), (timm_models, "test_resnet"),
+                                                (timm_models, "swin_tiny_patch4_window7_224"),
+                                                (torchvision_models, "swin_t"), (torchvision_models, "resnet18")])
+def test_rmac_reads_the_last_feature_maps_in_their_places(
+        library: Any, model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The maps of the left and of the right half of an image differ from blank maps on their own sides only."""
+    torch.manual_seed(0)
+    network = library.outline(model, 128).eval()
+    monkeypatch.setattr(library, "read_weights", lambda _file: network.state_dict())
+    body = library.build(f"x:{model}", 128, "rmac", FILE)
+    blank = torch.zeros(1, 3, 128, 128)
+    left = blank.clone()
+    left[..., :32] = torch.randn(3, 128, 32, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        change = (body.network(left) - body.network(blank)).abs()
+    width = 64 if model == "test_vit" else change.shape[1]
+    assert change.shape[:2] == (1, width)
+    assert change.shape[2] == change.shape[3] >= 4
+    columns = change.mean((0, 1, 2))
+    assert columns[0] > 1.2 * columns[-1]
+
+
+@pytest.mark.parametrize("model", ["vit_small_patch16_dinov3", "swin_tiny_patch4_window7_224"])
+def test_a_model_that_has_encoded_images_can_be_trained(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a network keeps between batches must not have been made without gradients."""
+    monkeypatch.setattr(timm_models, "read_weights", lambda _file: timm_models.outline(model, 64).state_dict())
+    encoder = Encoder(EncoderSpec(backbone=f"timm:{model}", size=64, weights=FILE))
+    features_of_images(encoder)
+    encoder.train()(torch.zeros(2, 3, 64, 64)).sum().backward()
+    assert all(weight.grad is not None for weight in encoder.parameters())
+
+
+def test_a_downloaded_timm_model_equals_timms_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = timm.create_model("test_vit").state_dict()
+    monkeypatch.setattr("timm.models._builder.load_state_dict_from_hf", lambda *_arguments, **_options: dict(state))
+    library: Any = timm.create_model("test_vit", pretrained=True, num_classes=0).eval()
+    transform = timm.data.create_transform(**timm.data.resolve_model_data_config(library))
+    encoder = Encoder(EncoderSpec(backbone="timm:test_vit", size=160))
+    check_equal(features_of_images(encoder), own_features(library, transform, library))

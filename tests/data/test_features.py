@@ -92,6 +92,40 @@ def test_an_interrupted_computation_resumes_after_its_stored_blocks(images: tupl
     np.testing.assert_array_equal(features, compute(dataset, encoder))
 
 
+class SmallMemory(CountingEncoder):
+    """An encoder on a device that holds a number of images at once."""
+
+    def __init__(self, encoder: Encoder, most: int) -> None:
+        super().__init__(encoder)
+        self.most, self.sizes = most, list[int]()
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.sizes.append(len(images))
+        if len(images) > self.most:
+            raise torch.OutOfMemoryError("out of memory")
+        return super().forward(images)
+
+
+def test_a_small_memory_halves_the_batch_once_and_gives_the_same_features(
+        images: tuple[Dataset, Encoder], caplog: pytest.LogCaptureFixture) -> None:
+    dataset, encoder = images
+    small = SmallMemory(encoder, 20)
+    with caplog.at_level("INFO"):
+        features = np.array(compute(dataset, small))
+    assert small.sizes[:3] == [BLOCK, BLOCK // 2, BLOCK // 4]
+    assert max(small.sizes[3:]) == BLOCK // 4
+    assert small.count == len(dataset)
+    assert f"{IMAGES} of {IMAGES} rows computed" in caplog.text
+    features_path(dataset, encoder.spec).unlink()
+    np.testing.assert_allclose(features, compute(dataset, encoder), rtol=1e-4, atol=1e-5)
+
+
+def test_a_memory_for_no_image_is_a_user_error(images: tuple[Dataset, Encoder]) -> None:
+    dataset, encoder = images
+    with pytest.raises(UserError, match="'cpu' is too small for one image of 8 pixels. Lower the image size"):
+        compute(dataset, SmallMemory(encoder, 0))
+
+
 def test_values_that_are_not_finite_are_not_stored(images: tuple[Dataset, Encoder]) -> None:
     dataset, encoder = images
     with torch.no_grad():

@@ -192,6 +192,14 @@ def _fetch(library: Library, model: str) -> str:
 
 
 def _split(name: str) -> tuple[Library, str]:
-    """Return the module of the library, and the model's name in it."""
+    """Return the module of the library, and the model's name in it.
+
+    Raises:
+        UserError: The library is installed but cannot be imported.
+    """
     library, _, model = name.partition(":")
-    return cast(Library, import_module(LIBRARIES[library])), model
+    try:
+        return cast(Library, import_module(LIBRARIES[library])), model
+    except Exception as error:  # such as a torchvision for another version of PyTorch
+        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Install a version of {library} that fits "
+                        f"PyTorch {torch.__version__}, or choose another backbone.") from error

@@ -8,11 +8,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import logging
 import os
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -27,7 +30,10 @@ from udml_core.files import replace_text
 from udml_core.paths import dataset_cache
 
 BLOCK = 64
-"""Images that are encoded at once."""
+"""Images that are encoded at once, if the device's memory is large enough."""
+log = logging.getLogger(__name__)
+_fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
+"""The number of images that an encoder's device has memory for, where that is fewer."""
 
 
 def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
@@ -152,8 +158,7 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
 
 def _early_activations(encoder: Encoder, images: torch.Tensor) -> Array:
     """Return the activations (b, c, h, w) float16 of the encoder's early blocks."""
-    with torch.inference_mode():
-        activations = encoder.early(images.to(next(encoder.buffers()).device)).half().cpu().numpy()
+    activations = _in_batches(encoder, lambda batch: encoder.early(batch).half(), images).numpy()
     if not np.isfinite(activations).all():
         raise UserError(f"The early blocks of '{encoder.spec.backbone}' return values beyond 65,504, the largest of "
                         "float16. Set the field 'trains' to 'head' or 'all', or choose another backbone.")
@@ -211,14 +216,37 @@ def embed_pixels(encoder: torch.nn.Module, pixels: Array | torch.Tensor) -> Arra
     Raises:
         UserError: The module returns values that are not finite.
     """
-    device = next(encoder.buffers()).device
     images = torch.from_numpy(np.ascontiguousarray(pixels)) if isinstance(pixels, np.ndarray) else pixels
-    with torch.inference_mode():
-        values = encoder(images.to(device)).float().cpu().numpy()
+    values = _in_batches(encoder, lambda batch: encoder(batch).float(), images).numpy()
     if not np.isfinite(values).all():
         raise UserError(f"The encoder returned {(~np.isfinite(values)).sum():,} values that are not finite. Its "
                         "training may have diverged. Lower the learning rate, or choose another backbone.")
     return np.asarray(values)
+
+
+def _in_batches(encoder: torch.nn.Module, compute: Callable[[torch.Tensor], torch.Tensor],
+                images: torch.Tensor) -> torch.Tensor:
+    """Compute rows of images on the encoder's device, in batches that its memory can hold.
+
+    Raises:
+        UserError: The memory does not hold a single image.
+    """
+    device = next(encoder.buffers()).device
+    rows, start = [], 0
+    while start < len(images) or not rows:  # a module decides on the shape without images
+        size = min(_fitting.get(encoder, len(images)), len(images) - start)
+        try:
+            with torch.inference_mode():
+                rows.append(compute(images[start : start + size].to(device)).cpu())
+            start += size
+        except torch.OutOfMemoryError as error:
+            if size <= 1:
+                raise UserError(f"The memory of the device '{device}' is too small for one image of "
+                                f"{images.shape[-1]} pixels. Lower the image size, or choose a smaller backbone or "
+                                "the device 'cpu'.") from error
+            _fitting[encoder] = size // 2
+            log.warning("the memory of %s holds fewer than %d images at once; trying %d", device, size, size // 2)
+    return torch.cat(rows)
 
 
 def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Callable[[int, int], Array],
@@ -315,6 +343,7 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
         progress.unlink(missing_ok=True)  # it may describe a partial file that was deleted
     array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
     _reserve_space(partial)
+    begun = time.monotonic()
     for start in range(done, shape[0], BLOCK):
         stop = min(start + BLOCK, shape[0])
         array[start:stop] = compute(start, stop)
@@ -324,6 +353,9 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
         yield stop / shape[0]
     array.flush()
     del array
+    seconds = max(time.monotonic() - begun, 1e-9)
+    log.info("%s: %d of %d rows computed, %.1f per second", path.stem, shape[0] - done, shape[0],
+             (shape[0] - done) / seconds)
     partial.replace(path)
     progress.unlink(missing_ok=True)
 

@@ -103,8 +103,9 @@ def field_widget(field: Described, key: str, bind: bool = False, choices: tuple[
         return st.toggle(field.label, field.default, help=text, **binding)
     if field.kind is str:
         suggestions = list(field.shown.suggestions()) if field.shown.suggestions else []
-        chosen = st.selectbox(field.label, suggestions, suggestions.index(field.default), help=text,
-                              accept_new_options=True, **binding)
+        first = suggestions.index(field.default) if field.default in suggestions else None
+        chosen = st.selectbox(field.label, suggestions, first, help=text, accept_new_options=True,
+                              placeholder=field.shown.placeholder or None, **binding)
         return (chosen or "").strip() or field.default
     if field.default is None:
         high = field.shown.high if field.high is None else field.high
