@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import timm
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load, load_file, save_file
 from torch import Tensor
 from torchvision.models._api import WeightsEnum
 
@@ -89,7 +89,7 @@ def without(name: str) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:
 
 @pytest.mark.parametrize(("change", "message"), [
     (without("cls_token"), r"1 of \d+ parameters are missing \(cls_token\)"),
-    (lambda state: {}, r"(\d+) of \1 parameters are missing \(\w+, \w+, [\w.]+, …\)"),
+    (lambda _state: {}, r"(\d+) of \1 parameters are missing \(\w+, \w+, [\w.]+, …\)"),
     (lambda state: state | {"new.weight": torch.ones(2)}, r"1 of \d+ names are unknown \(new.weight\)"),
     (lambda state: state | {"cls_token": torch.ones(1, 1, 32)},
      r"1 of \d+ parameters have another shape \(cls_token \(1, 1, 32\) for \(1, 1, 64\)\)"),
@@ -133,7 +133,7 @@ def test_a_pickle_is_rejected_and_not_executed(
 
 
 def test_a_missing_file_and_a_backbone_with_its_own_weights_are_rejected(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="nothing.safetensors' is not a file that can be read"):
+    with pytest.raises(UserError, match=r"nothing.safetensors' is not a file that can be read"):
         spec_of(tmp_path / "nothing.safetensors")
     with pytest.raises(UserError, match="'weights' applies to models of timm and torchvision, got backbone 'cnn'"):
         choose_spec("cnn", 28, False, weights=str(file))
@@ -175,7 +175,7 @@ def test_a_failed_download_says_how_to_fetch_the_weights_elsewhere(
         Encoder(EncoderSpec(backbone=backbone, size=32))
 
 
-class Unpickled(Exception):
+class UnpickledError(Exception):
     """The package's pickle was read."""
 
 
@@ -191,7 +191,7 @@ def test_squeezenet_is_read_from_its_converted_file(squeezenet_file: Path, monke
     stored = load_file(squeezenet_file)
 
     def refuse(_file: Any) -> None:
-        raise Unpickled
+        raise UnpickledError
 
     monkeypatch.setattr(pretrained, "_ArraysOnly", refuse)
     again = pretrained.squeezenet().state_dict()
@@ -199,7 +199,7 @@ def test_squeezenet_is_read_from_its_converted_file(squeezenet_file: Path, monke
     assert all(torch.equal(again[name], value) and torch.equal(stored[name], value)
                for name, value in expected.items())
     squeezenet_file.unlink()
-    with pytest.raises(Unpickled):
+    with pytest.raises(UnpickledError):
         pretrained.squeezenet()
 
 
@@ -207,12 +207,12 @@ def flip_last_byte(content: bytes) -> bytes:
     return content[:-1] + bytes([content[-1] ^ 1])
 
 
-@pytest.mark.parametrize("damage", [flip_last_byte, lambda content: content[:-1000], lambda content: b"",
-                                    lambda content: b"\xff" * 100], ids=["bit", "short", "empty", "junk"])
+@pytest.mark.parametrize("damage", [flip_last_byte, lambda content: content[:-1000], lambda _content: b"",
+                                    lambda _content: b"\xff" * 100], ids=["bit", "short", "empty", "junk"])
 def test_a_damaged_converted_file_is_noticed_and_written_again(
         damage: Callable[[bytes], bytes], squeezenet_file: Path) -> None:
     content = squeezenet_file.read_bytes()
-    expected = load_file(squeezenet_file)
+    expected = load(content)
     squeezenet_file.write_bytes(damage(content))
     state = pretrained.squeezenet().state_dict()
     assert all(torch.equal(state[name], value) for name, value in expected.items())

@@ -122,7 +122,7 @@ def test_a_small_memory_halves_the_batch_once_and_gives_the_same_features(
 
 def test_a_memory_for_no_image_is_a_user_error(images: tuple[Dataset, Encoder]) -> None:
     dataset, encoder = images
-    with pytest.raises(UserError, match="'cpu' is too small for one image of 8 pixels. Lower the image size"):
+    with pytest.raises(UserError, match=r"'cpu' is too small for one image of 8 pixels. Lower the image size"):
         compute(dataset, SmallMemory(encoder, 0))
 
 

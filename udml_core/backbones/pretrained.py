@@ -123,11 +123,10 @@ def _converted(pickled: Path) -> dict[str, Tensor]:
     tensors, so that another version of the package or a damaged file is converted again.
     """
     path = cache_folder() / "weights" / f"squeezenet-{pickled.stat().st_size}{SUFFIX}"
-    with suppress(OSError, KeyError, TypeError, ValueError, safetensors.SafetensorError):
-        with safetensors.safe_open(path, framework="pt") as file:
-            stored = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  (not a mapping)
-            if (file.metadata() or {}).get("sha256") == _digest(stored):
-                return stored
+    with suppress(OSError, safetensors.SafetensorError), safetensors.safe_open(path, framework="pt") as stored:
+        state = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a mapping)
+        if (stored.metadata() or {}).get("sha256") == _digest(state):
+            return state
     with pickled.open("rb") as file:
         state = _torch_layout(_ArraysOnly(file).load())
     with suppress(OSError):  # a cache that cannot be written costs time only

@@ -132,7 +132,7 @@ def _hash(path: Path) -> str:
 
 
 @lru_cache(maxsize=64)
-def _hash_of_state(path: Path, size: int, changed: int) -> str:
+def _hash_of_state(path: Path, _size: int, _changed: int) -> str:
     """Return the hash of a file that was last changed at a time; a page asks for it again and again."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
