@@ -68,7 +68,8 @@ def randomize(model: nn.Module, size: int) -> nn.Module:
         for parameter in model.parameters():
             if parameter.ndim <= 1:
                 parameter.uniform_(-0.5, 1.0, generator=random)
-        model(torch.rand(2, 3, size, size, generator=random))
+        if any(isinstance(part, nn.BatchNorm2d) for part in model.modules()):
+            model(torch.rand(2, 3, size, size, generator=random))
     return model.eval()
 
 

@@ -6,18 +6,19 @@ import math
 import sys
 from contextlib import suppress
 from functools import lru_cache
+from importlib import import_module
 from typing import Any
 
-import timm
 import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from udml_core.backbones.body import Body, Preparation, Triple
+from udml_core.backbones.body import Body, Crop, Preparation, Triple
 from udml_core.backbones.pooling import Pooling
 from udml_core.backbones.weights import WeightFile, fill, fits, read_weights
 from udml_core.errors import UserError
 
+timm: Any = import_module("timm")  # without types, as where it is not installed
 SIZE_OPTIONS = {"dynamic_img_size": True, "img_size": None}
 """Options of models with position embeddings or windows, for other image sizes than their own. The first keeps the
 stored weights and adapts them to each image; the second, whose value is a size, builds the network for one size."""
@@ -58,7 +59,7 @@ def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None) ->
         _fill(network, read_weights(weights), name, weights.path)
     config = timm.data.resolve_model_data_config(network)
     mean, deviation = (_scaled(config[part]) for part in ("mean", "std"))
-    crop = "squash" if config["crop_mode"] == "squash" else "center"
+    crop: Crop = "squash" if config["crop_mode"] == "squash" else "center"
     preparation = Preparation(crop, config["crop_pct"], Image.Resampling.__members__.get(
         config["interpolation"].upper(), Image.Resampling.BICUBIC))
     return Body(_Features(network) if pooling == "mean" else _Maps(network), mean, deviation, False, 0, preparation)

@@ -232,7 +232,8 @@ def _in_batches(encoder: torch.nn.Module, compute: Callable[[torch.Tensor], torc
         UserError: The memory does not hold a single image.
     """
     device = next(encoder.buffers()).device
-    rows, start = [], 0
+    rows: list[torch.Tensor] = []
+    start = 0
     while start < len(images) or not rows:  # a module decides on the shape without images
         size = min(_fitting.get(encoder, len(images)), len(images) - start)
         try:
