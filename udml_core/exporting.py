@@ -80,9 +80,13 @@ def embeddings_file(opened: Retrieval, which: Which) -> bytes:
 
 
 def _write_spec(run: Run, path: Path) -> None:
-    """Write the spec with the name of a folder of images in place of its path, which says who exported it."""
-    spec = run.spec().model_copy(update={"dataset": Path(run.spec().dataset).name})
-    path.write_text(spec.model_dump_json(indent=1), encoding="utf-8")
+    """Write the spec with the names of a folder of images and of a file of weights in place of their paths.
+
+    The paths say who exported the run.
+    """
+    spec = run.spec()
+    names = {"dataset": Path(spec.dataset).name, "weights": spec.weights and Path(spec.weights).name}
+    path.write_text(spec.model_copy(update=names).model_dump_json(indent=1), encoding="utf-8")
 
 
 def _write_images(opened: Retrieval, path: Path) -> None:

@@ -23,7 +23,7 @@ from udml_core.backbones.weights import WeightFile
 from udml_core.data.features import embed_pixels
 from udml_core.errors import UserError
 
-FILE = WeightFile(path="in-memory.safetensors", sha256=64 * "0")
+FILE = WeightFile(name="in-memory.safetensors", sha256=64 * "0")
 TIMM = {
     # The smallest model of each family with the smallest image size that tells its maps apart, and its width.
     "resnet50": (64, 2048),

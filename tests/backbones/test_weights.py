@@ -22,7 +22,8 @@ from udml_core.backbones import Encoder, EncoderSpec, choose_spec, pretrained
 from udml_core.data import catalog
 from udml_core.data.features import embed_pixels, features_path
 from udml_core.errors import UserError
-from udml_core.paths import EXPOSED, cache_folder
+from udml_core.methods.embedder import Embedder
+from udml_core.paths import EXPOSED, cache_folder, given_folder
 from udml_core.runs import RunRequest, Spec
 
 MODEL = "test_vit"
@@ -67,20 +68,31 @@ def test_the_key_follows_the_content_and_not_the_path(file: Path, tmp_path: Path
     assert choose_spec(BACKBONE, 28, False, size=32).key not in keys
 
 
-@pytest.mark.parametrize(("damage", "what"), [(Path.unlink, "does not exist any more"),
-                                              (lambda path: path.write_bytes(b"x"), "has changed")])
-def test_a_moved_or_changed_file_is_named_and_found_in_the_cache(
-        damage: Callable[[Path], object], what: str, file: Path, tmp_path: Path) -> None:
-    spec, kept = spec_of(file), shutil.copy(file, tmp_path / "kept")
+@pytest.mark.parametrize(("damage", "where"), [
+    (Path.unlink, "'.*/vit.safetensors' does not exist"),
+    (lambda path: path.write_bytes(b"x"), "'.*/vit.safetensors' has changed"),
+    (lambda _path: shutil.rmtree(given_folder()), "no path of it is known here")])
+def test_a_missing_or_changed_file_is_found_again_once_its_new_path_is_named(
+        damage: Callable[[Path], object], where: str, file: Path, tmp_path: Path) -> None:
+    spec, moved = spec_of(file), tmp_path / "moved.safetensors"
+    shutil.copy(file, moved)
     damage(file)
-    with pytest.raises(UserError, match=rf"vit.safetensors' with the SHA-256 {spec.weights.sha256[:12]}… are needed, "
-                                        rf"and that file {what}. Restore it, or copy it to (.*)\.$") as error:
+    assert spec.weights is not None
+    with pytest.raises(UserError, match=rf"The weights 'vit.safetensors' with the SHA-256 {spec.weights.sha256[:12]}… "
+                                        rf"are needed, and {where}. Restore the file, or name its new path once"):
         Encoder(spec)
-    place = Path(str(error.value).rpartition("copy it to ")[2].removesuffix("."))
-    assert place.is_relative_to(cache_folder())
-    place.parent.mkdir(parents=True)
-    shutil.copy(kept, place)
+    spec_of(moved)
     assert Encoder(spec).dimension == 64
+
+
+def test_a_trained_encoder_needs_no_file_and_names_no_folder(file: Path, tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 256, (2, 3, 32, 32), dtype=np.uint8)
+    trained = Embedder(Encoder(spec_of(file)), trained=True)
+    expected = embed_pixels(trained, pixels)
+    trained.save(tmp_path / "embedder.safetensors")
+    file.unlink()
+    np.testing.assert_array_equal(embed_pixels(Embedder.load(tmp_path / "embedder.safetensors"), pixels), expected)
+    assert str(tmp_path).encode() not in (tmp_path / "embedder.safetensors").read_bytes()
 
 
 def without(name: str) -> Callable[[dict[str, Tensor]], dict[str, Tensor]]:

@@ -123,18 +123,24 @@ class EncoderSpec(BaseModel):
 
 
 class Encoder(nn.Module):
-    """A network from images (b, 3 or 1, s, s), 0–255, to features (b, dimension)."""
+    """A network from images (b, 3 or 1, s, s), 0–255, to features (b, dimension).
+
+    Args:
+        spec: The settings.
+        filled: Whether a model of timm or torchvision reads its weights. They are not needed, and may be out of reach,
+            if stored weights of a trained encoder follow.
+    """
 
     mean: Tensor
     deviation: Tensor
 
-    def __init__(self, spec: EncoderSpec) -> None:
+    def __init__(self, spec: EncoderSpec, filled: bool = True) -> None:
         super().__init__()
         check_backbone(spec.backbone)
         self.spec = spec
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(spec.seed)
-            body = _build(spec)
+            body = _build(spec, filled)
         self.network = body.network
         self.network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # twice as fast on a CPU
         self.bgr = body.bgr
@@ -337,7 +343,7 @@ def _is_seeded(name: str) -> bool:
     return name in BACKBONES and BACKBONES[name].seeded
 
 
-def _build(spec: EncoderSpec) -> Body:
+def _build(spec: EncoderSpec, filled: bool = True) -> Body:
     if spec.backbone in BACKBONES:
         return BACKBONES[spec.backbone].build()
-    return hub.load(spec.backbone, spec.size, spec.pooling, spec.weights)
+    return hub.load(spec.backbone, spec.size, spec.pooling, spec.weights, filled)

@@ -49,8 +49,8 @@ class Library(Protocol):
         """Build a network for images of a size, with random weights."""
 
     @staticmethod
-    def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None) -> Body:
-        """Build a network with weights from a file, or downloaded."""
+    def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None, filled: bool = True) -> Body:
+        """Build a network with weights from a file, or downloaded, or random if it is not to be filled."""
 
     @staticmethod
     def source(model: str) -> str:
@@ -151,7 +151,7 @@ def _failure(library: Library, model: str, size: int, side: int) -> str:
     return ""
 
 
-def load(name: str, size: int, pooling: Pooling, weights: WeightFile | None = None) -> Body:
+def load(name: str, size: int, pooling: Pooling, weights: WeightFile | None = None, filled: bool = True) -> Body:
     """Load a network up to its features.
 
     Args:
@@ -160,6 +160,7 @@ def load(name: str, size: int, pooling: Pooling, weights: WeightFile | None = No
         pooling: With `mean`, the network ends in the library's own pooled features, as maps of one pixel; with `rmac`,
             in its last feature maps.
         weights: The file of the weights; None to download them.
+        filled: Whether weights are read; without them the network is random.
 
     Raises:
         UserError: The library does not know the model, its weights could not be downloaded or do not fit, or it does
@@ -167,7 +168,7 @@ def load(name: str, size: int, pooling: Pooling, weights: WeightFile | None = No
     """
     library, model = _split(name)
     try:
-        body = library.build(name, size, pooling, weights)
+        body = library.build(name, size, pooling, weights, filled)
     except UserError:
         raise
     except Exception as error:  # both libraries pass on any exception of their network code

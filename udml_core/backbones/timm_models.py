@@ -46,17 +46,17 @@ def outline(model: str, size: int) -> nn.Module:
     return network
 
 
-def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None) -> Body:
-    """Build a network with weights from a file, or downloaded.
+def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None, filled: bool = True) -> Body:
+    """Build a network with weights from a file, or downloaded, or random if it is not to be filled.
 
     Raises:
         UserError: The file does not fit the network.
     """
     model = name.partition(":")[2]
-    network: Any = outline(model, size) if weights else timm.create_model(
-        model, pretrained=True, num_classes=0, **_size_options(model, size))
-    if weights:
-        _fill(network, read_weights(weights), name, weights.path)
+    network: Any = timm.create_model(model, pretrained=filled and weights is None, num_classes=0,
+                                     **_size_options(model, size))
+    if filled and weights:
+        _fill(network, read_weights(weights), name, weights.name)
     config = timm.data.resolve_model_data_config(network)
     mean, deviation = (_scaled(config[part]) for part in ("mean", "std"))
     crop: Crop = "squash" if config["crop_mode"] == "squash" else "center"
@@ -89,7 +89,7 @@ def _size_option(model: str) -> str:
     return ""
 
 
-def _fill(network: Any, tensors: dict[str, Tensor], name: str, path: str) -> None:
+def _fill(network: Any, tensors: dict[str, Tensor], name: str, source: str) -> None:
     """Copy tensors into a network; files of other projects are converted as timm does for its downloads."""
     classifier = network.pretrained_cfg.get("classifier") or ()
     ignored = (classifier,) if isinstance(classifier, str) else tuple(classifier)
@@ -97,7 +97,7 @@ def _fill(network: Any, tensors: dict[str, Tensor], name: str, path: str) -> Non
     if convert is not None and not fits(network, tensors, ignored):
         with suppress(Exception):  # of a file of another network; the message names the difference
             tensors = convert(dict(tensors), network)
-    fill(network, tensors, name, path, ignored)
+    fill(network, tensors, name, source, ignored)
 
 
 def _scaled(values: tuple[float, ...]) -> Triple:

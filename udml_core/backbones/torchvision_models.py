@@ -51,20 +51,21 @@ def outline(model: str, size: int) -> nn.Module:
     return network
 
 
-def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None) -> Body:
-    """Build a network with weights from a file, or downloaded.
+def build(name: str, size: int, pooling: Pooling, weights: WeightFile | None, filled: bool = True) -> Body:
+    """Build a network with weights from a file, or downloaded, or random if it is not to be filled.
 
     Raises:
         UserError: The file does not fit the network, or the network has no feature maps for R-MAC.
     """
     model = name.partition(":")[2]
     network = outline(model, size)
-    tensors = read_weights(weights) if weights else models.get_model(model, weights="DEFAULT").state_dict()
     last = _last_linear(network)
     network.set_submodule(last or "classifier", nn.Identity() if last else nn.AdaptiveAvgPool2d(1))
-    if isinstance(network, VisionTransformer) and "encoder.pos_embedding" in tensors:
-        tensors = interpolate_embeddings(size, network.patch_size, tensors)
-    fill(network, tensors, name, weights.path if weights else "DEFAULT", (*AUXILIARY, last or "classifier"))
+    if filled:
+        tensors = read_weights(weights) if weights else models.get_model(model, weights="DEFAULT").state_dict()
+        if isinstance(network, VisionTransformer) and "encoder.pos_embedding" in tensors:
+            tensors = interpolate_embeddings(size, network.patch_size, tensors)
+        fill(network, tensors, name, weights.name if weights else "DEFAULT", (*AUXILIARY, last or "classifier"))
     config = _preprocessing(model)
     mean, deviation = ((255 * red, 255 * green, 255 * blue) for red, green, blue in (config.mean, config.std))
     preparation = Preparation("center", config.crop_size[0] / config.resize_size[0],

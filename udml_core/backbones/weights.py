@@ -16,8 +16,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from udml_core.errors import UserError, quoted
-from udml_core.files import check_regular
-from udml_core.paths import cache_folder, existing_path
+from udml_core.files import replace_text
+from udml_core.paths import existing_path, given_folder
 
 SUFFIX = ".safetensors"
 MOST_NAMES = 3
@@ -25,26 +25,36 @@ MOST_NAMES = 3
 
 
 class WeightFile(BaseModel):
-    """A file of weights.
+    """A file of weights, as runs and exported models name it: without the folders of a computer.
+
+    The folder of a user's data remembers the path of every hash, so that a moved file is found again once it is named.
 
     Attributes:
-        path: Absolute path at the time of the choice.
-        sha256: Hash of the content, so that a moved file is recognized and a changed file is not used.
+        name: Name of the file.
+        sha256: Hash of the content, so that a changed file is not used.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    path: str
+    name: str
     sha256: str
 
     @property
-    def fallback(self) -> Path:
-        """Where the file is looked for if it is not at its path."""
-        return cache_folder() / "weights" / f"{self.sha256}{SUFFIX}"
+    def note(self) -> Path:
+        """The text file that holds the path of the weights."""
+        return given_folder() / "weights" / f"{self.sha256}.txt"
+
+    @property
+    def path(self) -> Path | None:
+        """The path that a user named last; None if none is remembered."""
+        try:
+            return Path(self.note.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
 
 
 def choose_weights(text: str) -> WeightFile:
-    """Return the file that a user names.
+    """Return the file that a user names, and remember its path.
 
     Raises:
         UserError: It does not exist, may not be read, or is not a safetensors file.
@@ -64,22 +74,26 @@ def choose_weights(text: str) -> WeightFile:
     except (OSError, safetensors.SafetensorError) as error:
         raise UserError(f"The weights {quoted(str(path))} are not a {SUFFIX} file that can be read: {error}. Download "
                         "or convert the file again.") from error
-    return WeightFile(path=str(path.resolve()), sha256=_hash(path))
+    file, resolved = WeightFile(name=path.name, sha256=_hash(path)), path.resolve()
+    if file.path != resolved:
+        file.note.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(file.note, str(resolved))
+    return file
 
 
 def read_weights(file: WeightFile) -> dict[str, Tensor]:
     """Read the tensors of a file by name.
 
     Raises:
-        UserError: The file is neither at its path nor in the cache, or has changed.
+        UserError: The file is not where the user named it last, or has changed.
     """
-    for path in (Path(file.path), file.fallback):
-        if path.is_file() and _hash(path) == file.sha256:
-            check_regular(path)
-            return load_file(path)
-    what = "has changed" if Path(file.path).is_file() else "does not exist any more"
-    raise UserError(f"The weights {quoted(file.path)} with the SHA-256 {file.sha256[:12]}… are needed, and that file "
-                    f"{what}. Restore it, or copy it to {file.fallback}.")
+    path = file.path
+    if path is not None and path.is_file() and _hash(path) == file.sha256:
+        return load_file(path)
+    where = "no path of it is known here" if path is None else (
+        f"{quoted(str(path))} {'has changed' if path.is_file() else 'does not exist'}")
+    raise UserError(f"The weights {quoted(file.name)} with the SHA-256 {file.sha256[:12]}… are needed, and {where}. "
+                    "Restore the file, or name its new path once with `udml train --weights FILE`.")
 
 
 def fill(network: nn.Module, tensors: Mapping[str, Tensor], name: str, source: str,

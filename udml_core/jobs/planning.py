@@ -62,7 +62,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     spec = Spec.model_validate(request.model_dump() | {
         "dataset": dataset.name, "dataset_title": dataset.title, "fingerprint": dataset.fingerprint,
         "fields": method.model_dump(), "encoder": encoder, "size": encoder.size,
-        "weights": encoder.weights and encoder.weights.path, "split": split, "select": select,
+        "weights": encoder.weights and str(encoder.weights.path), "split": split, "select": select,
         "device": resolve_device(request.device), "labels_per_class": per_class,
         "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
         "pairs": "labels" if pairs is None else "given"})

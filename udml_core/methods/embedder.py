@@ -230,7 +230,7 @@ class Embedder(nn.Module):
             spec = EncoderSpec.model_validate_json(metadata["encoder"])
             trained = bool(json.loads(metadata["trained"]))
             head = _read_head(_head_of(metadata), tensors)
-        encoder = Encoder(spec)
+        encoder = Encoder(spec, filled=not trained)
         if trained:
             encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in tensors.items()
                                      if name.startswith("encoder.")})
