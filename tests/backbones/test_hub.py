@@ -6,6 +6,8 @@ Nothing is downloaded: the weights are random, and are handed to the model in pl
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +22,9 @@ from torchvision.models._api import WeightsEnum
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder, EncoderSpec, choose_spec, timm_models, torchvision_models
 from udml_core.backbones.weights import WeightFile
-from udml_core.data.features import embed_pixels
+from udml_core.data import catalog
+from udml_core.data.dataset import ArrayImages
+from udml_core.data.features import embed_pixels, pixels_of
 from udml_core.errors import UserError
 
 FILE = WeightFile(name="in-memory.safetensors", sha256=64 * "0")
@@ -212,3 +216,16 @@ def test_a_downloaded_timm_model_equals_timms_own(monkeypatch: pytest.MonkeyPatc
     transform = timm.data.create_transform(**timm.data.resolve_model_data_config(library))
     encoder = Encoder(EncoderSpec(backbone="timm:test_vit", size=160))
     check_equal(features_of_images(encoder), own_features(library, transform, library))
+
+
+def test_images_prepared_for_two_libraries_are_stored_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    monkeypatch.setattr(timm_models, "read_weights", lambda _file: timm.create_model("test_vit").state_dict())
+    digits = catalog.load("digits")
+    assert isinstance(digits.images, ArrayImages)
+    few = replace(digits, images=ArrayImages(digits.images.pixels[:3]), names=digits.names[:3], labels=None)
+    encoders = [Encoder(EncoderSpec(backbone="cnn", size=32)),
+                Encoder(EncoderSpec(backbone="timm:test_vit", size=32, weights=FILE))]
+    first, second = (pixels_of(few, encoder) for encoder in encoders)
+    np.testing.assert_array_equal(second[0], encoders[1].prepare(few.images[0])[:1])
+    assert not np.array_equal(first, second)
