@@ -156,7 +156,7 @@ def test_a_stopped_or_killed_analysis_can_be_computed_again(run: Run) -> None:
 
 def wait_for_layout(analysis: Analysis) -> None:
     """Wait until the layout of an analysis is in progress."""
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 800
     while analysis.status().phase != "layout" or analysis.status().share < 0.05:
         assert analysis.status().state in LIVE_STATES, analysis.status()
         assert time.monotonic() < deadline

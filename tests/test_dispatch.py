@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.running import spec, wait_for
+from tests.running import spec, suspended, wait_for
 from udml_core import jobs
 from udml_core.jobs import dispatch
 from udml_core.runs import Run, create_run
@@ -47,7 +47,7 @@ class Ended:
         return 1
 
 
-def until(condition: Any, seconds: float = 120) -> None:
+def until(condition: Any, seconds: float = 800) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -103,6 +103,13 @@ def test_a_task_queued_again_while_its_worker_ended_is_not_marked_as_failed(
     assert run.status() == Status(ticket=2.0)
 
 
+def rests(process: psutil.Process) -> bool:
+    """Return whether a process sleeps and uses no processor time for a second: here, waits for the device."""
+    before = sum(process.cpu_times()[:2])
+    time.sleep(1)
+    return process.status() == psutil.STATUS_SLEEPING and sum(process.cpu_times()[:2]) - before <= 0.01
+
+
 def test_a_thousand_waiting_runs_cost_one_small_idle_process(tmp_path: Path) -> None:
     first = queued(tmp_path, 1.0)
     for number in range(1, 1000):
@@ -111,7 +118,7 @@ def test_a_thousand_waiting_runs_cost_one_small_idle_process(tmp_path: Path) -> 
         jobs.wake(tmp_path)
         jobs.wake(tmp_path)
         until(lambda: dispatch.is_held(dispatch.lock_path(tmp_path, "cpu")))
-        time.sleep(3)  # the dispatcher has read the queue once and waits for the device
+        until(lambda: len(dispatchers := processes(tmp_path, "dispatch.py")) == 1 and rests(dispatchers[0]))
         dispatchers = processes(tmp_path, "dispatch.py")
         assert len(dispatchers) == 1
         assert not processes(tmp_path, "work")
@@ -123,12 +130,14 @@ def test_a_thousand_waiting_runs_cost_one_small_idle_process(tmp_path: Path) -> 
 
 
 def test_the_queue_goes_on_after_its_dispatcher_was_killed(tmp_path: Path) -> None:
-    first = jobs.submit(spec(fields={"dimension": 16, "epochs": 200}), tmp_path)
+    first = jobs.submit(spec(fields={"dimension": 16, "epochs": 10}), tmp_path)
     wait_for(first, "running")
-    second = jobs.submit(spec(**SHORT), tmp_path)
-    for process in processes(tmp_path, "dispatch.py"):
-        process.kill()
-    assert first.status().state == "running"
+    with suspended(first):
+        second = jobs.submit(spec(**SHORT), tmp_path)
+        for process in processes(tmp_path, "dispatch.py"):
+            process.kill()
+        until(lambda: not processes(tmp_path, "dispatch.py"))
+        assert first.status().state == "running"
     wait_for(second, "done")  # without a call of wake: the first worker started a dispatcher at its end
     assert (first.status().state, first.status().finished) <= ("done", second.status().started)
 
@@ -148,7 +157,7 @@ def test_the_queue_goes_on_after_everything_was_killed(tmp_path: Path) -> None:
 
 
 def test_a_storm_of_stops_and_resumes_never_starts_two_workers(tmp_path: Path) -> None:
-    run = jobs.submit(spec(fields={"dimension": 16, "epochs": 30}), tmp_path)
+    run = jobs.submit(spec(fields={"dimension": 16, "epochs": 10}), tmp_path)
     most = 0
     for number in range(12):
         jobs.stop(run)
@@ -157,7 +166,7 @@ def test_a_storm_of_stops_and_resumes_never_starts_two_workers(tmp_path: Path) -
         most = max(most, len(processes(tmp_path, str(run.folder))))
     wait_for(run, "done")
     assert most <= 1
-    assert [row["epoch"] for row in run.metrics()[0]] == list(range(31))
+    assert [row["epoch"] for row in run.metrics()[0]] == list(range(11))
     until(lambda: not processes(tmp_path, "dispatch.py"))
     assert not [child for child in psutil.Process().children() if child.status() == psutil.STATUS_ZOMBIE]
 
@@ -195,7 +204,7 @@ def test_a_terminated_dispatcher_leaves_its_worker_alone(tmp_path: Path) -> None
     wait_for(run, "running")
     for process in processes(tmp_path, "dispatch.py"):
         process.send_signal(signal.SIGTERM)
-        process.wait(10)
+        process.wait(60)
     assert run.status().state == "running"
     jobs.stop(run)
     assert run.status().state == "stopped"

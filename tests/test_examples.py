@@ -178,7 +178,7 @@ def test_nothing_is_written_to_an_example() -> None:
                   lambda: RPML.write_notes(Notes()), lambda: write_baselines(RPML, {}), lambda: want_maps(RPML),
                   analysis.remove, lambda: analysis.write_result({}), lambda: analysis.write_status(Status()),
                   lambda: training_worker.work(RPML), lambda: analysis_worker.work(analysis),
-                  lambda: analysis_worker.keep(RPML, plan_analysis(kind="umap", n_neighbors=7), lambda *_: None)):
+                  lambda: analysis_worker.keep(RPML, plan_analysis(kind="pca", scope="sample"), lambda *_: None)):
         with pytest.raises(UserError, match="belongs to an example, which cannot be changed"):
             write()  # type: ignore[no-untyped-call]
     with pytest.raises(UserError, match="Hide the examples"):

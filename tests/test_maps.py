@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.running import spec, wait_for, worked
+from tests.running import spec, wait_for, worked, write_digits
 from udml_core import jobs
 from udml_core.analyses import Analysis, analysis_at, create_analysis, list_analyses, plan_analysis
 from udml_core.jobs import maps
@@ -181,10 +181,11 @@ def left_over(tmp_path: Path) -> Iterator[None]:
 
 @pytest.mark.usefixtures("left_over")
 def test_a_run_of_the_command_line_gets_its_maps_and_a_killed_map_is_interrupted(tmp_path: Path) -> None:
-    run = jobs.submit(spec(fields=FIELDS), tmp_path / "runs", maps=True)
+    folder = str(write_digits(tmp_path / "images", 120))
+    run = jobs.submit(spec("frozen", folder), tmp_path / "runs", maps=True)
     wait_for(run, "done")
     umap = analysis_at(run, plan_analysis(kind="umap"))
-    deadline = time.monotonic() + 240
+    deadline = time.monotonic() + 800
     while umap.stored_status().state != "running":
         assert time.monotonic() < deadline, (run.folder.parent / ".maps.log").read_text()
         time.sleep(0.05)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import spec, wait_for
+from tests.running import spec
 from udml_core import jobs
 from udml_core.errors import UserError
 from udml_core.jobs import launch
@@ -97,14 +97,3 @@ def test_a_run_that_is_queued_again_goes_to_the_end(root: Path, monkeypatch: pyt
     runs[2].write_status(runs[2].stored_status().model_copy(update={"state": "stopped"}))
     jobs.resume(runs[2])
     assert jobs.waiting_runs(root) == [runs[0], runs[1], runs[2]]
-
-
-def test_workers_start_in_the_order_of_a_move(root: Path) -> None:
-    fields = {"dimension": 16}
-    with jobs.device_lock("cpu").acquire():
-        runs = [jobs.submit(spec(method="pca", fields=fields), root) for _ in range(3)]
-        jobs.move(runs[2], 0)
-    for run in runs:
-        wait_for(run, "done")
-    started = [run.status().started or 0 for run in runs]
-    assert started[2] < started[0] < started[1]

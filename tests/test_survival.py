@@ -31,7 +31,7 @@ def start(method: str, root: Path) -> Run:
     return jobs.submit(spec, root)
 
 
-def wait(run: Run, seconds: float = 240) -> None:
+def wait(run: Run, seconds: float = 800) -> None:
     deadline = time.monotonic() + seconds
     while run.status().state in LIVE_STATES:
         assert time.monotonic() < deadline, run.status()
