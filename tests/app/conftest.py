@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlparse
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
 
 from experiments.real_server import BROWSERS, FLAGS, ROOT, find_browser, serving
-from udml_core.runs import Run, list_runs
+from tests.running import worked
+from udml_core.analyses import Analysis, plan_analysis
+from udml_core.runs import Run
+from udml_core.workers import analyse
 
 expect.set_options(timeout=120_000)  # A slow machine must not fail a test.
 
@@ -26,17 +28,20 @@ class App:
     Attributes:
         url: The server's address.
         runs: The folder of runs.
-        environment: Environment variables of the server and of commands.
+        environment: Environment variables of the server.
     """
 
     url: str
     runs: Path
     environment: dict[str, str]
 
-    def command(self, *words: str) -> subprocess.CompletedProcess[str]:
-        """Run the command line on the app's folders."""
-        return subprocess.run([sys.executable, "-m", "udml_core", *words], cwd=ROOT, env=self.environment,
-                              capture_output=True, text=True, timeout=240, check=False)
+    def trained(self, **request: Any) -> Run:
+        """Return a finished run in the app's folder of runs; an equal request trains once in a test session."""
+        return worked(self.runs, **request)
+
+    def analyzed(self, run: Run, **fields: Any) -> Analysis:
+        """Compute an analysis of a run in this process."""
+        return analyse.keep(run, plan_analysis(**fields), lambda *_: None)
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +70,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 @pytest.fixture(scope="session")
 def finished(app: App) -> Run:
     """A small finished run on the digits in the app's folder of runs."""
-    command = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "rpml", "--set",
-                          "dimension=16", "--set", "epochs=3", "--split", "seen", "--json")
-    assert command.returncode == 0, command.stderr
-    return list_runs(app.runs)[0]
+    return app.trained(fields={"dimension": 16, "epochs": 3})
 
 
 @pytest.fixture(scope="session")

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from playwright.sync_api import Page
 
 from tests.app.conftest import App
 from tests.app.test_browser import settle
-from tests.running import trained
-from udml_core.analyses import plan_analysis
 from udml_core.runs import Run
-from udml_core.workers import analyse
 
 pytestmark = pytest.mark.browser
 
-METHODS = {"rpml": {"dimension": 16, "epochs": 2}, "ssdml": {"dimension": 16, "epochs": 1},
-           "nml": {"dimension": 6, "epochs": 1}, "pslr": {"dimension": 8, "epochs": 1}}
+METHODS: dict[str, dict[str, Any]] = {
+    "rpml": {"fields": {"dimension": 16, "epochs": 3}}, "pslr": {"fields": {"dimension": 8, "epochs": 2}},
+    "ssdml": {"fields": {"dimension": 16, "epochs": 1}, "labels_per_class": 2},
+    "nml": {"fields": {"dimension": 6, "epochs": 2}, "most_pairs": 3000}}
+"""The requests of other tests, so that they train once in a session."""
 PICTURES = {
     "triplets": ("rpml", "img[alt^='As the loss saw it']", "α"),
     "neighborhoods": ("rpml", ".stage", "k:"),
@@ -33,12 +35,9 @@ PICTURES = {
 @pytest.fixture(scope="module")
 def runs(app: App) -> dict[str, Run]:
     """A small finished run of each method, with a map of all images and RPML's graph."""
-    made = {}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
-        for method, fields in METHODS.items():
-            made[method] = trained(app.runs, method=method, fields=fields, most_pairs=2000)
-            analyse.keep(made[method], plan_analysis(kind="pca", scope="all", frames=("final",)), lambda *_: None)
+    made = {method: app.trained(method=method, **request) for method, request in METHODS.items()}
+    for run in made.values():
+        app.analyzed(run, kind="pca", scope="all", frames=("final",))
     return made
 
 

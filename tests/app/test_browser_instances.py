@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, newest, settle
+from tests.app.test_browser import complaints, settle
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.browser
@@ -17,10 +17,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def run(app: App) -> Run:
     """A small finished run on the digits with σ and a latent layer."""
-    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "pslr", "--set",
-                          "dimension=8", "--set", "epochs=2", "--split", "seen", "--json")
-    assert trained.returncode == 0, trained.stderr
-    return newest(app)
+    return app.trained(method="pslr", fields={"dimension": 8, "epochs": 2})
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}

@@ -21,8 +21,7 @@ def unlabeled(app: App, finished: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A finished run with a map and without assigned labels."""
     monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
     log_path_of(finished.dataset(), "labels").unlink(missing_ok=True)
-    analysis = app.command("analyse", finished.id, "--kind", "pca", "--scope", "all", "--frames", "final")
-    assert analysis.returncode == 0, analysis.stderr
+    app.analyzed(finished, kind="pca", scope="all", frames=("final",))
     return finished
 
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import newest, settle
+from tests.app.test_browser import settle
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairLog, PairSet
 from udml_core.runs import Run
@@ -19,10 +19,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def run(app: App) -> Run:
     """A small finished run on the digits that learned from pairs."""
-    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "nml", "--set",
-                          "dimension=6", "--set", "epochs=2", "--split", "seen", "--pairs", "3000", "--json")
-    assert trained.returncode == 0, trained.stderr
-    return newest(app)
+    return app.trained(method="nml", fields={"dimension": 6, "epochs": 2}, most_pairs=3000)
 
 
 def labeled_pairs(app: App) -> PairSet:

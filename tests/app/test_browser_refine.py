@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
-from tests.app.test_browser import complaints, newest, settle
+from tests.app.test_browser import complaints, settle
 from udml_core.analyses import list_analyses
 from udml_core.runs import Run
 
@@ -18,10 +18,7 @@ pytestmark = pytest.mark.browser
 @pytest.fixture(scope="module")
 def run(app: App) -> Run:
     """A small finished run on the digits."""
-    trained = app.command("train", "--dataset", "digits", "--backbone", "pixels", "--method", "frozen", "--split",
-                          "seen", "--json")
-    assert trained.returncode == 0, trained.stderr
-    return newest(app)
+    return app.trained(method="frozen")
 
 
 @pytest.mark.parametrize("page", [{"color_scheme": scheme, "viewport": {"width": width, "height": 900}}
