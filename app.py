@@ -7,6 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
+from pages.parts.base.warming import wait_for_step
+
+wait_for_step()  # before the imports below, so that they never happen in two threads at once
+
 from pages.parts.base.address import drop_foreign_parameters
 from pages.parts.base.run_picker import begin_page, end_page
 from pages.parts.components.keys import listen_to_keys

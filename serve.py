@@ -1,4 +1,4 @@
-"""The web server of the app: security headers on every answer, and a line at the start if other people can reach it.
+"""The web server of the app: security headers, imports before the first visit, and a line if other people can reach it.
 
 `make app` runs it; `streamlit run app.py` shows the same pages without the headers.
 """
@@ -8,15 +8,18 @@ from __future__ import annotations
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import streamlit as st
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from udml_core.paths import expose, readable_roots
+from pages.parts.base.warming import warm_imports
+from udml_core.paths import ASSETS, expose, readable_roots
 
+INDEX = Path(st.__file__).parent / "static" / "index.html"
 HEADERS = {
     # Streamlit's own pages need inline styles, compiled scripts and blobs. Nothing comes from another host.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
@@ -46,14 +49,59 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers)
 
 
+class EarlyStyle:
+    """Put the app's style into Streamlit's HTML page, so that nothing moves when app.py delivers the style."""
+
+    FRESH = (b"accept-encoding", b"if-none-match", b"if-modified-since")
+    """Headers of a request that would be answered with a compressed page or with none."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._page = INDEX.read_bytes()
+        style = (ASSETS / "app.css").read_text(encoding="utf-8")
+        self._styled = self._page.replace(b"</head>", f"<style>\n{style}</style>\n</head>".encode(), 1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_visit = scope["type"] == "http" and scope["method"] == "GET"
+        if not is_visit or "text/html" not in Headers(scope=scope).get("accept", ""):
+            await self._app(scope, receive, send)
+            return
+        start: Message = {}
+        body = b""
+
+        async def send_styled(message: Message) -> None:
+            nonlocal start, body
+            if message["type"] == "http.response.start" and self._is_page(message):
+                start = message
+            elif not start:
+                await send(message)
+            else:
+                body += message.get("body", b"")
+                if not message.get("more_body"):
+                    content = self._styled if body == self._page else body
+                    headers = MutableHeaders(scope=start)
+                    headers["content-length"] = str(len(content))
+                    del headers["etag"], headers["last-modified"]
+                    await send(start)
+                    await send({"type": "http.response.body", "body": content})
+
+        headers = [(name, value) for name, value in scope["headers"] if name not in self.FRESH]
+        await self._app(scope | {"headers": headers}, receive, send_styled)
+
+    def _is_page(self, message: Message) -> bool:
+        """Return whether an answer may be Streamlit's page: a download must not be held back."""
+        return Headers(raw=message["headers"]).get("content-length") == str(len(self._page))
+
+
 @asynccontextmanager
-async def announce(_app: Any) -> AsyncIterator[None]:
-    """Print at the start what an exposed server reads."""
+async def start(_app: Any) -> AsyncIterator[None]:
+    """Print what an exposed server reads, and import what the pages need in the background."""
     if expose(st.get_option("server.address")):
         roots = "".join(f"\n  {words}: {root}" for words, root in readable_roots().items())
         print(f"Other people can reach this server. Paths named in the browser may lead only to:{roots}\n"
               "It has no login of its own: see \"Share a server\" in README.md.", file=sys.stderr, flush=True)
+    warm_imports()
     yield
 
 
-app = st.App("app.py", lifespan=announce, middleware=[Middleware(SecurityHeaders)])
+app = st.App("app.py", lifespan=start, middleware=[Middleware(SecurityHeaders), Middleware(EarlyStyle)])

@@ -197,9 +197,10 @@ def test_an_exposed_server_says_so_when_it_starts(
         address: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXPOSED, "0")
     monkeypatch.setattr(serve.st, "get_option", {"server.address": address}.__getitem__)
+    monkeypatch.setattr(serve, "warm_imports", lambda: None)
 
     async def start() -> None:
-        async with serve.announce(None):
+        async with serve.start(None):
             pass
 
     run_alone(start())
