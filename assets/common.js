@@ -75,3 +75,8 @@ function positionOf({ urls, count, columns, perSheet }, id) {
 function imageSize() {
   try { return Number(localStorage.getItem("udml-image-size")) || null; } catch { return null; }
 }
+
+// The height of a picture: a main picture keeps its share of a window that is taller than a laptop's 900 pixels.
+function tall(height) {
+  return height < 560 ? `${height}px` : `max(${height}px, ${(height / 9).toFixed(2)}vh)`;
+}

@@ -59,7 +59,7 @@ class Gallery {
     this.header = header;
     this.grid.setAttribute("aria-label", header.label);
     this.resize();
-    this.grid.style.maxHeight = header.height ? `${header.height}px` : "";
+    this.grid.style.maxHeight = header.height ? tall(header.height) : "";
     this.grid.classList.toggle("scrolls", Boolean(header.height));
     this.grid.classList.toggle("pairs", Boolean(header.pairs));
     this.grid.classList.toggle("strip", Boolean(header.strip));

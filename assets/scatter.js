@@ -76,7 +76,7 @@ class Chart {
     this.header = header;
     this.root.setAttribute("aria-label", header.label);
     this.canvas.setAttribute("aria-label", header.label);
-    this.root.style.setProperty("--height", `${header.height}px`);
+    this.root.style.setProperty("--height", tall(header.height));
     Object.assign(this, { ids, classes, neighbors, segments, seams: { right, down } });
     const fresh = header.count !== old?.count || differs("ids");
     if (fresh) { // other images: the old selection does not apply

@@ -75,7 +75,7 @@ if is_exposed():
     st.caption(f":material/public: Other people can reach this server. It reads images only from "
                f"{', '.join(readable_roots())}, and everyone who reaches it sees all runs and uploads.")
 with show_user_errors():
-    left, right = st.columns([3, 2], gap="medium")
+    left, right = st.container(key="data-top").columns([3, 2], gap="medium")
     with left:
         chosen = choose_name()
     with right:

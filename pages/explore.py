@@ -49,7 +49,7 @@ def show_focus(bench: Workbench) -> None:
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
     dataset = dataset_of(run)
-    header = st.container()
+    header = st.container(key="explore-header")
     left, right = st.columns([62, 38], gap="medium")
     with left:
         toolbar = st.columns([2, 2, 3], vertical_alignment="bottom")
@@ -72,14 +72,11 @@ def explore(run: Run) -> None:
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)
-        with st.container(height=PANEL_HEIGHT, border=True), show_user_errors():
+        with st.container(height=PANEL_HEIGHT, border=True, key="explore-details"), show_user_errors():
             panel.draw(bench)
 
 
 st.title("Explore")
-# The focus row keeps its height when a name is long, so that the panel does not jump.
-st.html("<style>.st-key-explore-panel [role=radiogroup] { flex-wrap: wrap; gap: 0.25rem; }"
-        "@media (min-width: 900px) { .st-key-explore-focus { height: 92px; overflow: hidden; } }</style>")
 with show_user_errors():
     run = pick_run()
     if run is not None:

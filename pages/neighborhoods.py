@@ -15,7 +15,7 @@ from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.sections import Section, open_section, show_sections
 from pages.parts.neighborhoods.center import OWN_IMAGE, Center, load_center, second_index, set_images
-from pages.parts.neighborhoods.flat import quality_bars, show_candidates_3d
+from pages.parts.neighborhoods.flat import quality_bars, show_flat
 from pages.parts.neighborhoods.geometry import choose_geometry
 from pages.parts.neighborhoods.heat import show_contours, show_heat
 from pages.parts.neighborhoods.members import show_candidates, show_map
@@ -86,7 +86,7 @@ def explore(run: Run) -> None:
     with left:
         clicked_point = show_map(center, hoods, second)
     with right:
-        show_candidates_3d(center, hoods)
+        show_flat(center, hoods)
     click = st.segmented_control("Click an image below to", list(CLICK_WORDS), default="second", required=True,
                                  key="neighborhood-click", format_func=CLICK_WORDS.__getitem__)
     clicked = show_sections(sections_of(center, hoods, geometry, second), SECTIONS, first_section())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import shutil
@@ -19,6 +20,7 @@ from pages.parts.neighborhoods.pair import explain_similarity, split_drawing
 from pages.parts.retrieval.own_images import OwnImage
 from tests.app.opening import opened, texts
 from tests.running import worked
+from udml_core.arrays import Array
 from udml_core.declaration import describe_field
 from udml_core.explanations import Proxies
 from udml_core.exploration import neighborhoods as views
@@ -70,6 +72,29 @@ def test_a_link_shows_the_similarity_of_its_two_images(picked: int, second: int,
     geometry = views.Geometry(n_alpha=n_alpha)
     expected = views.pair(around.centers, around.neighborhoods(geometry).basis, geometry).similarity
     assert similarity_shown(texts(test)) == pytest.approx(expected, abs=6e-4)
+
+
+def test_the_flat_is_first_seen_from_the_side_and_in_space_on_demand(run: Run) -> None:
+    test = opened("neighborhoods", run=run.id, picked="3")
+
+    def chart() -> dict[str, Any]:
+        return next(chart for chart in (json.loads(chart.proto.spec) for chart in test.get("plotly_chart"))
+                    if any(trace.get("name") == "first image" for trace in chart["data"]))
+
+    def values(array: Any) -> Array:
+        """Return an array that Plotly packed."""
+        return np.frombuffer(base64.b64decode(array["bdata"]), array["dtype"]) if "bdata" in array else np.array(array)
+
+    side = chart()
+    around = views.surroundings(run.embeddings("final"), np.array([3]), 20)
+    geometry = views.Geometry()
+    inside, across = views.coordinates(around, around.neighborhoods(geometry))
+    drawn = {(round(x, 5), round(y, 5)) for trace in side["data"] if trace.get("name") in ("member", "rejected")
+             for x, y in zip(values(trace["x"]), values(trace["y"]), strict=True)}
+    assert {trace["type"] for trace in side["data"]} == {"scatter"}
+    assert drawn == {(round(x, 5), round(y, 5)) for x, y in zip(np.linalg.norm(inside, axis=1), across, strict=True)}
+    test.segmented_control(key="neighborhood-axes").set_value("height").run()
+    assert "scatter3d" in {trace["type"] for trace in chart()["data"]}
 
 
 def test_the_similarity_before_training_differs(run: Run) -> None:

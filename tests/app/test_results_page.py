@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from pages.parts.results import charts
 from tests.app.opening import opened, texts
 from udml_core.errors import UserError
 from udml_core.results import records
@@ -78,3 +79,10 @@ def test_an_unreadable_list_of_records_is_an_error(monkeypatch: pytest.MonkeyPat
     test = opened("results")
     assert not test.exception
     assert re.search("must list the records", test.error[0].value)
+
+
+def test_a_long_name_leaves_room_for_the_points_of_the_chart() -> None:
+    long = "PCA (centered) of RPML, RPML, unit length, RPML, start PCA"
+    assert charts.shorten(long) == "PCA (centered) of RPML, RPML, unit leng…"
+    assert charts.shorten(long[:charts.LONGEST_LABEL]) == long[:charts.LONGEST_LABEL]
+    assert charts.shorten("PCA (centered) of RPML, RPML, unit len,,and") == "PCA (centered) of RPML, RPML, unit len…"

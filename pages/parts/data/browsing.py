@@ -27,6 +27,8 @@ PART = 6000
 """Images in one scrolling gallery; more are divided into parts."""
 MOST_PAIRS = 120
 HEIGHT = 600
+FILLING = 600
+"""Images that fill the gallery's height even on a wide screen, so that it is kept while they arrive."""
 BROWSE_FIRST = "Press **Browse these images** first: {what} are found from the features."
 
 
@@ -47,8 +49,9 @@ def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenera
         return
     with part_slot:
         shown = _choose_part(found)
-    clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
-                                for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
+    with st.container(key="data-full" if len(shown) >= FILLING else "data-few"):
+        clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(values, int(index)))
+                                    for index in shown], "Images of the data set", "data-gallery", side, height=HEIGHT)
     st.caption(f"{len(found):,} of {len(dataset):,} images. Click an image to enlarge it; arrow keys move through the "
                "gallery.")
     if clicked is not None:

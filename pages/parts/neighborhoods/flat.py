@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,22 +18,54 @@ from udml_core.exploration import neighborhoods as views
 
 MEMBER, REJECTED = HIT, MISS
 EYE = {"eye": {"x": 1.5, "y": 1.5, "z": 1.1}}
-AXES = {"height": "two directions and height", "directions": "three directions"}
+SIDE, HEIGHT, DIRECTIONS = "side", "height", "directions"
+AXES = {SIDE: "along and across", HEIGHT: "two directions and height", DIRECTIONS: "three directions"}
+"""What a chart of the candidates shows. The first is plane: a 3-D chart takes a second where no GPU draws it."""
 
 
-def show_candidates_3d(center: Center, hoods: LinearNeighborhoods) -> None:
+def show_flat(center: Center, hoods: LinearNeighborhoods) -> None:
     """Show the first image's candidates in the basis of its linear neighborhood.
 
     The axes can be chosen.
     """
     inside, across = views.coordinates(center.around, hoods)
-    directions = False
-    if inside.shape[1] > 2:
-        directions = st.segmented_control("Axes", list(AXES), default="height", required=True, key="neighborhood-axes",
-                                          format_func=AXES.__getitem__,
-                                          label_visibility="collapsed") == "directions"
+    offered = [axes for axes in AXES if axes != DIRECTIONS or inside.shape[1] > 2]
+    axes = st.segmented_control("Axes", offered, default=SIDE, required=True, key="neighborhood-axes",
+                                format_func=AXES.__getitem__, label_visibility="collapsed")
     names = [center.dataset.caption(int(index)) for index in hoods.neighbors[0]]
-    flat_picture(inside, across, hoods, names, directions)
+    if axes == SIDE:
+        side_picture(inside, across, hoods, names)
+    else:
+        flat_picture(inside, across, hoods, names, axes == DIRECTIONS)
+
+
+def side_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names: Sequence[str]) -> None:
+    """Show each candidate's distance along the flat and across it, to scale, as a plane chart.
+
+    Args:
+        inside: (k, m) coordinates of the candidates along the flat.
+        across: (k,) distance of the candidates from the flat.
+        hoods: Linear neighborhoods; the first is shown.
+        names: Names of the candidates.
+    """
+    along = np.linalg.norm(inside, axis=1)
+    stems = np.stack([np.column_stack([along, 0 * across]), np.column_stack([along, across]),
+                      np.full((len(along), 2), np.nan)], axis=1).reshape(-1, 2)
+    figure = go.Figure()
+    figure.add_scatter(x=stems[:, 0], y=stems[:, 1], mode="lines", showlegend=False, hoverinfo="skip",
+                       line={"color": GRAY, "width": 1.5})
+    for mask, word, color, symbol in _kinds(hoods):
+        figure.add_scatter(x=along[mask], y=across[mask], mode="markers+text", name=word, textposition="top center",
+                           marker={"color": color, "symbol": symbol, "size": 10, "line": {"width": 2}},
+                           **_labels(mask, word, hoods, names, across))
+    figure.add_scatter(x=[0], y=[0], mode="markers", name="first image", hoverinfo="name", cliponaxis=False,
+                       marker={"color": QUERY, "symbol": "diamond", "size": 13})
+    figure.update_layout(height=370, margin={"l": 8, "r": 8, "t": 8, "b": 8}, uirevision="kept",
+                         legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
+    figure.update_xaxes(title="distance along the flat", rangemode="tozero", zeroline=False)
+    figure.update_yaxes(title="distance from the flat", rangemode="tozero", scaleanchor="x", constrain="domain",
+                        zeroline=True, zerolinewidth=3, zerolinecolor=MEMBER)
+    _draw(figure, hoods, across)
 
 
 def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names: Sequence[str],
@@ -46,20 +79,16 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
         names: Names of the candidates.
         directions: Whether the axes are the first three directions, not the first two and the height over the flat.
     """
-    members, quality = hoods.members[0], hoods.quality[0]
     padded = np.column_stack([inside, np.zeros((len(inside), 2))])
     points = padded[:, :3] if directions else np.column_stack([padded[:, :2], across])
     figure = go.Figure()
     if not directions:
         _add_ground(figure, points)
-    for mask, word, color, symbol in ((members, "member", MEMBER, "circle"),
-                                      (~members, "rejected", REJECTED, "square-open")):
+    for mask, word, color, symbol in _kinds(hoods):
         figure.add_scatter3d(
             x=points[mask, 0], y=points[mask, 1], z=points[mask, 2], mode="markers+text", name=word,
             marker={"color": color, "symbol": symbol, "size": 6}, textposition="top center",
-            text=[str(rank) for rank in np.flatnonzero(mask) + 1], hoverinfo="text",
-            hovertext=[f"{rank + 1}. {names[rank]}: {word}, quality {100 * quality[rank]:.1f} %, "
-                       f"{across[rank]:.3f} from the flat" for rank in np.flatnonzero(mask).tolist()])
+            **_labels(mask, word, hoods, names, across))
     figure.add_scatter3d(x=[0], y=[0], z=[0], mode="markers", name="first image", hoverinfo="name",
                          marker={"color": QUERY, "symbol": "diamond", "size": 9})
     axes = ("1", "2", "3" if directions else "height")
@@ -68,6 +97,25 @@ def flat_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
                          scene={"aspectmode": "data", "camera": EYE} | {
                              f"{axis}axis": {"title": {"text": word}, "nticks": 5}
                              for axis, word in zip("xyz", axes, strict=True)})
+    _draw(figure, hoods, across)
+
+
+def _kinds(hoods: LinearNeighborhoods) -> list[tuple[Array, str, str, str]]:
+    """Return the mask, the name, the color and the symbol of members and of rejected candidates."""
+    members = hoods.members[0]
+    return [(members, "member", MEMBER, "circle"), (~members, "rejected", REJECTED, "square-open")]
+
+
+def _labels(mask: Array, word: str, hoods: LinearNeighborhoods, names: Sequence[str], across: Array) -> dict[str, Any]:
+    """Return the ranks of some candidates, and their tooltips."""
+    ranks, quality = np.flatnonzero(mask).tolist(), hoods.quality[0]
+    return {"text": [str(rank + 1) for rank in ranks], "hoverinfo": "text",
+            "hovertext": [f"{rank + 1}. {names[rank]}: {word}, quality {100 * quality[rank]:.1f} %, "
+                          f"{across[rank]:.3f} from the flat" for rank in ranks]}
+
+
+def _draw(figure: go.Figure, hoods: LinearNeighborhoods, across: Array) -> None:
+    members = hoods.members[0]
     draw(figure, "neighborhood-flat", f"The image's {len(members)} candidates in its linear neighborhood: "
          f"{members.sum()} members and {(~members).sum()} rejected candidates, up to {across.max(initial=0):.2f} from "
          "the flat.")

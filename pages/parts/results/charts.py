@@ -13,6 +13,8 @@ from udml_core.results.records import Spread, Table
 ROW_OF_WIDTH = re.compile(r"(.+) d=(\d+)")
 """The name of a method's row at one width of the embedding."""
 MARGIN = {"l": 8, "r": 8, "t": 8, "b": 8}
+LONGEST_LABEL = 40
+"""Characters of a row's name beside the chart; a longer one would leave the points no room."""
 LEGEND = {"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0}
 
 
@@ -40,11 +42,17 @@ def chart_by_row(table: Table, measure: str, key: str) -> None:
                            name="reported in the paper" + ("" if table.comparable else ", not comparable"),
                            marker={"color": COLORS[1], "size": 11, "symbol": "diamond-open", "line": {"width": 2}})
     figure.update_layout(height=110 + 26 * len(names), margin=MARGIN, showlegend=True, legend=LEGEND)
-    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category")
+    figure.update_yaxes(categoryorder="array", categoryarray=names[::-1], automargin=True, type="category",
+                        tickvals=names, ticktext=[shorten(name) for name in names])
     figure.update_xaxes(title=measure_words(measure))
     best = max(((row[measure][0], name) for name, row in table.rows.items() if measure in row), default=(0.0, "none"))
     draw(figure, key, f"{measure_words(measure)} of {len(names)} rows, mean and standard deviation. The highest "
          f"trained row is {best[1]} with {best[0]:.4g}. The table below lists all values.")
+
+
+def shorten(name: str) -> str:
+    """Return a row's name cut to the length of a label; the point's tooltip and the table have the whole name."""
+    return name if len(name) <= LONGEST_LABEL else f"{name[:LONGEST_LABEL - 1].rstrip(' ,')}…"
 
 
 def chart_by_width(table: Table, measure: str, key: str) -> None:
