@@ -27,7 +27,8 @@ def run_header(run: Run, embedding: str | None = None) -> None:
     spec = run.spec()
     parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), run_title(run)), *_measures(run),
              _part("Embedding", embedding or _kept(run))]
-    st.html(f'<div class="run-header">{"".join(parts)}</div>')
+    with st.container(key="run-header"):
+        st.html(f'<div class="run-header">{"".join(parts)}</div>')
 
 
 def _measures(run: Run) -> list[str]:

@@ -39,4 +39,5 @@ def show_drawing(make: Callable[[Colors], str], title: str, alt: str, key: str) 
         st.markdown(f"**{title}**", width="content")
         st.download_button("SVG", make(LIGHT), f"{key}.svg", "image/svg+xml", icon=":material/download:", key=key,
                            on_click="ignore", type="tertiary", help=f"Save the drawing '{title}' as an SVG file.")
-    st.image(make(DARK if st.context.theme.type == "dark" else LIGHT), alt=alt)
+    with st.container(key=f"{key}-drawing"):
+        st.image(make(DARK if st.context.theme.type == "dark" else LIGHT), alt=alt)

@@ -62,8 +62,10 @@ def side_picture(inside: Array, across: Array, hoods: LinearNeighborhoods, names
                        marker={"color": QUERY, "symbol": "diamond", "size": 13})
     figure.update_layout(height=370, margin={"l": 8, "r": 8, "t": 8, "b": 8}, uirevision="kept",
                          legend={"orientation": "h", "y": 1, "yanchor": "bottom", "x": 0})
-    figure.update_xaxes(title="distance along the flat", rangemode="tozero", zeroline=False)
-    figure.update_yaxes(title="distance from the flat", rangemode="tozero", scaleanchor="x", constrain="domain",
+    right, top = 1.1 * along.max(initial=0), 1.15 * across.max(initial=0)
+    below = -0.06 * max(right, top)  # room for the first image's mark
+    figure.update_xaxes(title="distance along the flat", range=[below, right], constrain="domain", zeroline=False)
+    figure.update_yaxes(title="distance from the flat", range=[below, top], scaleanchor="x", constrain="domain",
                         zeroline=True, zerolinewidth=3, zerolinecolor=MEMBER)
     _draw(figure, hoods, across)
 
