@@ -86,7 +86,7 @@ class EarlyStyle:
                     await send({"type": "http.response.body", "body": content})
 
         headers = [(name, value) for name, value in scope["headers"] if name not in self.FRESH]
-        await self._app(scope | {"headers": headers}, receive, send_styled)
+        await self._app({**scope, "headers": headers}, receive, send_styled)
 
     def _is_page(self, message: Message) -> bool:
         """Return whether an answer may be Streamlit's page: a download must not be held back."""
