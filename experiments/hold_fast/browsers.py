@@ -43,7 +43,7 @@ new MutationObserver(() => {
   }
 }).observe(document, {subtree: true, childList: true, attributes: true, attributeFilter: ["data-test-script-state"]});
 """
-COMPLETE = "document.querySelector('[data-testid=stMain]')?.textContent ? window.finished : 0"
+COMPLETE = "document.querySelector('[data-testid=stMain]')?.innerText.trim() ? window.finished : 0"
 """The first script of a visit can end before its page is drawn."""
 memory: list[int] = []
 
