@@ -11,6 +11,10 @@ import numpy as np
 
 from experiments.hold_fast.__main__ import collect_parts, read_log, record_of, run_campaign, table
 from experiments.hold_fast.attempt import Part, attempt_once, count_event, note_figure
+from udml_core.results import records
+
+INPUTS = ("images", "tables", "specs", "options", "addresses", "commands")
+"""Parts whose events are bad inputs."""
 
 
 def test_the_campaign_lists_each_broken_attempt_with_the_seed_that_repeats_it(tmp_path: Path) -> None:
@@ -61,6 +65,21 @@ def test_a_campaign_goes_on_from_its_log_repeats_what_broke_and_ends_at_its_goal
         "events": 40, "tried": 20, "held": 20, "broken": 0, "mended": len(broken)}
     values = [outcome.figures["value"] for _, outcome in sorted(tally.outcomes.items())]
     assert rows["Measured by fragile"]["rows"]["second half"]["value"] == statistics.median(values[10:])
+
+
+def test_the_record_adds_up_and_its_text_states_its_figures() -> None:
+    finding = next(finding for finding in records.findings() if finding.name == "hold-fast")
+    tables = {table.title: table.rows for table in records.read(finding).tables}
+    rows = {name: {measure: int(value) for measure, (value, _) in row.items()}
+            for name, row in tables["Hostile attempts"].items()}
+    assert set(rows) <= {part.name for part in collect_parts()}
+    for row in rows.values():
+        assert row["events"] >= row["tried"] == row["held"] + row["broken"]
+        assert row["broken"] == 0
+    inputs = sum(rows[name]["events"] for name in INPUTS)
+    for stated in (f"{rows['kills']['events']:,} kills", f"{rows['power-cuts']['events']} power cuts",
+                   f"{rows['damage']['events']} damaged files", f"{inputs:,} bad inputs"):
+        assert stated in finding.text.replace("\n", " ")
 
 
 def test_an_attempt_that_hangs_or_raises_counts_as_broken() -> None:

@@ -118,8 +118,8 @@ def record_of(tallies: dict[str, Tally], seed: int) -> dict[str, Any]:
                                                         "second half": _medians(measured[half:])}}
     return provenance("hold_fast") | {
         "protocol": f"each attempt has its own seed, {seed} and on; events: kills, power cuts, damaged files, stops, "
-                    "opened pages or bad inputs; mended: attempts that broke the app in this campaign, and held when "
-                    "they were repeated with the mended app",
+                    "opened pages or bad inputs; mended: attempts that broke in this campaign, and held when "
+                    "they were repeated after a change; a log collects the attempts of several calls",
         "seed": seed, "datasets": datasets}
 
 

@@ -39,10 +39,12 @@ new MutationObserver(() => {
   if (state === "running") ran = true;
   else if (ran && state === "notRunning") {
     ran = false;
-    window.finished ||= performance.now() - window.pressed;
+    window.finished = performance.now() - window.pressed;
   }
 }).observe(document, {subtree: true, childList: true, attributes: true, attributeFilter: ["data-test-script-state"]});
 """
+COMPLETE = "document.querySelector('[data-testid=stMain]')?.innerText.trim() ? window.finished : 0"
+"""The first script of a visit can end before its page is drawn."""
 memory: list[int] = []
 
 
@@ -71,7 +73,7 @@ def wait_for(waiting: dict[Page, str]) -> dict[str, list[float]]:
     began = time.monotonic()
     while waiting:
         for page, kind in list(waiting.items()):
-            if finished := page.evaluate("window.finished"):
+            if finished := page.evaluate(COMPLETE):
                 seconds[kind].append(finished / 1000)
                 del waiting[page]
             elif kind == "slider" and time.monotonic() - began > UNMOVED and page.evaluate(IDLE):
@@ -85,7 +87,7 @@ def move(random: np.random.Generator, _scratch: Path) -> str | None:
     pages, server, run = sessions()
     waiting: dict[Page, str] = {}
     for page in pages:
-        sliders = page.locator("[role=slider]")
+        sliders = page.get_by_role("slider")
         if random.random() < 0.5 and sliders.count():
             page.evaluate("window.finished = 0; window.pressed = performance.now()")
             sliders.first.press(str(random.choice(["ArrowRight", "ArrowLeft"])))
