@@ -33,9 +33,8 @@ def draw_text_tile(text: str) -> Image.Image:
     tile = Image.new("RGB", (TILE, TILE), PAPER)
     if plain:
         size, lines = _fit(plain)
-        center = (TILE / 2, TILE / 2)
-        ImageDraw.Draw(tile).multiline_text(center, "\n".join(lines), INK, _font(size, plain.isascii()), "mm", align="center",
-                                            spacing=1)
+        center, font = (TILE / 2, TILE / 2), _font(size, plain.isascii())
+        ImageDraw.Draw(tile).multiline_text(center, "\n".join(lines), INK, font, "mm", align="center", spacing=1)
     return tile
 
 
