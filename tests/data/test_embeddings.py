@@ -189,7 +189,11 @@ def test_a_text_tile_keeps_its_letters_inside(text: str) -> None:
     assert pixels.shape == (TILE, TILE, 3)
     edge = np.concatenate([pixels[[0, -1]].reshape(-1, 3), pixels[:, [0, -1]].reshape(-1, 3)])
     assert (edge == pixels[0, 0]).all()
-    assert (pixels.min() < 100) == bool(text)
+    assert (pixels.min() < 100) == bool(text.strip("\u0301"))
+
+
+def test_a_tile_shows_accented_letters_without_accents() -> None:
+    assert np.array_equal(*(np.asarray(draw_text_tile(text)) for text in ("Bénédicte", "Benedicte")))
 
 
 def test_an_opened_table_is_read_again_only_if_it_changed(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -392,6 +396,12 @@ def test_an_exposed_server_reads_no_table_outside_its_folders(table: Path, monke
     assert table_of(str(table)) is None
     with pytest.raises(UserError, match="does not read the file"):
         Table(table).load(lambda _share, _step: None)
+    monkeypatch.setenv("UDML_DATA", str(table.parent / "data"))
+    (table.parent / "data").mkdir()
+    np.save(table.parent / "data" / "t.npy", FOUR)
+    write_csv(table.parent / "secret.csv", label=["a", "b", "a", "b"])
+    (table.parent / "data" / "t.csv").symlink_to(table.parent / "secret.csv")
+    assert catalog.load(str(table.parent / "data" / "t.npy")).labels is None
 
 
 def test_what_was_read_is_plain_json(table: Path) -> None:

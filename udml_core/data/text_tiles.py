@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+import unicodedata
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,18 +22,19 @@ LONGEST_TEXT = 100
 FONT_SIZES = (34, 26, 20, 16, 13, 11)
 LETTER_WIDTH, LINE_HEIGHT = 0.56, 1.2
 """Mean width of a letter and distance of two lines, in units of the font size."""
+SYSTEM_FONTS = ("NotoSansCJK-Regular.ttc", "Arial Unicode.ttf", "msyh.ttc", "DejaVuSans.ttf", "Arial.ttf")
+"""Fonts for other scripts than Latin, fonts with many scripts first."""
 PAPER, INK = (244, 245, 247), (30, 34, 42)
 
 
 def draw_text_tile(text: str) -> Image.Image:
     """Draw a text, broken into lines, at the largest size at which it fits into a square tile."""
-    plain = " ".join(text[:LONGEST_TEXT].split())
+    plain = _without_accents(" ".join(text[:LONGEST_TEXT].replace("/", "/ ").split()))
     tile = Image.new("RGB", (TILE, TILE), PAPER)
     if plain:
         size, lines = _fit(plain)
-        center = (TILE / 2, TILE / 2)
-        ImageDraw.Draw(tile).multiline_text(center, "\n".join(lines), INK, _font(size), "mm", align="center",
-                                            spacing=1)
+        center, font = (TILE / 2, TILE / 2), _font(size, plain.isascii())
+        ImageDraw.Draw(tile).multiline_text(center, "\n".join(lines), INK, font, "mm", align="center", spacing=1)
     return tile
 
 
@@ -47,8 +50,17 @@ def _fit(text: str) -> tuple[int, list[str]]:
     return size, lines[:rows]
 
 
-@lru_cache(maxsize=len(FONT_SIZES))
-def _font(size: int) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+def _without_accents(text: str) -> str:
+    """Return Latin letters without accents, which Pillow's own font lacks."""
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
+
+
+@lru_cache(maxsize=2 * len(FONT_SIZES))
+def _font(size: int, is_ascii: bool) -> ImageFont.FreeTypeFont | ImageFont.ImageFont:
+    """Return Pillow's own font, or a font of the system for other scripts than Latin if there is one."""
+    for name in () if is_ascii else SYSTEM_FONTS:
+        with suppress(OSError):
+            return ImageFont.truetype(name, size)
     return ImageFont.load_default(size)
 
 

@@ -39,7 +39,7 @@ def choose_columns(path: str) -> str:
         table = table_of(path)
         if table is None or str(table.choices):
             return path
-        opened = table.open()
+        opened = table.header()
         if not opened.columns:
             return path
         st.caption(f"{opened.vectors.count:,} rows, {opened.vectors.width:,}-d.")

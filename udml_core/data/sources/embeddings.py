@@ -120,7 +120,7 @@ class Table(Source):
             return " ".join(f"{file.suffix} {(status := file.stat()).st_size} {status.st_mtime_ns}" for file in files)
         return ""
 
-    def open(self) -> OpenTable:
+    def header(self) -> OpenTable:
         """Open the table without reading its vectors.
 
         Raises:
@@ -171,7 +171,7 @@ class Table(Source):
             UserError: The files cannot be read, a number is not finite, or a column does not fit its role.
         """
         signature = self.signature()
-        table = self.open()
+        table = self.header()
         kept = _read_columns(table, self.choices)
         part = self._kept_path.with_suffix(".part")
         try:
@@ -198,7 +198,7 @@ def _vectors_path(fingerprint: str) -> Path:
 def _read_columns(table: OpenTable, choices: Choices) -> dict[str, Any]:
     """Read the columns that the data set uses.
 
-    The texts of the tiles are those of a column, or `names` or `labels`.
+    The texts of the tiles are a column's values, or the word `names` or `labels`.
     """
     label, split, name, image, text = (table.find(role, choices) for role in ("label", "split", "name", "image",
                                                                              "text"))

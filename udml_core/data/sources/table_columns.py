@@ -18,6 +18,7 @@ from udml_core.data.sources.listing import ENDINGS, is_text
 from udml_core.data.sources.vector_files import VectorFile, open_vectors, reading
 from udml_core.errors import UserError, quoted
 from udml_core.files import read_regular
+from udml_core.paths import may_read
 
 MOST_METADATA_BYTES = 1_000_000_000
 TEST_WORDS = frozenset({"test", "testing", "val", "valid", "validation", "query", "gallery"})
@@ -76,7 +77,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class OpenTable:
-    """A file of vectors with all columns, its own and those of the metadata file beside it.
+    """A file of vectors with its own columns and the columns of the metadata file beside it.
 
     Attributes:
         path: The file of vectors.
@@ -126,7 +127,7 @@ class OpenTable:
 def metadata_path(path: Path) -> Path | None:
     """Return the metadata file beside a file of vectors: the same name with .csv, or else with .parquet."""
     beside = (path.with_suffix(ending) for ending in (".csv", ".parquet"))
-    return next((other for other in beside if other != path and other.is_file()), None)
+    return next((other for other in beside if other != path and other.is_file() and may_read(other)), None)
 
 
 def open_table(path: Path, choices: Choices) -> OpenTable:
