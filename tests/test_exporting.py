@@ -104,7 +104,7 @@ def test_a_failed_export_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: p
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(run_files, "write_images", fail)
-    with pytest.raises(UserError, match="could not be written to '.*out': .*No space left"):
+    with pytest.raises(UserError, match=r"could not be written to '.*out': .*No space left"):
         export(run, tmp_path / "out")
     assert not any(path for path in tmp_path.iterdir() if path.name != "runs")
 
@@ -133,9 +133,14 @@ def test_a_table_has_one_row_for_each_image_and_its_embedding(run: Run, which: s
     assert [row["test"] == "1" for row in rows] == table["test"].to_pylist()
 
 
-def test_unlabeled_images_have_no_class_in_the_table(tmp_path: Path) -> None:
-    folder = write_digits(tmp_path / "flat", 60, by_class=False)
+def test_unlabeled_images_have_no_class_in_the_tables(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "flat", 12, by_class=False)
     run = worked(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
     export(run, tmp_path / "out")
-    assert parquet.read_table(tmp_path / "out" / "embeddings.parquet")["class"].null_count == 60
+    assert parquet.read_table(tmp_path / "out" / "embeddings.parquet")["class"].null_count == 12
     assert (tmp_path / "out" / "images.csv").read_text(encoding="utf-8").splitlines()[1] == "0,000.png,,1"
+    images = parquet.read_table(tmp_path / "out" / "images.parquet")
+    assert {name: images[name].null_count for name in images.column_names if images[name].null_count} == {
+        "label": 12, "cluster": 12}
+    assert images.schema.metadata[b"map"].startswith(b"pca-"), "every run stores a PCA map"
+    assert {len(row["ids"]) for row in images["neighbors"].to_pylist()} == {12}

@@ -85,7 +85,7 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
     - index: Index of the image in the data set.
     - file_name: Name of the image; below the folder of the data set, if the images are files.
     - label: Class; null without classes.
-    - cluster: Cluster that the method assigned to a training image; null for other images and methods.
+    - cluster: Last cluster that training assigned to a training image; null for other images and methods.
     - test: Whether the image is in the test half.
     - vector: Embedding, a list of fixed length.
     - projection_x, projection_y: Position on the run's map of this embedding (UMAP, else t-SNE, else PCA); null
@@ -169,13 +169,16 @@ def _after_itself(distances: Floats, rows: Integers) -> tuple[Floats, Integers]:
 
 
 def _clusters(opened: Retrieval) -> Integers:
-    """Return the cluster of each image (n,) in the kept epoch; `NO_CLUSTER` where the method assigned none."""
+    """Return the last cluster of each image (n,) up to the kept epoch; `NO_CLUSTER` where training assigned none."""
     clusters = np.full(len(opened.dataset), NO_CLUSTER)
-    spec = opened.spec
+    run, spec = opened.run, opened.spec
     train = make_split(opened.dataset, spec.split, spec.holds_out, spec.seed).train
-    for record in opened.run.explanations(opened.run.kept_epoch()):
-        if isinstance(record, Clusters) and len(record.labels) == len(train):
-            clusters[train] = record.labels
+    kept = run.kept_epoch()
+    for number in (number for number in reversed(run.epoch_numbers()) if number <= kept):
+        for record in run.explanations(number):
+            if isinstance(record, Clusters) and len(record.labels) == len(train):
+                clusters[train] = record.labels
+                return clusters
     return clusters
 
 
