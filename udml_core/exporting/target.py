@@ -39,7 +39,7 @@ def written_aside(folder: Path, force: bool = False) -> Iterator[Path]:
         UserError: The folder is neither, or cannot be written.
     """
     try:
-        target = folder.resolve()
+        target = Path(os.path.realpath(folder))
         _check(target, force)
         target.parent.mkdir(parents=True, exist_ok=True)
         place = target if target.exists() else target.parent
@@ -54,7 +54,7 @@ def written_aside(folder: Path, force: bool = False) -> Iterator[Path]:
                 publish_folder(aside, target)
         finally:
             shutil.rmtree(aside, ignore_errors=True)
-    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError
+    except OSError as error:
         raise UserError(f"The export could not be written to {quoted(str(folder))}: {error}. Choose another "
                         "folder.") from error
 
