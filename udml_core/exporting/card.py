@@ -112,7 +112,7 @@ def _use(config: Mapping[str, Any]) -> str:
     size = config["preprocessing"]["size"]
     text = f"""## Intended use
 
-Find images that are similar to a query among images like those of the training data, sort or cluster such images, or
+Find images that are similar to a query among images like the training images, sort or cluster such images, or
 draw a map of them. Compare embeddings by Euclidean distance.
 
 | File | Content |
@@ -161,7 +161,7 @@ def _limits(opened: Retrieval, config: Mapping[str, Any]) -> str:
 """.rstrip() if "onnx" in config else ""
     return f"""## Limits
 
-- The figures are those of one data set. On other images the neighbors can be worse: measure them on your own images.
+- The figures hold for one data set. On other images the neighbors can be worse: measure them on your own images.
 - The nearest image always exists, even if no image of the gallery resembles the query. A small distance is no proof
   that two images show the same thing. Do not use the model to identify people or to decide about them.
 - The index also contains the training half, on which the model does better than on new images.

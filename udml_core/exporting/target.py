@@ -81,7 +81,7 @@ def _check(folder: Path, force: bool) -> None:
 def _replace_files(aside: Path, folder: Path) -> None:
     """Move files into a folder, and remove the files of an earlier export that the new one lacks.
 
-    Without its description, which goes first and comes last, an interrupted export is not taken for a whole one.
+    The description is removed first and published last, so that an interrupted export lacks it.
     """
     for name in DESCRIPTIONS:
         (folder / name).unlink(missing_ok=True)
