@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,9 @@ from pyarrow import parquet
 
 from tests.running import worked, write_digits
 from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file, export
+from udml_core.exporting import embeddings_file, export, export_model, run_files
+from udml_core.exporting import target as target_module
+from udml_core.exporting.target import written_aside
 from udml_core.methods import Embedder
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
@@ -31,6 +35,78 @@ def test_an_export_contains_everything_to_embed_new_images(run: Run, tmp_path: P
     assert copied.encoder.spec == run.spec().encoder
     with pytest.raises(UserError, match="new or empty folder"):
         export(run, target)
+
+
+def test_an_export_fills_an_empty_folder(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    export(run, Path())
+    assert "spec.json" in os.listdir()
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_force_replaces_an_earlier_export_of_any_kind_and_nothing_else(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    model = {path.name for path in export_model(run, target, onnx=False)}
+    files = {path.name for path in export(run, target, force=True)}
+    assert set(os.listdir(target)) == files
+    assert not model & files
+    (target / "mine.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"earlier export only, and .* also contains 'mine\.txt'"):
+        export_model(run, target, force=True)
+    assert set(os.listdir(target)) == files | {"mine.txt"}
+    content = {path.name for path in run.folder.iterdir()}
+    with pytest.raises(UserError, match="earlier export only"):
+        export(run, run.folder, force=True)
+    assert {path.name for path in run.folder.iterdir()} == content
+
+
+@pytest.mark.parametrize("exists", [False, True])
+def test_a_killed_export_leaves_no_file_and_is_tidied_up(run: Run, tmp_path: Path, exists: bool) -> None:
+    target = tmp_path / "out"
+    if exists:
+        target.mkdir()
+    child = os.fork()
+    if child == 0:
+        with written_aside(target) as aside:
+            (aside / "spec.json").write_text("{}")
+            os.kill(os.getpid(), signal.SIGKILL)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+    assert len(list(tmp_path.rglob("*.part"))) == 1, "the kill came too early to show anything"
+    assert not (target / "spec.json").exists()
+    export(run, target)
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_an_interrupted_replacement_is_not_taken_for_a_whole_export(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "out"
+    export(run, target)
+    publish, published = target_module.publish, []
+
+    def interrupt(aside: Path, final: Path) -> None:
+        if len(published) == 3:
+            raise KeyboardInterrupt
+        published.append(final.name)
+        publish(aside, final)
+
+    monkeypatch.setattr(target_module, "publish", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        export(run, target, force=True)
+    assert len(published) == 3
+    assert not (target / "spec.json").exists()
+    monkeypatch.undo()
+    export(run, target, force=True)
+    assert (target / "spec.json").exists()
+
+
+def test_a_failed_export_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_files, "write_images", fail)
+    with pytest.raises(UserError, match=r"could not be written to '.*out': .*No space left"):
+        export(run, tmp_path / "out")
+    assert not any(path for path in tmp_path.iterdir() if path.name != "runs")
 
 
 @pytest.mark.parametrize(("which", "name"), [("initial", "embeddings-initial.parquet"),
@@ -57,9 +133,14 @@ def test_a_table_has_one_row_for_each_image_and_its_embedding(run: Run, which: s
     assert [row["test"] == "1" for row in rows] == table["test"].to_pylist()
 
 
-def test_unlabeled_images_have_no_class_in_the_table(tmp_path: Path) -> None:
-    folder = write_digits(tmp_path / "flat", 60, by_class=False)
+def test_unlabeled_images_have_no_class_in_the_tables(tmp_path: Path) -> None:
+    folder = write_digits(tmp_path / "flat", 12, by_class=False)
     run = worked(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
     export(run, tmp_path / "out")
-    assert parquet.read_table(tmp_path / "out" / "embeddings.parquet")["class"].null_count == 60
+    assert parquet.read_table(tmp_path / "out" / "embeddings.parquet")["class"].null_count == 12
     assert (tmp_path / "out" / "images.csv").read_text(encoding="utf-8").splitlines()[1] == "0,000.png,,1"
+    images = parquet.read_table(tmp_path / "out" / "images.parquet")
+    assert {name: images[name].null_count for name in images.column_names if images[name].null_count} == {
+        "label": 12, "cluster": 12}
+    assert images.schema.metadata[b"map"].startswith(b"pca-"), "every run stores a PCA map"
+    assert {len(row["ids"]) for row in images["neighbors"].to_pylist()} == {12}

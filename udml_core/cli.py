@@ -445,14 +445,34 @@ def analyses(name: RunName, root: Root = None, as_json: Json = False) -> None:
 
 @app.command(name="export")
 def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DIR", help="A new or empty folder.")],
+               model: Annotated[bool, typer.Option("--model", help=(
+                   "Write a model folder instead: weights, description, model card, search index, and the model as "
+                   "ONNX with an example that searches without torch."))] = False,
+               onnx: Annotated[bool | None, typer.Option("--onnx/--no-onnx", show_default=False, help=(
+                   "Write the model as ONNX. Default: yes, if the packages of the extra onnx are installed."))] = None,
+               refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
+                   "Write the embedding and the neighbors of this refinement into images.parquet."))] = None,
+               force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,
                root: Root = None, as_json: Json = False) -> None:
     """Copy model, embeddings, index, curves and evaluation to a new folder.
 
-    The embeddings are also written as Parquet.
+    The embeddings are also written as Parquet; images.parquet opens in embedding-atlas, FiftyOne and LanceDB. With
+    --model the folder holds what other programs need to use the model.
     """
-    from udml_core.exporting import export
+    from udml_core.exporting import export, export_model
 
-    files = export(_find_run(name, root), folder)
+    if model and refined is not None:
+        raise UserError("A refinement has no model of its own. Remove --model or --refined.")
+    if onnx is not None and not model:
+        raise UserError("ONNX is a part of the model folder. Add --model, or remove --onnx and --no-onnx.")
+    run = _find_run(name, root)
+    if model:
+        files = export_model(run, folder, onnx=onnx, force=force)
+        if onnx is None and not any(path.suffix == ".onnx" for path in files):
+            typer.echo("model.onnx and search.py were left out, because they need further packages. Install them with "
+                       "`pip install 'udml-explorer[onnx]'`, and export again with --force.", err=True)
+    else:
+        files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
                  lambda: [str(path) for path in files])
 

@@ -39,13 +39,25 @@ class Preparation:
         """Return the image as a square of some side in pixels."""
         if self.crop == "fit":
             return image if image.size == (side, side) else ImageOps.fit(image, (side, side), self.interpolation)
-        shorter, resized = min(image.size), math.floor(side / self.share + ROUNDING)
+        shorter, resized = min(image.size), self.resized(side)
         width, height = (resized, resized) if self.crop == "squash" else (
             int(resized * length / shorter) for length in image.size)
         if image.size != (width, height):
             image = image.resize((width, height), self.interpolation)
         left, top = round((width - side) / 2), round((height - side) / 2)
         return image.crop((left, top, left + side, top + side))
+
+    def resized(self, side: int) -> int:
+        """Return the shorter side in pixels before the crop to a square of some side."""
+        return side if self.crop == "fit" else math.floor(side / self.share + ROUNDING)
+
+    def describe(self, side: int) -> str:
+        """Return the steps from an image to a square of some side in words."""
+        name, resized = f"Pillow's {self.interpolation.name.lower()} filter", self.resized(side)
+        if self.crop == "fit":
+            return f"crop the centered square and resize it to {side} × {side} pixels with {name}"
+        what = "the shorter side" if self.crop == "center" else "both sides"
+        return f"resize {what} to {resized} pixels with {name} and crop the centered {side} × {side} pixels"
 
 
 @dataclass(frozen=True)

@@ -116,7 +116,7 @@ class ChiSquared(Kernel):
     name: ClassVar[KernelName] = "chi2"
 
     def values(self, points: Tensor, rows: Tensor) -> Tensor:
-        if points.device.type != "cpu":
+        if points.device.type != "cpu" or torch.compiler.is_exporting():  # a graph has no compiled loops
             return _sum_terms(points, rows, lambda x: 2 * x * rows / (x + rows).clamp_min(TINY))
         result = points.new_empty(len(points), len(rows))
         x, row_array, output = (tensor.contiguous().numpy() for tensor in (points, rows, result))
@@ -163,6 +163,8 @@ def _sum_terms(points: Tensor, rows: Tensor, term: Callable[[Tensor], Tensor]) -
 
     `term` maps a block of points (b, 1, D) to terms (b, d, D).
     """
+    if torch.compiler.is_exporting():  # blocks would fix the number of points in the graph
+        return term(points[:, None]).sum(2)
     return torch.cat([term(part[:, None]).sum(2) for part in points.split(_block_size(rows))])
 
 

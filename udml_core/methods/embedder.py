@@ -42,7 +42,7 @@ def histograms(rows: Tensor, split: bool = False) -> Tensor:
     """
     if split:
         rows = torch.cat([rows.clamp_min(0), (-rows).clamp_min(0)], dim=1)
-    elif (rows < 0).any():
+    elif not torch.compiler.is_exporting() and (rows < 0).any():  # a graph has no branches that depend on values
         raise UserError(f"This kernel needs features of at least 0; the smallest is {float(rows.min()):g}. Set "
                         "the field 'negative' to 'split', which replaces x by [x⁺, x⁻], or choose features "
                         "that are not negative.")
@@ -205,13 +205,17 @@ class Embedder(nn.Module):
                 parts.append(self.head(rows.to(device)).cpu().numpy())
         return np.concatenate(parts)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: Path, whole: bool = False) -> None:
         """Write a safetensors file.
 
         It holds the head, the encoder's spec and, if trained, the encoder's weights.
+
+        Args:
+            path: The file.
+            whole: Whether it also holds the weights of a frozen encoder, so that they need not be found elsewhere.
         """
         tensors = {f"head.{name}": value for name, value in self.head.state_dict().items()}
-        if self.trained:
+        if self.trained or whole:
             tensors |= {f"encoder.{name}": value for name, value in self.encoder.state_dict().items()}
         tensors = {name: value.detach().cpu().contiguous() for name, value in tensors.items()}
         metadata = {"encoder": self.encoder.spec.model_dump_json(), "trained": json.dumps(self.trained),
@@ -230,10 +234,11 @@ class Embedder(nn.Module):
             spec = EncoderSpec.model_validate_json(metadata["encoder"])
             trained = bool(json.loads(metadata["trained"]))
             head = _read_head(_head_of(metadata), tensors)
-        encoder = Encoder(spec, filled=not trained)
-        if trained:
-            encoder.load_state_dict({name.removeprefix("encoder."): value for name, value in tensors.items()
-                                     if name.startswith("encoder.")})
+        weights = {name.removeprefix("encoder."): value for name, value in tensors.items()
+                   if name.startswith("encoder.")}
+        encoder = Encoder(spec, filled=not weights)
+        if trained or weights:
+            encoder.load_state_dict(weights)
         return Embedder(encoder, head, trained).to(device or torch.device("cpu")).eval()
 
 

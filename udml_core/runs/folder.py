@@ -50,6 +50,9 @@ from udml_core.tasks import Status, Task
 
 PRIVATE = 0o700
 """The mode of a run's folder: only the user reads it."""
+EXPORTED = ("spec.json", "pairs.npz", "metrics.jsonl", "evaluation.json", "embedder.safetensors",
+            "initial.safetensors", "embeddings.npy", "embeddings-initial.npy", "index.faiss")
+"""The files that an export copies."""
 
 
 @dataclass(frozen=True)
@@ -410,9 +413,7 @@ class Run(Task):
 
     def files_to_export(self) -> list[Path]:
         """List the existing files that an export copies."""
-        names = ("spec.json", "pairs.npz", "metrics.jsonl", "evaluation.json", "embedder.safetensors",
-                 "initial.safetensors", "embeddings.npy", "embeddings-initial.npy", "index.faiss")
-        return [self.folder / name for name in names if (self.folder / name).exists()]
+        return [self.folder / name for name in EXPORTED if (self.folder / name).exists()]
 
 
 def create_run(spec: Spec, root: Path, pairs: PairSet | None = None) -> Run:

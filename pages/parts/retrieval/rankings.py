@@ -18,7 +18,7 @@ from pages.parts.retrieval.filters import Filter
 from pages.parts.retrieval.own_embedding import query_in
 from pages.parts.retrieval.query import PageQuery
 from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file
+from udml_core.exporting import embeddings_file, images_file, model_archive
 from udml_core.retrieval import Hit, Retrieval
 
 MARKS: dict[bool | None, Mark] = {True: "hit", False: "miss", None: ""}
@@ -147,6 +147,9 @@ def share_results(retrieval: Retrieval, rankings: Sequence[Ranking]) -> None:
     share([*results,
            Download("Embeddings (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
                     lambda: embeddings_file(retrieval, "final")),
+           Download("Images, map and neighbors (Parquet)", "images.parquet", "application/vnd.apache.parquet",
+                    lambda: images_file(retrieval)),
+           Download("Model folder (ZIP)", "model.zip", "application/zip", lambda: model_archive(run)),
            Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes),
            Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
                     run.embedder_path.read_bytes)], "retrieval")

@@ -1,0 +1,24 @@
+"""Print the distance and name of the images nearest to a query: python search.py query.jpg [number]."""
+import csv
+import json
+import sys
+from pathlib import Path
+
+import faiss
+import numpy as np
+import onnxruntime
+from PIL import Image, ImageOps
+
+folder = Path(__file__).parent
+size = json.loads((folder / "config.json").read_text(encoding="utf-8"))["preprocessing"]["size"]
+with (folder / "gallery.csv").open(encoding="utf-8", newline="") as file:
+    names = [row["file_name"] for row in csv.DictReader(file)]
+image = ImageOps.exif_transpose(Image.open(sys.argv[1])).convert("RGBA")  # upright; white where transparent
+image = Image.alpha_composite(Image.new("RGBA", image.size, "white"), image).convert("RGB")
+square = np.asarray(ImageOps.fit(image, (size, size), Image.Resampling.BICUBIC)).transpose(2, 0, 1)
+model = onnxruntime.InferenceSession(folder / "model.onnx", providers=["CPUExecutionProvider"])
+embedding = model.run(["embeddings"], {"images": np.ascontiguousarray(square[None])})[0]
+number = min(int(sys.argv[2]) if len(sys.argv) > 2 else 10, len(names))
+squared, nearest = faiss.read_index(str(folder / "gallery.faiss")).search(embedding, number)
+for distance, index in zip(squared[0], nearest[0], strict=True):
+    print(f"{max(distance, 0) ** 0.5:.4f}\t{names[index]}")

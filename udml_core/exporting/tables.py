@@ -1,0 +1,222 @@
+"""Tables of a run's images and embeddings."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from udml_core.analyses import Analysis, Kind, Projection, list_analyses
+from udml_core.arrays import Array, Floats, Integers
+from udml_core.data.dataset import Dataset
+from udml_core.data.splits import make_split
+from udml_core.errors import UserError
+from udml_core.explanations import Clusters
+from udml_core.exporting import target
+from udml_core.neighbors import nearest
+from udml_core.retrieval import Retrieval, Which
+from udml_core.runs import Run
+
+TABLES: dict[Which, str] = dict(zip(("initial", "final"), target.TABLES, strict=True))
+NEIGHBORS = 15
+"""Entries of a row's neighbors, the image itself included, as embedding-atlas writes by default."""
+MAPS: tuple[Kind, ...] = ("umap", "tsne", "pca")
+"""Kinds of maps, the preferred one first."""
+NO_CLUSTER = -1
+
+
+def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
+    """Write the embeddings of all images as a Parquet table.
+
+    The columns are index, image (its name), class (null without classes), test (bool) and e0, e1, … (float32). The
+    metadata of the table names the run and the embedding.
+
+    Args:
+        opened: The run.
+        which: The embedding before training (`initial`) or after (`final`).
+        file: The file to write to.
+    """
+    embeddings = opened.run.embeddings(which)
+    columns = {"index": pa.array(np.arange(len(embeddings))), "image": pa.array(opened.dataset.names, pa.string()),
+               "class": pa.array(classes(opened.dataset), pa.string()), "test": pa.array(_is_test(opened))}
+    columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
+    parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
+
+
+def embeddings_file(opened: Retrieval, which: Which) -> bytes:
+    """Return the content of the file that `write_embeddings` writes."""
+    content = io.BytesIO()
+    write_embeddings(opened, which, content)
+    return content.getvalue()
+
+
+@dataclass(frozen=True)
+class _Embedded:
+    """An embedding of images with its neighbors.
+
+    Attributes:
+        name: `final`, or the id of a refinement.
+        indices: Image indices (m,), ascending.
+        vectors: Embeddings (m, l).
+        distances: Distances (m, k) to the nearest images; each image is its own first neighbor.
+        rows: Rows (m, k) of the nearest images, 0 … m−1.
+    """
+
+    name: str
+    indices: Integers
+    vectors: Floats
+    distances: Floats
+    rows: Integers
+
+
+def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None = None) -> None:
+    """Write a Parquet table of the images for embedding-atlas, FiftyOne and LanceDB.
+
+    The columns are:
+
+    - index: Index of the image in the data set.
+    - file_name: Name of the image; below the folder of the data set, if the images are files.
+    - label: Class; null without classes.
+    - cluster: Last cluster that training assigned to a training image; null for other images and methods.
+    - test: Whether the image is in the test half.
+    - vector: Embedding, a list of fixed length.
+    - projection_x, projection_y: Position on the run's map of this embedding (UMAP, else t-SNE, else PCA); null
+      without a map.
+    - neighbors: `ids` of the rows of the nearest images, the image itself first, and their Euclidean `distances`.
+
+    The metadata of the table names the run, the embedding and the map.
+
+    Args:
+        opened: The run.
+        file: The file to write to.
+        refinement: A finished refinement of the run, whose images, embedding and neighbors are written; by default all
+            images with the final embedding.
+
+    Raises:
+        UserError: The analysis is not a finished refinement.
+    """
+    embedded = _final(opened) if refinement is None else _refined(refinement)
+    dataset, indices = opened.dataset, embedded.indices
+    clusters, (positions, source) = _clusters(opened)[indices], _positions(opened.run, embedded)
+    columns = {
+        "index": pa.array(indices, pa.int64()), "file_name": _strings(dataset.names, indices),
+        "label": _strings(classes(dataset), indices),
+        "cluster": pa.array(clusters, pa.int32(), mask=clusters == NO_CLUSTER),
+        "test": pa.array(_is_test(opened)[indices]), "vector": _fixed_lists(embedded.vectors),
+        "projection_x": pa.array(positions[:, 0], pa.float32(), mask=np.isnan(positions[:, 0])),
+        "projection_y": pa.array(positions[:, 1], pa.float32(), mask=np.isnan(positions[:, 1])),
+        "neighbors": pa.StructArray.from_arrays(
+            [_lists(embedded.rows, pa.int32()), _lists(embedded.distances, pa.float32())], ["ids", "distances"])}
+    metadata = {"run": opened.run.id, "embedding": embedded.name, "map": source}
+    parquet.write_table(pa.table(columns, metadata=metadata), file)
+
+
+def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
+    """Return the content of the file that `write_images` writes."""
+    content = io.BytesIO()
+    write_images(opened, content, refinement)
+    return content.getvalue()
+
+
+def write_list(opened: Retrieval, path: Path) -> None:
+    """Write a CSV table of all images: index, image (its name), class and test."""
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(["index", "image", "class", "test"])
+        rows = zip(opened.dataset.names, classes(opened.dataset), _is_test(opened), strict=True)
+        writer.writerows([index, name, label or "", int(test)] for index, (name, label, test) in enumerate(rows))
+
+
+def classes(dataset: Dataset) -> list[str | None]:
+    """Return the class of each image; None without classes."""
+    if dataset.labels is None:
+        return [None] * len(dataset)
+    return [dataset.class_names[label] for label in dataset.labels]
+
+
+def _is_test(opened: Retrieval) -> Array:
+    return np.isin(np.arange(len(opened.dataset)), opened.split.test)
+
+
+def _final(opened: Retrieval) -> _Embedded:
+    """Return the final embedding of all images."""
+    vectors = np.asarray(opened.stored("final").rows)
+    k = min(NEIGHBORS, len(vectors)) - 1
+    squared, rows = nearest(vectors, k) if k else (np.zeros((len(vectors), 0)), np.zeros((len(vectors), 0), np.int64))
+    return _Embedded("final", np.arange(len(vectors)), vectors, *_after_itself(np.sqrt(squared), rows))
+
+
+def _refined(refinement: Analysis) -> _Embedded:
+    """Return a refined embedding with the neighbors of the refinement, whose scores become distances."""
+    result = refinement.refined()
+    scores = result.scores[:, : NEIGHBORS - 1]
+    distances = np.sqrt(np.maximum(0.0, 2.0 - 2.0 * scores))
+    return _Embedded(refinement.id, result.indices, result.embedding,
+                     *_after_itself(distances, result.neighbors[:, : NEIGHBORS - 1]))
+
+
+def _after_itself(distances: Floats, rows: Integers) -> tuple[Floats, Integers]:
+    """Put each image before its neighbors (m, k), at distance 0."""
+    return (np.hstack([np.zeros((len(rows), 1)), distances]), np.hstack([np.arange(len(rows))[:, None], rows]))
+
+
+def _clusters(opened: Retrieval) -> Integers:
+    """Return the last cluster of each image (n,) up to the kept epoch; `NO_CLUSTER` where training assigned none."""
+    clusters = np.full(len(opened.dataset), NO_CLUSTER)
+    run, spec = opened.run, opened.spec
+    train = make_split(opened.dataset, spec.split, spec.holds_out, spec.seed).train
+    kept = run.kept_epoch()
+    for number in (number for number in reversed(run.epoch_numbers()) if number <= kept):
+        for record in run.explanations(number):
+            if isinstance(record, Clusters) and len(record.labels) == len(train):
+                clusters[train] = record.labels
+                return clusters
+    return clusters
+
+
+def _positions(run: Run, embedded: _Embedded) -> tuple[Floats, str]:
+    """Return the positions (m, 2) of images on a map of their embedding, and the map's id.
+
+    A map of all images comes before a map of some, whose other images have the position NaN. Without a map all have,
+    and the id is empty.
+    """
+    positions = np.full((len(embedded.indices), 2), np.nan)
+    for analysis in _maps(run, embedded.name):
+        with suppress(UserError):  # a damaged map is passed over
+            found: Projection = analysis.projection()
+            _, rows, places = np.intersect1d(embedded.indices, found.indices, return_indices=True)
+            positions[rows] = found.positions[found.frames.index(embedded.name)][places]
+            return positions, analysis.id
+    return positions, ""
+
+
+def _maps(run: Run, frame: str) -> list[Analysis]:
+    """List the finished maps of a frame, the preferred one first."""
+    maps = [(analysis, analysis.spec()) for analysis in list_analyses(run) if analysis.is_done()]
+    maps = [(analysis, spec) for analysis, spec in maps if spec.kind in MAPS and frame in spec.frames]
+    maps.sort(key=lambda pair: (MAPS.index(pair[1].kind), pair[1].scope != "all"))
+    return [analysis for analysis, _ in maps]
+
+
+def _strings(values: Sequence[str | None], indices: Integers) -> pa.Array:
+    return pa.array([values[index] for index in indices], pa.string())
+
+
+def _fixed_lists(rows: Floats) -> pa.Array:
+    """Return rows (m, l) as lists of l numbers."""
+    values = pa.array(np.ascontiguousarray(rows, dtype=np.float32).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])
+
+
+def _lists(rows: Array, kind: pa.DataType) -> pa.Array:
+    """Return rows (m, k) as lists of variable length."""
+    offsets = np.arange(len(rows) + 1, dtype=np.int32) * rows.shape[1]
+    return pa.ListArray.from_arrays(offsets, pa.array(rows.reshape(-1), kind))
