@@ -160,7 +160,7 @@ def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None
         tries: Largest number of attempts at each part; None for no limit.
         goals: Whether a part ends at its goal of events.
         log: File to which each attempt is appended.
-        tallies: Earlier attempts, to which the new ones are added; those that broke are repeated.
+        tallies: Earlier attempts, to which the new attempts are added; broken ones are repeated.
 
     Returns:
         What the attempts came to, by part.
@@ -185,7 +185,7 @@ def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None
 
 
 def _seeds(tally: Tally, first: int) -> Iterator[int]:
-    """Return the seeds that broke the app, then those that were not tried."""
+    """Return the seeds that broke the app, then seeds that were not tried."""
     return chain(sorted(tally.broken), (seed for seed in count(first) if seed not in tally.outcomes))
 
 

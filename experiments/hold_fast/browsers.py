@@ -68,7 +68,7 @@ def sessions() -> tuple[list[Page], psutil.Process, str]:
 
 
 def wait_for(waiting: dict[Page, str]) -> dict[str, list[float]]:
-    """Wait until the sessions are complete; return their seconds, by what they did."""
+    """Wait until the sessions are complete; return their seconds, by action."""
     seconds: dict[str, list[float]] = {"page": [], "slider": []}
     began = time.monotonic()
     while waiting:

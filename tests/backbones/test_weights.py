@@ -1,4 +1,4 @@
-"""Weights from a file: only safetensors, only those of the model, and found again after a move."""
+"""Weights from a file: only safetensors, only the names of the model, and found again after a move."""
 
 from __future__ import annotations
 

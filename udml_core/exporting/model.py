@@ -53,8 +53,8 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
         The written files.
 
     Raises:
-        UserError: The run is not done or is on a table of embeddings, the folder is not empty or cannot be written, or the ONNX graph cannot be
-            written or disagrees with torch.
+        UserError: The run is not done or is on a table of embeddings, the folder is not empty or cannot be written, or
+            the ONNX graph cannot be written or disagrees with torch.
     """
     check_reads_images(run.spec().encoder, "The export of a model")
     opened = Retrieval(run, dataset)

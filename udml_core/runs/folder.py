@@ -463,7 +463,7 @@ def _read_spec(path: Path, *_version: int) -> Spec:
 
 @lru_cache(maxsize=1024)
 def _read_evaluation(path: Path, *_version: int) -> Any:
-    """Parse an evaluation once, because the leaderboard shows those of all runs."""
+    """Parse an evaluation once, because the leaderboard shows the evaluations of all runs."""
     return read_json(path)
 
 
