@@ -365,7 +365,8 @@ def test_columns_that_do_not_fit_give_one_clear_message(columns: dict[str, list[
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (b"label\n1\n2,3\n4\n5\n", "row 1 has 2 values"), (b"a,a\n" + b"1,2\n" * 4, "a name occurs twice"),
+    (b"label\n1\n2,3\n4\n5\n", "1 values in each row.*got 2 in row 3"),
+    (b"a,a\n" + b"1,2\n" * 4, "a name occurs twice"),
     (b"label\n\xff\n", "could not be read"), (b"label\n" + b'"' + b"x" * 200_000, "could not be read"),
     (b"", "must describe its 4 rows, got 0"),
 ])

@@ -11,7 +11,7 @@ from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.table import column_names, read_columns
+from udml_core.data.sources.table import HALVES, column_names, read_columns
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
@@ -20,9 +20,6 @@ FILE_COLUMN = "file_name"
 LABEL_COLUMNS = ("label", "class", "label_name", "class_name")
 """Columns of labels, the first that exists is the default."""
 SPLIT_COLUMN = "split"
-HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
-          "test": True, "testing": True}
-"""Whether the images of a split, or of a subfolder of that name, are in the test half."""
 
 
 def tables_of(path: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Small tables beside images: CSV and Parquet files as columns of Python values."""
+"""Tables beside images or vectors: CSV and Parquet files as columns of Python values."""
 
 from __future__ import annotations
 
@@ -8,31 +8,38 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 from udml_core.files import check_regular, read_regular
 
 LONGEST = 2**30
 """Largest length of a CSV file in bytes."""
 SEPARATORS = ",;\t"
+HALVES = {"train": False, "training": False, "val": False, "valid": False, "validation": False, "dev": False,
+          "test": True, "testing": True, "query": True, "gallery": True}
+"""Whether the rows of a split are in the test half, by the usual names of splits."""
 
 
 def column_names(path: Path) -> list[str]:
     """Return the names of the columns of a CSV or Parquet file.
 
     Raises:
-        UserError: The file cannot be read.
+        UserError: The file cannot be read, or two columns have the same name.
     """
     try:
+        check_regular(path)
         if path.suffix == ".parquet":
             from pyarrow import parquet
 
-            check_regular(path)
-            return [str(name) for name in parquet.read_schema(path).names]
-        check_regular(path)
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            return _csv_names(file.readline(LONGEST))
+            names = [str(name) for name in parquet.read_schema(path).names]
+        else:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                names = _csv_names(file.readline(LONGEST))
     except Exception as error:  # a damaged file can raise any exception
         raise _unreadable(path, error) from error
+    if len(set(names)) < len(names):
+        raise UserError(f"{path} must have different names of columns in its first line, but a name occurs twice in "
+                        f"{quoted(', '.join(names))}. Rename a column.")
+    return names
 
 
 def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
@@ -56,7 +63,8 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
         text = read_regular(path, LONGEST).decode("utf-8-sig")
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text.partition("\n")[0]))
         header = [name.strip() for name in next(lines)]
-        rows = [row for row in lines if any(cell.strip() for cell in row)]
+        # Spreadsheets write rows without values; in a single column a row without a value is a missing value.
+        rows = [row for row in lines if row and (len(header) == 1 or any(cell.strip() for cell in row))]
     except Exception as error:  # a damaged file can raise any exception
         raise _unreadable(path, error) from error
     wrong = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -15,14 +13,11 @@ import numpy as np
 
 from udml_core.arrays import Booleans, Integers
 from udml_core.data.sources.listing import ENDINGS, is_text
+from udml_core.data.sources.table import HALVES, column_names, read_columns
 from udml_core.data.sources.vector_files import VectorFile, open_vectors, reading
 from udml_core.errors import UserError, quoted
-from udml_core.files import read_regular
 from udml_core.paths import may_read
 
-MOST_METADATA_BYTES = 1_000_000_000
-TEST_WORDS = frozenset({"test", "testing", "val", "valid", "validation", "query", "gallery"})
-TRAIN_WORDS = frozenset({"train", "training"})
 USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "label": ("label", "labels", "class", "classes", "class_name", "target", "targets", "category", "y"),
     "split": ("split", "subset", "partition", "is_test", "test"),
@@ -145,54 +140,19 @@ def open_table(path: Path, choices: Choices) -> OpenTable:
 
         return read
 
+    def reader_beside(name: str) -> Callable[[], list[Any]]:
+        return lambda: read_columns(beside, [name])[name]
+
     columns = {name: reader(name) for name in vectors.columns}
     beside = metadata_path(path)
     if beside is not None:
-        count, more = _read_metadata(beside)
+        names = column_names(beside)
+        count = len(read_columns(beside, names[:1])[names[0]]) if names else 0
         if count != vectors.count:
             raise UserError(f"{beside.name} lies beside {path} and must describe its {vectors.count:,} rows, got "
                             f"{count:,} rows. Make them equal, or rename {beside.name}.")
-        columns |= more
+        columns |= {name: reader_beside(name) for name in names}
     return OpenTable(path, vectors, columns)
-
-
-def _read_metadata(path: Path) -> tuple[int, dict[str, Callable[[], list[Any]]]]:
-    """Return the number of rows of a metadata file, and a reader of each column."""
-    if path.suffix == ".csv":
-        return _read_csv(path)
-    from pyarrow import parquet
-
-    def reader(name: str) -> Callable[[], list[Any]]:
-        def read() -> list[Any]:
-            with reading(path):
-                values: list[Any] = parquet.read_table(path, columns=[name]).column(0).to_pylist()
-                return values
-
-        return read
-
-    with reading(path), parquet.ParquetFile(path) as file:
-        return file.metadata.num_rows, {name: reader(name) for name in file.schema_arrow.names}
-
-
-def _read_csv(path: Path) -> tuple[int, dict[str, Callable[[], list[Any]]]]:
-    try:
-        content = read_regular(path, MOST_METADATA_BYTES).decode("utf-8-sig")
-        header, *rows = [row for row in csv.reader(io.StringIO(content, newline="")) if row] or [[]]
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} could not be read: {error}. Expected a CSV file in UTF-8 with the names of the "
-                        "columns in its first line.") from error
-    ragged = next((number for number, row in enumerate(rows) if len(row) != len(header)), None)
-    if ragged is not None or len(set(header)) < len(header):
-        reason = (f"row {ragged:,} has {len(rows[ragged])} values" if ragged is not None
-                  else f"a name occurs twice in {quoted(','.join(header))}")
-        raise UserError(f"{path} must have different names of columns in its first line and {len(header)} values in "
-                        f"each line below, but {reason}.")
-    columns = list(zip(*rows, strict=True)) or [() for _ in header]
-
-    def reader(number: int) -> Callable[[], list[Any]]:
-        return lambda: list(columns[number])
-
-    return len(rows), {name: reader(number) for number, name in enumerate(header)}
 
 
 def _are_image_files(values: Sequence[Any]) -> bool:
@@ -253,15 +213,14 @@ def read_halves(table: OpenTable, column: str) -> Booleans:
         UserError: A value is neither train nor test, or a half is empty.
     """
     values = [text.strip().lower() for text in table.texts(column)]
-    flags = {"true", "false", "1", "0"} if "test" in column.lower() else set()
-    test = TEST_WORDS | (flags & {"true", "1"})
-    train = TRAIN_WORDS | (flags & {"false", "0"})
-    unknown = next((row for row, value in enumerate(values) if value not in test | train), None)
+    flags = {"true": True, "1": True, "false": False, "0": False} if "test" in column.lower() else {}
+    halves = HALVES | flags
+    unknown = next((row for row, value in enumerate(values) if value not in halves), None)
     if unknown is not None:
         raise UserError(f"The column {quoted(column)} of {table.path} must say train or test for every row; row "
                         f"{unknown:,} has {quoted(values[unknown])}. Choose another column with `#split=COLUMN` after "
                         "the path, or `#split=` for none.")
-    is_test = np.array([value in test for value in values])
+    is_test = np.array([halves[value] for value in values])
     if is_test.all() or not is_test.any():
         raise UserError(f"The column {quoted(column)} of {table.path} must have rows of both halves, train and test; "
                         f"all rows are {'test' if is_test.all() else 'train'}. Add `#split=` to the path to ignore it.")
