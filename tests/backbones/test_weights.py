@@ -205,7 +205,7 @@ def test_squeezenet_is_read_from_its_converted_file(squeezenet_file: Path, monke
     def refuse(_file: Any) -> None:
         raise UnpickledError
 
-    monkeypatch.setattr(pretrained, "_ArraysOnly", refuse)
+    monkeypatch.setattr(pretrained, "read_pickled_arrays", refuse)
     again = pretrained.squeezenet().state_dict()
     assert expected.keys() == stored.keys()
     assert all(torch.equal(again[name], value) and torch.equal(stored[name], value)

@@ -6,7 +6,6 @@ Nothing is downloaded at run time.
 from __future__ import annotations
 
 import hashlib
-import pickle
 import warnings
 from contextlib import suppress
 from importlib.util import find_spec
@@ -23,6 +22,7 @@ from udml_core.backbones.weights import SUFFIX
 from udml_core.errors import UserError
 from udml_core.files import replace_bytes
 from udml_core.paths import cache_folder
+from udml_core.unpickling import read_pickled_arrays
 
 
 class _EfficientNetMaps(nn.Module):
@@ -127,8 +127,7 @@ def _converted(pickled: Path) -> dict[str, Tensor]:
         state = {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118  (not a mapping)
         if (stored.metadata() or {}).get("sha256") == _digest(state):
             return state
-    with pickled.open("rb") as file:
-        state = _torch_layout(_ArraysOnly(file).load())
+    state = _torch_layout(read_pickled_arrays(pickled))
     with suppress(OSError):  # a cache that cannot be written costs time only
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_bytes(path, save(state, {"sha256": _digest(state)}))
@@ -153,20 +152,3 @@ def _digest(state: dict[str, Tensor]) -> str:
         digest.update(name.encode())
         digest.update(value.numpy().tobytes())
     return digest.hexdigest()
-
-
-class _ArraysOnly(pickle.Unpickler):
-    """An unpickler that accepts only NumPy arrays.
-
-    A manipulated file cannot run code.
-    """
-
-    ALLOWED = frozenset({("numpy.core.multiarray", "_reconstruct"), ("numpy", "ndarray"), ("numpy", "dtype")})
-
-    def __init__(self, file: Any) -> None:
-        super().__init__(file, encoding="latin1")
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"the weights must contain NumPy arrays only, got {module}.{name}")
-        return super().find_class(module.replace("numpy.core", "numpy._core"), name)
