@@ -130,11 +130,11 @@ def test_a_model_without_onnx_has_no_example(
     code, out, err = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "model"), "--model", "--json")
     assert code == 0, err
     assert set(json.loads(out)["files"]) == WITHOUT_ONNX
-    assert "pip install 'udml-explorer[onnx]'" in err
+    assert "pip install onnx onnxscript onnxruntime" in err
     assert "search.py" not in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     code, _, err = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "more"), "--model", "--onnx")
     assert code == 2
-    assert "onnx_of_tomorrow cannot be found. Install them with `pip install 'udml-explorer[onnx]'`" in err
+    assert "onnx_of_tomorrow cannot be found. Install them with `pip install onnx onnxscript onnxruntime`" in err
     assert not (tmp_path / "more").exists()
 
 

@@ -97,7 +97,8 @@ def test_planning_says_what_is_missing(method: str, folder: str, options: dict[s
 
 @pytest.mark.parametrize("method", ["rpml", "srpml"])
 def test_planning_knows_from_stored_features_that_no_images_are_similar(
-        method: str, folders: dict[str, str], tmp_path: Path) -> None:
+        method: str, folders: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))  # other tests store the features too
     chosen, folder = next(each for each in METHODS if each.card.name == method), folders["different images"]
     options = {"split": "all", "fields": smallest_fields(chosen) | {"epsilon": 0.99}}
     spec = planned(folder, chosen, **options)

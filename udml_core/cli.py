@@ -470,7 +470,7 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
         files = export_model(run, folder, onnx=onnx, force=force)
         if onnx is None and not any(path.suffix == ".onnx" for path in files):
             typer.echo("model.onnx and search.py were left out, because they need further packages. Install them with "
-                       "`pip install 'udml-explorer[onnx]'`, and export again with --force.", err=True)
+                       "`pip install onnx onnxscript onnxruntime`, and export again with --force.", err=True)
     else:
         files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,

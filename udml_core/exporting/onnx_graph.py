@@ -21,7 +21,7 @@ from udml_core.files import replace_bytes
 from udml_core.methods import Embedder
 
 PACKAGES = ("onnx", "onnxscript", "onnxruntime")
-INSTALL = "pip install 'udml-explorer[onnx]'"
+INSTALL = "pip install onnx onnxscript onnxruntime"
 INPUT, OUTPUT = "images", "embeddings"
 OPSET = 20
 LEAST_COSINE = 0.999
