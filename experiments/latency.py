@@ -2,11 +2,11 @@
 
     python -m experiments.latency --out assets/results/latency.json
 
-Pages show the example runs, in a window of 1400 x 900 pixels with software GL. A visit is timed from the click on a
-link until the last change of the page; the first visit of a page after the server's start is listed apart from later
-ones. An interaction is timed from the key or mouse event: `first change` is when anything on the page changed, and
-`picture` is when the script had ended and the last change was drawn. Home's player runs in the browser, so its frames
-per second are counted instead.
+Pages show the example runs, served as `make app` does, in a window of 1400 x 900 pixels with software GL. A visit is
+timed from the click on a link until the last change of the page; the first visit of a page after the server's start is
+listed apart from later ones. An interaction is timed from the key or mouse event: `first change` is when anything on
+the page changed, and `picture` is when the script had ended and the last change was drawn. Home's player runs in the
+browser, so its frames per second are counted instead.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def main() -> None:
     rows = {}
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs", "UDML_MAPS": "0"}
-        with serving("app.py", environment) as (url, _), sync_playwright() as playwright:
+        with serving("serve.py", environment) as (url, _), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
             for name in names:
                 page = browser.new_page(base_url=url, viewport={"width": 1400, "height": 900})

@@ -56,7 +56,7 @@ def sessions() -> tuple[list[Page], psutil.Process, str]:
     whole, runs = analyzed("rpml"), shared_folder("browsed")
     run = Run(runs / whole.id)
     link_tree(whole.folder, run.folder)
-    url, server = stack.enter_context(serving("app.py", os.environ | {"UDML_RUNS": str(runs)}))
+    url, server = stack.enter_context(serving("serve.py", os.environ | {"UDML_RUNS": str(runs)}))
     playwright = stack.enter_context(sync_playwright())
     browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
     stack.callback(browser.close)

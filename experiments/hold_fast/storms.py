@@ -105,8 +105,8 @@ def serve(random: np.random.Generator, scratch: Path) -> str | None:
     """Disturb a queue from two servers and the command line, and kill the servers."""
     runs, wholes = _submit(random, scratch)
     environment = os.environ | {"UDML_RUNS": str(scratch)}
-    with _ended(scratch), serving("app.py", environment) as (first, server), \
-            serving("app.py", environment) as (second, other):
+    with _ended(scratch), serving("serve.py", environment) as (first, server), \
+            serving("serve.py", environment) as (second, other):
         def see(_random: np.random.Generator, _runs: list[Run]) -> None:
             for url in (first, second):
                 visit(url, "runs")

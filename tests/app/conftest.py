@@ -63,7 +63,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
     environment = os.environ | {"UDML_CACHE": str(home / "cache"), "UDML_RUNS": str(home / "runs"),
                                 "PYTHONPATH": str(ROOT)}
     environment.pop("UDML_DATA", None)
-    with serving("app.py", environment) as (url, _):
+    with serving("serve.py", environment) as (url, _):
         yield App(url, home / "runs", environment)
 
 
