@@ -192,6 +192,31 @@ def test_a_damaged_archive_is_one_message_and_leaves_nothing(
     assert catalog.remembered_folders() == []
 
 
+@pytest.mark.parametrize("damage", [
+    lambda content: content[: 3 * 1024 + 10] + b"!" + content[3 * 1024 + 11 :],
+    lambda content: content[: 2 * 1024 + 100], lambda content: content[: 4 * 1024]], ids=["header", "cut in a header", "no end"])
+def test_a_damaged_plain_tar_file_loses_no_image_silently(
+        damage: Callable[[bytes], bytes], tmp_path: Path, imports: Path) -> None:
+    path = write_archive(tmp_path / "photos.tar", PHOTOS)  # a header and a block of content for each image
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(UserError, match=r"photos\.tar could not be extracted"):
+        catalog.extracted(str(path))
+    assert stored(imports) == set()
+
+
+def test_the_last_copy_of_a_path_counts_and_a_file_is_no_folder(tmp_path: Path) -> None:
+    path = write_archive(tmp_path / "photos.tar", PHOTOS)
+    with tarfile.open(path, "a") as packed:
+        member = tarfile.TarInfo("photos/cats/1.png")
+        member.size = len(png(99))
+        packed.addfile(member, io.BytesIO(png(99)))
+    dataset = catalog.load(catalog.extracted(str(path)))
+    assert len(dataset) == len(PHOTOS)
+    assert dataset.images[0].getpixel((0, 0)) == (99, 99, 99)
+    with pytest.raises(UserError, match=r"a file and a folder of the same name on the way to 'cats/1\.png'"):
+        catalog.extracted(str(write_archive(tmp_path / "clash.tar", {"cats": b"", "cats/1.png": png(1)})))
+
+
 def test_an_archive_without_images_names_what_was_expected(tmp_path: Path, imports: Path) -> None:
     path = write_archive(tmp_path / "texts.zip", {"a/readme.txt": b"text"})
     with pytest.raises(UserError, match=r"The folder texts.zip has no images. Expected: folder/CLASS/image.jpg"):

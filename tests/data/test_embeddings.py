@@ -388,6 +388,9 @@ def test_an_uploaded_table_is_remembered_and_a_damaged_one_leaves_nothing(vector
         with pytest.raises(UserError):
             catalog.import_table(name, files)
         assert not (table.path.parents[1] / name).exists()
+    with pytest.raises(UserError, match="'Mine' exists already"):
+        catalog.import_table("Mine", [("x.npy", content.getvalue())])
+    assert table.path.is_file(), "the second import leaves the first one alone"
     catalog.forget(table.path)
     assert table.name not in [source.name for source in catalog.sources()]
 

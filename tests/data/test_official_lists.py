@@ -141,6 +141,33 @@ def test_a_box_crops_the_images_and_changes_the_fingerprint(tmp_path: Path) -> N
     (folder / "bounding_boxes.txt").write_text("1 2 3 0 4\n2 2 3 5 4\n3 2 3 5 4\n4 2 3 5 4\n")
     with pytest.raises(UserError, match="image 1 of its lists has an empty bounding box"):
         catalog.load(f"{folder}#crop=box")
+    (folder / "bounding_boxes.txt").write_text("1 99 3 5 4\n2 2 3 5 4\n3 2 3 5 4\n4 2 3 5 4\n")
+    with pytest.raises(UserError, match="a bounding box outside of the image"):
+        catalog.load(f"{folder}#crop=box")
+
+
+@pytest.mark.parametrize(("file", "lines", "message"), [
+    ("images.txt", "3 {0}\n3 {1}\n", "images.txt has two lines for '3'"),
+    ("train_test_split.txt", "1 yes\n2 no\n3 7\n4 0\n", "must have 1 for training or 0, got 'yes'"),
+    ("images.txt", "1 {0}/x.png\n2 {1}\n", "do not exist")])
+def test_lists_that_contradict_themselves_are_refused(file: str, lines: str, message: str, tmp_path: Path) -> None:
+    folder = write_cub(tmp_path)
+    (folder / file).write_text(lines.format(*BIRDS))
+    with pytest.raises(UserError, match=message):
+        catalog.load(str(folder))
+    if "/x.png" in lines:
+        assert catalog.find(str(folder)).signature(), "pages ask for it before they load"
+
+
+def test_an_exposed_server_follows_no_link_of_a_list(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "secret.txt").write_text("1 root:x:0:0\n")
+    folder = write_cub(tmp_path / "data")
+    (folder / "bounding_boxes.txt").unlink()
+    (folder / "bounding_boxes.txt").symlink_to(tmp_path / "secret.txt")
+    monkeypatch.setenv("UDML_EXPOSED", "1")
+    monkeypatch.setenv("UDML_DATA", str(tmp_path / "data"))
+    with pytest.raises(UserError, match="this server does not read the file that it links to"):
+        catalog.load(f"{folder}#crop=box")
 
 
 @pytest.mark.parametrize("write", [write_cars, write_cars_devkit])

@@ -5,17 +5,21 @@ from __future__ import annotations
 import io
 import os
 import pickle
+import resource
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
+from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
+from udml_core.unpickling import read_pickled_arrays
 
 RANDOM = np.random.default_rng(0)
 PIXELS = RANDOM.integers(0, 256, (12, 3, 32, 32), dtype=np.uint8)
@@ -171,6 +175,29 @@ def test_a_malicious_pickle_runs_nothing(protocol: int, tmp_path: Path) -> None:
     assert not (tmp_path / "attacked").exists()
     pickle.loads(attack)
     assert (tmp_path / "attacked").exists(), "the attack works where nothing prevents it"
+
+
+@pytest.mark.parametrize("content", [
+    b"cnumpy\nndarray\n((I1\ntS'O'\nS'AAAAAAAA'\ntR.", b"\x80\x02cnumpy\nndarray\n)\x81.",
+    b"\x80\x02K\x01r\xff\xff\xff\x3f.", pickle.dumps(np.array([{}], object)),
+    pickle.dumps(np.zeros(2, [("field", "V8")]))], ids=["addresses", "empty array", "memo", "objects", "fields"])
+def test_a_pickle_cannot_choose_addresses_or_fill_the_memory(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with suppress(pickle.UnpicklingError):
+        assert not isinstance(read_pickled_arrays(tmp_path / "file"), np.ndarray)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 2**18, "less than 256 MB"
+
+
+@pytest.mark.parametrize("protocol", range(5))  # published files are of protocol 2
+@pytest.mark.parametrize("array", [np.arange(12, dtype=np.uint8).reshape(3, 4), np.arange(3, dtype=">f4"),
+                                   np.asfortranarray(np.arange(6).reshape(2, 3)), np.array(["ab", "c"])])
+def test_pickled_arrays_are_read_as_they_were(array: Array, protocol: int, tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(pickle.dumps({"data": array, "labels": [1, 2]}, protocol))
+    content = read_pickled_arrays(tmp_path / "file")
+    np.testing.assert_array_equal(content["data"], array)
+    assert content["data"].dtype.kind == array.dtype.kind
+    assert content["labels"] == [1, 2]
 
 
 @pytest.mark.parametrize(("file", "content", "message"), [

@@ -285,8 +285,8 @@ def _checked_name(name: str) -> str:
     return plain
 
 
-def _import(name: str, write: Callable[[Path], None]) -> Path:
-    """Write a folder aside, remember it, and publish it; nothing stays if the writing fails."""
+def _import(name: str, write: Callable[[Path], None], keep: Callable[[Path], object] | None = None) -> Path:
+    """Write a folder aside, remember it by `remember` or `keep`, and publish it; a failure leaves nothing."""
     plain = _checked_name(name)
     folder = imports_folder() / plain
     aside = folder.with_name(f".{plain}.part")
@@ -295,16 +295,18 @@ def _import(name: str, write: Callable[[Path], None]) -> Path:
         locks = given_folder() / "import-locks"
         locks.mkdir(exist_ok=True)
         with FileLock(locks / f"{plain}.lock"):  # two processes may import the same archive at once
-            _check_unused(folder)
+            if folder.exists():
+                raise UserError(f"An imported data set '{plain}' exists already. Choose another name.")
             shutil.rmtree(aside, ignore_errors=True)
             try:
                 write(aside)
-                remember(folder)  # before the rename: if the process dies between, a missing folder is not listed
+                # Before the rename: if the process dies between the two, a missing folder is not listed.
+                (keep or remember)(folder)
                 _common_folder(aside).rename(folder)
             finally:
                 shutil.rmtree(aside, ignore_errors=True)
     except OSError as error:
-        raise UserError(f"The images could not be stored in {folder}: {error}. Use shorter file names, free some "
+        raise UserError(f"The files could not be stored in {folder}: {error}. Use shorter file names, free some "
                         "space, or set UDML_CACHE to another folder.") from error
     return folder
 
@@ -319,25 +321,16 @@ def import_table(name: str, files: Sequence[tuple[str, bytes]]) -> Table:
     Raises:
         UserError: The name is empty, too long or taken, or the files are no table or cannot be written.
     """
-    folder = imports_folder() / _checked_name(name)
-    _check_unused(folder)
-    try:
-        folder.mkdir(parents=True)
-        table = Table(write_table(folder, files))
-        table.load(lambda _share, _step: None)
-        remember_table(table)
-        return table
-    except (UserError, OSError) as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"The table could not be stored in {folder}: {error}. Free some space, or set UDML_CACHE to "
-                        "another folder.") from error
+    written: list[str] = []
 
+    def write(root: Path) -> None:
+        root.mkdir(parents=True)
+        path = write_table(root, _checked_name(name), files)
+        Table(path).load(lambda _share, _step: None)
+        written.append(path.name)
 
-def _check_unused(folder: Path) -> None:
-    if folder.exists():
-        raise UserError(f"An imported data set '{folder.name}' exists already. Choose another name.")
+    folder = _import(name, write, lambda folder: remember_table(Table(folder / written[0])))
+    return Table(folder / written[0])
 
 
 def _common_folder(root: Path) -> Path:

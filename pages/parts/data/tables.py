@@ -65,8 +65,9 @@ def upload_table(open_table: Callable[[str], None]) -> None:
                "file. Columns called label, split, name and image are recognized.")
     files = st.file_uploader("Upload embeddings", type=[ending[1:] for ending in (*ENDINGS, ".csv")],
                              accept_multiple_files=True, key="import-table")
+    stem = PurePath(files[0].name).stem if files else ""
+    name = st.text_input("Name of the table", placeholder=stem, key="import-table-name").strip() or stem
     clicked = st.button("Import embeddings", disabled=not files, icon=":material/upload:")
-    with keep_user_errors("import-table", tuple(file.name for file in files), clicked):
+    with keep_user_errors("import-table", (name, *(file.name for file in files)), clicked):
         if clicked:
-            contents = [(file.name, file.getvalue()) for file in files]
-            open_table(catalog.import_table(PurePath(files[0].name).stem, contents).name)
+            open_table(catalog.import_table(name, [(file.name, file.getvalue()) for file in files]).name)

@@ -20,7 +20,7 @@ from typing import IO, BinaryIO, TypeVar
 
 from udml_core.data.dataset import Report
 from udml_core.data.sources.listing import ENDINGS, is_hidden
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
 KEPT = ENDINGS | {"", ".txt", ".csv", ".parquet", ".mat", ".bin", ".meta"}
@@ -91,12 +91,21 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> None:
     budget = Budget(name, size)
     first = _first_bytes(archive)
     members = _zip_members if first.startswith(b"PK") else _tar_members
+    written: dict[str, Path] = {}
     for share, path, content in _guarded(members(archive, budget), name):
         report(share, f"extracting {name}")
         budget.count_file()
         inner = inner_path(path, KEPT)
-        if inner is not None:
-            _write(content, new_file(root, inner), budget)
+        if inner is None:
+            continue
+        if path in written:  # a TAR to which a newer copy was appended
+            written[path].unlink()
+        try:
+            target = written[path] = new_file(root, inner)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise UserError(f"{name} has a file and a folder of the same name on the way to {quoted(path)}. Rename one "
+                            "of them, and pack the archive again.") from error
+        _write(content, target, budget)
     report(1.0, f"extracting {name}")
 
 
@@ -176,8 +185,15 @@ def _tar_members(archive: BinaryIO, budget: Budget) -> Iterator[tuple[float, str
         for member in opened:
             if member.isreg() and (content := opened.extractfile(member)) is not None:
                 yield archive.tell() / max(1, budget.size), member.name, content
-    while stream.read(CHUNK):  # the checksum is behind the last file
+        # Behind the end there are only zeros. Other bytes are files behind a damaged header, where the reader takes the
+        # archive for complete.
+        while chunk := opened.fileobj.read(CHUNK):
+            if chunk.strip(b"\0"):
+                raise tarfile.ReadError("a header in it is damaged")
+    while stream.read(CHUNK):  # the checksum of a compressed archive is behind the last file
         pass
+    if stream.last.strip(b"\0"):
+        raise tarfile.ReadError("its end is missing")
 
 
 class _Counted:
@@ -185,9 +201,11 @@ class _Counted:
 
     def __init__(self, stream: io.BufferedIOBase | BinaryIO, budget: Budget) -> None:
         self.stream, self.skimmed = stream, Budget(budget.name, budget.size)
+        self.last = b""
 
     def read(self, size: int = -1) -> bytes:
         content = self.stream.read(size)
+        self.last = (self.last + content)[-tarfile.BLOCKSIZE:]
         self.skimmed.count_bytes(len(content))
         return content
 

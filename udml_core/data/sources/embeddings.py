@@ -54,11 +54,12 @@ def table_of(name: str) -> Table | None:
     return Table(path, Choices.parse(match[2] or "")) if match and path and path.is_file() else None
 
 
-def write_table(folder: Path, files: Sequence[tuple[str, bytes]]) -> Path:
+def write_table(folder: Path, stem: str, files: Sequence[tuple[str, bytes]]) -> Path:
     """Write an uploaded table and the file with its columns, and return the path of its vectors.
 
     Args:
-        folder: A new folder; its name becomes the table's.
+        folder: A new folder.
+        stem: Name of the written files without extension.
         files: Names and contents: the vectors, and a CSV or Parquet file with columns, if any.
 
     Raises:
@@ -74,9 +75,9 @@ def write_table(folder: Path, files: Sequence[tuple[str, bytes]]) -> Path:
         raise UserError(f"The columns of a table must be a CSV or Parquet file, got two files of vectors: "
                         f"{', '.join(name for name, _ in files)[:200]}. Upload one of them.")
     for ending, content in by_ending.items():
-        (folder / f"{folder.name}{ending}").write_bytes(content)
+        (folder / f"{stem}{ending}").write_bytes(content)
     main = next((ending for ending in vectors if ending != ".parquet"), ".parquet")
-    return folder / f"{folder.name}{main}"
+    return folder / f"{stem}{main}"
 
 
 class Table(Source):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -55,6 +56,7 @@ class CroppedImages(FileImages):
     def __getitem__(self, index: int) -> Image.Image:
         image = super().__getitem__(index)
         left, top, right, bottom = self.boxes[index]
+        left, top = min(left, image.width - 1), min(top, image.height - 1)
         return image.crop((left, top, min(right, image.width), min(bottom, image.height)))
 
 
@@ -65,7 +67,7 @@ def check_files(source: Located, files: Sequence[str]) -> None:
         UserError: A path leads out of the folder or is listed twice, or an image does not exist.
     """
     if len(files) != len(set(files)):
-        twice = next(file for file in files if files.count(file) > 1)
+        twice = next(file for file, count in Counter(files).items() if count > 1)
         raise UserError(f"The lists in {source.path} name the image {quoted(twice)} twice. Remove one of the lines.")
     for file in files:
         parts = PurePosixPath(file).parts
@@ -109,6 +111,11 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
     images: Images = FileImages(source.path, files)
     if listing.boxes is not None:
         boxes = np.asarray(listing.boxes)[kept]
+        outside = next((file for file, box, size in zip(files, boxes, sizes, strict=True)
+                        if box[0] >= max(size) or box[1] >= max(size)), None)
+        if outside is not None:
+            raise UserError(f"The lists in {source.path} have a bounding box outside of the image {quoted(outside)}. "
+                            "Correct the box, or open the data set without '#crop=box'.")
         images = CroppedImages(source.path, files, tuple(map(tuple, boxes.tolist())))
         sizes = boxes[:, 2:] - boxes[:, :2]
     digests = [entries[file]["digest"] for file in files]

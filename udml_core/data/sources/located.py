@@ -69,7 +69,7 @@ class Located(Source):
     def signature(self) -> str:
         state = hashlib.sha256()
         for file in self._watched():
-            with suppress(FileNotFoundError):  # it was deleted after it was listed
+            with suppress(OSError, ValueError):  # it was deleted after it was listed, or a list names no file
                 status = os.stat(self.path / file)
                 state.update(os.fsencode(f"{file}|{status.st_size}|{status.st_mtime_ns}\n"))
         return state.hexdigest()

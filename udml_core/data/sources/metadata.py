@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
@@ -77,7 +78,10 @@ class MetadataFolder(Located):
         listing = self.listing
         classes = f"in {len(listing.class_names):,} classes" if listing.labels else "without classes"
         columns = f" Other columns: {', '.join(self._other_columns)}." if self._other_columns else ""
-        return f"{len(listing.files):,} images {classes}, from {self.tables[0]}.{columns}"
+        unused = SPLIT_COLUMN in self._columns and listing.in_test is None and listing.training_classes is None
+        split = (f" The column {SPLIT_COLUMN} does not say train or test for every image, so it is not used." if unused
+                 else "")
+        return f"{len(listing.files):,} images {classes}, from {self.tables[0]}.{columns}{split}"
 
     def _absent(self) -> str | None:
         return None if self.tables else f"{self.path} has no table of images. Expected: {self.expected}."
@@ -137,10 +141,16 @@ class MetadataFolder(Located):
         if absent is not None:
             raise UserError(f"{self.path / table} must name an image in the column {FILE_COLUMN} of each row, got "
                             f"{quoted(files[absent - 1])} in row {absent}.")
-        paths = [f"{folder}/{file}".lstrip("/").replace("\\", "/") for file in files]
+        paths = [_plain(f"{folder}/{file}" if folder else file) for file in files]
         labels = [_label(value) for value in content[self._label_column]] if self._label_column else [None] * len(files)
         words = [folder] * len(files) if folder else content.get(SPLIT_COLUMN, [None] * len(files))
         return list(zip(paths, labels, [HALVES.get(str(word).lower()) for word in words], strict=True))
+
+
+def _plain(file: str) -> str:
+    """Return a path with forward slashes and without `./`, as `listed` names the image."""
+    path = file.replace("\\", "/")
+    return path if ".." in path else posixpath.normpath(path)
 
 
 def _label(value: Any) -> str | None:

@@ -9,6 +9,7 @@ import numpy as np
 from udml_core.arrays import Array
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.official.layout import ListedLayout
+from udml_core.errors import quoted
 
 CROP = {"crop": ("box",)}
 """The option `#crop=box`, which crops every image to its bounding box."""
@@ -39,6 +40,9 @@ class Cub(ListedLayout):
                                    "train_test_split.txt")
         ids = self.look_up(self.read_by_id("image_class_labels.txt", "<image_id> <class_id>"), paths,
                            "image_class_labels.txt")
+        unknown = next((text for text in in_training if text not in ("0", "1")), None)
+        if unknown is not None:
+            raise self.damaged(f"train_test_split.txt must have 1 for training or 0, got {quoted(unknown)}")
         used = sorted(set(ids), key=lambda text: self.to_number(text, "image_class_labels.txt"))
         names = self.look_up(self.read_by_id("classes.txt", "<class_id> <name>"), used, "classes.txt")
         number_of = {text: number for number, text in enumerate(used)}

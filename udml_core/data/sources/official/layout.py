@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -97,10 +98,22 @@ class Layout(Located):
         return UserError(f"{self.path} looks like {self.official_name}, but {problem}. Expected: {self.expected}. "
                          f"{self.advice} To open it as a plain folder of images, add #level=1 to its name.")
 
+    def file(self, file: str) -> Path:
+        """Return the path of a file that may be read.
+
+        Raises:
+            OSError: It is no regular file, or leads out of the folders that an exposed server reads.
+        """
+        path = self.path / file
+        check_regular(path)
+        if not may_read(path):
+            raise OSError("this server does not read the file that it links to")
+        return path
+
     def read_lines(self, file: str) -> list[str]:
         """Read the lines of a text file that are not empty."""
         try:
-            text = read_regular(self.path / file, LONGEST_LIST).decode("utf-8-sig")
+            text = read_regular(self.file(file), LONGEST_LIST).decode("utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
             raise self.damaged(f"{file} could not be read: {error}") from error
         return [line for line in map(str.strip, text.splitlines()) if line]
@@ -124,7 +137,12 @@ class Layout(Located):
 
     def read_by_id(self, file: str, columns: str) -> dict[str, str]:
         """Read a table of two columns as {first: second}."""
-        return dict(self.read_rows(file, columns))
+        rows = self.read_rows(file, columns)
+        table = dict(rows)
+        if len(table) < len(rows):
+            twice = next(first for first, count in Counter(first for first, _ in rows).items() if count > 1)
+            raise self.damaged(f"{file} has two lines for {quoted(twice)}")
+        return table
 
     def look_up(self, table: Mapping[str, str], ids: Iterable[str], file: str) -> list[str]:
         """Return the value of each id in a table that was read from a file."""
@@ -145,8 +163,7 @@ class Layout(Located):
         from scipy.io import loadmat
 
         try:
-            check_regular(self.path / file)
-            content: dict[str, Any] = loadmat(self.path / file, squeeze_me=True, variable_names=[variable])
+            content: dict[str, Any] = loadmat(self.file(file), squeeze_me=True, variable_names=[variable])
         except Exception as error:  # a damaged file can raise any exception
             raise self.damaged(f"{file} could not be read: {error}") from error
         if variable not in content:
@@ -185,7 +202,8 @@ class ListedLayout(Layout):
 
     def _watched(self) -> Iterable[str]:
         lists = (choice for choices in self.needed for choice in choices.split("|"))
-        return (*(file for file in lists if os.path.isfile(self.path / file)), *self.listing.files)
+        return (*(file for file in (*lists, "bounding_boxes.txt") if os.path.isfile(self.path / file)),
+                *self.listing.files)
 
     def load(self, report: Report) -> Dataset:
         problem = self.missing()

@@ -16,7 +16,6 @@ from udml_core.arrays import Array
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.official.layout import Layout
 from udml_core.errors import UserError
-from udml_core.files import check_regular
 from udml_core.unpickling import read_pickled_arrays
 
 PIXELS = 32 * 32 * 3
@@ -56,8 +55,7 @@ class PackedLayout(Layout):
     def map_bytes(self, file: str) -> Array:
         """Map a file as bytes (n,), without reading it into the memory."""
         try:
-            check_regular(self.path / file)
-            return np.memmap(self.path / file, np.uint8, "r")
+            return np.memmap(self.file(file), np.uint8, "r")
         except (OSError, ValueError) as error:  # an empty file is a ValueError
             raise self.damaged(f"{file} could not be read: {error}") from error
 
@@ -166,7 +164,7 @@ class Cifar(PackedLayout):
     def unpickle(self, file: str) -> dict[str, Any]:
         """Read a file of the python version with text keys."""
         try:
-            content = read_pickled_arrays(self.path / file)
+            content = read_pickled_arrays(self.file(file))
         except (pickle.UnpicklingError, OSError) as error:
             raise self.damaged(f"{file} could not be read: {error}") from error
         if not isinstance(content, dict):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.official.layout import ListedLayout
+from udml_core.paths import may_read
 
 
 class OnlineProducts(ListedLayout):
@@ -47,7 +48,7 @@ class InShop(ListedLayout):
     @classmethod
     def matches(cls, path: Path) -> bool:
         for name in cls.needed[0].split("|"):
-            if (path / name).is_file():
+            if (path / name).is_file() and may_read(path / name):
                 with (path / name).open(encoding="utf-8", errors="replace") as file:
                     return "item_id" in file.readline(1_000) + file.readline(1_000)
         return False
