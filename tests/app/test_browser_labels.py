@@ -43,7 +43,7 @@ def test_keys_label_suggested_and_selected_images_and_undo(page: Page, unlabeled
     expect_labels(page, 0)
     own_class(page).click()
     expect_labels(page, 1)
-    chart = page.locator(".scatter").first
+    chart = page.locator("div.scatter").first
     expect(chart).to_have_attribute("data-drawn", re.compile("."))
     chart.locator(".overlay").focus()
     page.keyboard.press("Enter")

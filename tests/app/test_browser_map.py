@@ -245,7 +245,7 @@ def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_i
         page: Page, with_proxies: Run) -> None:
     page.goto(f"/neighborhoods?run={with_proxies.id}&picked=5")
     drawn_map(page)
-    expect(page.locator(".scatter")).to_have_count(1)
+    expect(page.locator("div.scatter")).to_have_count(1)
     page.get_by_role("tab", name="Lines of equal similarity").click()
     expect(page.get_by_text("Similarity along and across as a table")).to_be_visible()
     settle(page)

@@ -194,7 +194,8 @@ def test_a_damaged_archive_is_one_message_and_leaves_nothing(
 
 @pytest.mark.parametrize("damage", [
     lambda content: content[: 3 * 1024 + 10] + b"!" + content[3 * 1024 + 11 :],
-    lambda content: content[: 2 * 1024 + 100], lambda content: content[: 4 * 1024]], ids=["header", "cut in a header", "no end"])
+    lambda content: content[: 2 * 1024 + 100], lambda content: content[: 4 * 1024],
+], ids=["header", "cut in a header", "no end"])
 def test_a_damaged_plain_tar_file_loses_no_image_silently(
         damage: Callable[[bytes], bytes], tmp_path: Path, imports: Path) -> None:
     path = write_archive(tmp_path / "photos.tar", PHOTOS)  # a header and a block of content for each image
