@@ -36,7 +36,7 @@ class _ArrayType:
     """What stands for the class of arrays, which a file could call with addresses in memory."""
 
 
-class ArraysOnly(pickle._Unpickler):  # type: ignore[name-defined,misc]
+class ArraysOnly(pickle._Unpickler):
     """An unpickler of NumPy arrays that cannot run other code.
 
     It is Python's own implementation: the one in C reserves as much memory as a file of nine bytes says. Python 2 wrote

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -140,9 +141,6 @@ def open_table(path: Path, choices: Choices) -> OpenTable:
 
         return read
 
-    def reader_beside(name: str) -> Callable[[], list[Any]]:
-        return lambda: read_columns(beside, [name])[name]
-
     columns = {name: reader(name) for name in vectors.columns}
     beside = metadata_path(path)
     if beside is not None:
@@ -151,8 +149,12 @@ def open_table(path: Path, choices: Choices) -> OpenTable:
         if count != vectors.count:
             raise UserError(f"{beside.name} lies beside {path} and must describe its {vectors.count:,} rows, got "
                             f"{count:,} rows. Make them equal, or rename {beside.name}.")
-        columns |= {name: reader_beside(name) for name in names}
+        columns |= {name: partial(_read_column, beside, name) for name in names}
     return OpenTable(path, vectors, columns)
+
+
+def _read_column(path: Path, name: str) -> list[Any]:
+    return read_columns(path, [name])[name]
 
 
 def _are_image_files(values: Sequence[Any]) -> bool:
