@@ -27,7 +27,6 @@ from udml_core.neighbors import write_index
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
-FORMAT = "udml-model-1"
 EXAMPLE = Path(__file__).with_name(target.SEARCH)
 COMPARED = 16
 """Number of test images on which the ONNX graph is compared with torch."""
@@ -106,7 +105,7 @@ def _describe(opened: Retrieval, embedder: Embedder, agreement: Agreement | None
     spec, encoder = opened.spec, embedder.encoder
     rows = opened.stored("final").rows
     description: dict[str, Any] = {
-        "format": FORMAT, "version": __version__, "run": opened.run.id,
+        "format": target.FORMAT, "version": __version__, "run": opened.run.id,
         "method": {"name": spec.method, "fields": spec.fields, "seed": spec.seed},
         "encoder": encoder.spec.model_dump() | {"trained": embedder.trained},
         "preprocessing": {
