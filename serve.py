@@ -52,8 +52,8 @@ class SecurityHeaders:
 class EarlyStyle:
     """Put the app's style into Streamlit's HTML page, so that nothing moves when app.py delivers the style."""
 
-    FRESH = (b"accept-encoding", b"if-none-match", b"if-modified-since")
-    """Headers of a request that would be answered with a compressed page or with none."""
+    FRESH = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range", b"if-range")
+    """Headers of a request that would be answered with a compressed page, a part of it, or none."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

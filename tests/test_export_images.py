@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import zipfile
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +19,7 @@ from tests.test_cli import answer
 from udml_core.analyses import Analysis, create_analysis, plan_analysis
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters
-from udml_core.exporting import images_file, onnx_graph
+from udml_core.exporting import images_file
 from udml_core.exporting.tables import NEIGHBORS
 from udml_core.neighbors import nearest
 from udml_core.retrieval import Retrieval
@@ -51,9 +49,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return run
 
 
-@pytest.fixture(scope="module")
-def refinement(run: Run) -> Analysis:
-    analysis = create_analysis(run, plan_analysis(kind="refine", recipe="average:k=5"))
+@pytest.fixture(scope="module", params=["average:k=5", "rerank"])
+def refinement(run: Run, request: pytest.FixtureRequest) -> Analysis:
+    analysis = create_analysis(run, plan_analysis(kind="refine", recipe=request.param))
     worker.work(analysis)
     return analysis
 
@@ -110,7 +108,7 @@ def test_a_refined_table_has_the_neighbors_of_the_refinement(
     neighbors = table["neighbors"].to_pylist()
     assert [row["ids"][1:] for row in neighbors] == result.neighbors[:, : NEIGHBORS - 1].tolist()
     apart = np.linalg.norm(result.embedding[:, None] - result.embedding[result.neighbors[:, : NEIGHBORS - 1]], axis=2)
-    np.testing.assert_allclose([row["distances"][1:] for row in neighbors], apart, atol=2e-3)
+    np.testing.assert_allclose([row["distances"][1:] for row in neighbors], apart, rtol=1e-6)
     assert table["projection_x"].null_count == len(table), "no map shows the refined embedding"
     add_map(run, "pca", result.indices, 5.0, scope="test", frames=("final", refinement.id))
     table = parquet.read_table(pa.BufferReader(images_file(Retrieval(run), refinement)))
@@ -121,12 +119,23 @@ def test_a_refined_table_has_the_neighbors_of_the_refinement(
 def test_the_page_offers_the_table_and_the_model(run: Run, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offered: list[Download] = []
     monkeypatch.setattr(rankings, "share", lambda downloads, _key: offered.extend(downloads))
-    monkeypatch.setattr(onnx_graph, "PACKAGES", ("onnx_of_tomorrow",))
+    monkeypatch.setattr(rankings, "model_archive", lambda run: run.id.encode())
     rankings.share_results(Retrieval(run), [])
     contents = {download.name: download.make for download in offered}
     assert contents["images.parquet"]() == file.read_bytes()
-    with zipfile.ZipFile(BytesIO(contents["model.zip"]())) as archive:
-        assert "model/model.safetensors" in archive.namelist()
+    assert contents["model.zip"]() == run.id.encode()
+
+
+def test_the_page_offers_no_model_of_a_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "table.npy", np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32))
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(tmp_path / "table.npy"), split="all",
+                 backbone="table")
+    offered: list[Download] = []
+    monkeypatch.setattr(rankings, "share", lambda downloads, _key: offered.extend(downloads))
+    rankings.share_results(Retrieval(run), [])
+    names = {download.name for download in offered}
+    assert "images.parquet" in names
+    assert "model.zip" not in names
 
 
 def test_only_a_refinement_can_be_exported_as_one(run: Run) -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import save_file
 
-from tests.running import worked
+from tests.running import worked, write_digits
 from tests.test_cli import answer, call
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.dataset import read_user_image
@@ -114,6 +116,22 @@ def test_the_card_gives_the_spread_of_runs_that_differ_in_the_seed_alone(run: Ru
     assert "not known" not in card
 
 
+@pytest.mark.parametrize(("change", "sentence", "has_hits"), [
+    ({}, "The classes are divided by name: the first half is for training", True),
+    ({"training_classes": 5}, "The authors' training classes are for training, their test classes for testing.", True),
+    ({"labels": None}, "The images were not divided.", False)])
+def test_the_card_says_how_the_classes_are_divided_and_what_a_hit_is(
+        change: dict[str, Any], sentence: str, has_hits: bool, tmp_path: Path) -> None:
+    run = worked(tmp_path / "runs", method="frozen", split="zero-shot" if has_hits else "all")
+    export_model(run, tmp_path / "model", replace(Retrieval(run).dataset, **change), onnx=False)
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    stated = [words for words in ("The classes are divided by name", "The authors' training", "were not divided")
+              if words in card]
+    assert sentence in card
+    assert len(stated) == 1
+    assert ("A hit is an image of the query's class." in card) is has_hits
+
+
 def test_names_in_a_card_are_not_markdown(tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", method="frozen")
     title = "a|b\n# <img src=x>"
@@ -185,6 +203,21 @@ def test_the_card_and_the_description_state_the_agreement_of_onnx(folder: Path) 
 
 
 @needs_onnx
+def test_the_command_line_says_that_a_backbone_with_its_own_preparation_has_no_example(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    timm = pytest.importorskip("timm", reason="needs the package timm")
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    save_file(timm.create_model("test_resnet").state_dict(), tmp_path / "net.safetensors")
+    images = write_digits(tmp_path / "images", 20)
+    run = worked(tmp_path / "runs", method="frozen", dataset=str(images), split="all", backbone="timm:test_resnet",
+                 size=32, weights=str(tmp_path / "net.safetensors"))
+    code, out, err = call(capsys, monkeypatch, "export", str(run.folder), str(tmp_path / "model"), "--model", "--json")
+    assert code == 0, err
+    assert set(json.loads(out)["files"]) == WITHOUT_ONNX | {"model.onnx"}
+    assert "search.py was left out, because this backbone prepares images in its own way" in err
+
+
+@needs_onnx
 def test_no_exported_file_names_a_folder_or_a_line_of_code(folder: Path) -> None:
     for path in folder.iterdir():
         for trace in (str(Path.home()), str(Path(__file__).parents[1]), "site-packages", "stack_trace", ".py\", line"):
@@ -234,11 +267,23 @@ def test_a_network_that_cannot_be_converted_leaves_no_folder(
     assert not any(tmp_path.iterdir())
 
 
-def test_an_archive_holds_the_model_folder(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx_graph, "PACKAGES", ("onnx_of_tomorrow",))
+def test_an_archive_is_made_in_another_process_and_without_onnx_if_that_fails(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in onnx_graph.PACKAGES:  # found, but of no use
+        (tmp_path / f"{name}.py").write_text("raise ImportError('broken')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(torch.onnx, "export", None)
     with zipfile.ZipFile(BytesIO(model_archive(run))) as archive:
         assert set(archive.namelist()) == {f"model/{name}" for name in WITHOUT_ONNX}
         assert re.search(rb"^# RPML on Digits$", archive.read("model/README.md"), re.MULTILINE)
+
+
+def test_an_archive_that_cannot_be_made_says_why(run: Run, tmp_path: Path) -> None:
+    copied = Run(tmp_path / run.id)
+    shutil.copytree(run.folder, copied.folder)
+    copied.embedder_path.unlink()
+    with pytest.raises(UserError, match=r"^(?!Traceback).*embedder\.safetensors"):
+        model_archive(copied)
 
 
 def test_the_command_line_lists_the_files_of_a_model(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -60,6 +61,28 @@ def test_force_replaces_an_earlier_export_of_any_kind_and_nothing_else(run: Run,
     assert {path.name for path in run.folder.iterdir()} == content
 
 
+@pytest.mark.parametrize("description", ['{"model_type": "vit"}', '["format"]', "no JSON"])
+def test_force_keeps_the_folder_of_a_model_that_another_program_wrote(
+        description: str, run: Run, tmp_path: Path) -> None:
+    for name in ("README.md", "model.safetensors", "spec.json"):
+        (tmp_path / name).write_text("{}")
+    (tmp_path / "config.json").write_text(description)
+    for make in (export, export_model):
+        with pytest.raises(UserError, match=r"has no spec\.json or config\.json that an export wrote"):
+            make(run, tmp_path, force=True)
+    assert set(os.listdir(tmp_path)) == {"README.md", "model.safetensors", "spec.json", "config.json"}
+
+
+@pytest.mark.parametrize("make", [Path.mkdir, lambda path: path.symlink_to(path.parent / "model.safetensors")])
+def test_force_keeps_what_is_no_regular_file(make: Callable[[Path], object], run: Run, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    files = {path.name for path in export_model(run, target, onnx=False)}
+    make(target / "search.py")
+    with pytest.raises(UserError, match=r"earlier export only, and .* also contains 'search\.py'"):
+        export(run, target, force=True)
+    assert set(os.listdir(target)) == files | {"search.py"}
+
+
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_killed_export_leaves_no_file_and_is_tidied_up(run: Run, tmp_path: Path, exists: bool) -> None:
     target = tmp_path / "out"
@@ -95,8 +118,8 @@ def test_an_interrupted_replacement_is_not_taken_for_a_whole_export(
     assert len(published) == 3
     assert not (target / "spec.json").exists()
     monkeypatch.undo()
-    export(run, target, force=True)
-    assert (target / "spec.json").exists()
+    files = export(run, target, force=True)
+    assert set(target.iterdir()) == set(files), "the mark of the interruption is removed"
 
 
 def test_a_failed_export_leaves_nothing(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

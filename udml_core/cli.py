@@ -471,6 +471,9 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
         if onnx is None and not any(path.suffix == ".onnx" for path in files):
             typer.echo("model.onnx and search.py were left out, because they need further packages. Install them with "
                        "`pip install onnx onnxscript onnxruntime`, and export again with --force.", err=True)
+        elif {"model.onnx", "search.py"} & {path.name for path in files} == {"model.onnx"}:
+            typer.echo("search.py was left out, because this backbone prepares images in its own way. config.json "
+                       "describes it.", err=True)
     else:
         files = export(run, folder, refinement=find_analysis(run, refined) if refined else None, force=force)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,

@@ -124,6 +124,12 @@ def test_the_html_page_has_the_style_from_the_start(path: str) -> None:
     assert "etag" not in headers
 
 
+def test_a_request_for_a_part_of_the_page_gets_all_of_it() -> None:
+    whole = ask("/", accept="text/html")
+    assert ask("/", accept="text/html", range="bytes=0-99", if_range='"0"') == whole
+    assert ask("/", accept="text/html", range="bytes=0-99") == whole
+
+
 def test_other_files_pass_unchanged() -> None:
     _, page = ask("/", accept="*/*")
     assert page == serve.INDEX.read_bytes()

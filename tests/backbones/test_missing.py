@@ -58,6 +58,8 @@ def test_a_library_that_fails_to_import_is_a_user_error(monkeypatch: pytest.Monk
                 lambda: Encoder(EncoderSpec(backbone="torchvision:net"))):
         with pytest.raises(UserError, match=r"'torchvision:net' could not be loaded: operator .*another backbone"):
             use()
+    with pytest.raises(UserError, match="Install versions of timm and torchvision that fit PyTorch"):
+        choose_spec("timm:net", 96, False)
 
 
 @pytest.mark.parametrize("package", [None, ModuleSpec("ndf", None)], ids=["no package", "no folder"])

@@ -151,6 +151,17 @@ def test_a_missing_file_and_a_backbone_with_its_own_weights_are_rejected(file: P
         choose_spec("cnn", 28, False, weights=str(file))
 
 
+def test_a_linked_file_can_be_named_again_by_the_path_that_is_remembered(file: Path, tmp_path: Path) -> None:
+    """Caches of downloads keep the content under its hash and link to it by name."""
+    link = tmp_path / "snapshot" / "model.safetensors"
+    link.parent.mkdir()
+    link.symlink_to(file.rename(tmp_path / "0a1b2c"))
+    first = spec_of(link)
+    assert first.weights is not None
+    assert first.weights.path == link
+    assert spec_of(first.weights.path) == first
+
+
 def test_a_browser_user_names_no_file_outside_of_the_readable_folders(
         file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(EXPOSED, "1")

@@ -22,6 +22,12 @@ def test_only_differing_settings_are_listed_also_those_of_one_method(tmp_path: P
     assert not {"dimension", "dataset", "split", "created", "versions"} & set(differing)
 
 
+def test_the_path_of_the_weights_is_no_setting(tmp_path: Path) -> None:
+    runs = [create_run(spec().model_copy(update={"seed": seed, "weights": f"/{seed}.safetensors"}), tmp_path / "runs")
+            for seed in (1, 2)]
+    assert seed_groups([settings_of(run) for run in runs]) == [[0, 1]]
+
+
 def test_runs_that_differ_only_in_the_seed_form_a_group() -> None:
     rows = [{"method": "rpml", "alpha": 45, "seed": 0}, {"method": "rpml", "alpha": 30, "seed": 0},
             {"method": "rpml", "alpha": 45, "seed": 2}, {"method": "pca", "seed": 0}]

@@ -202,5 +202,6 @@ def _split(name: str) -> tuple[Library, str]:
     try:
         return cast(Library, import_module(LIBRARIES[library])), model
     except Exception as error:  # such as a torchvision for another version of PyTorch
-        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Install a version of {library} that fits "
+        packages = " and ".join(dict.fromkeys((library, "torchvision")))  # timm imports torchvision
+        raise UserError(f"The backbone '{name}' could not be loaded: {error}. Install versions of {packages} that fit "
                         f"PyTorch {torch.__version__}, or choose another backbone.") from error

@@ -6,6 +6,7 @@ Only safetensors files are read, because nothing in them can be executed.
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -74,10 +75,11 @@ def choose_weights(text: str) -> WeightFile:
     except (OSError, safetensors.SafetensorError) as error:
         raise UserError(f"The weights {quoted(str(path))} are not a {SUFFIX} file that can be read: {error}. Download "
                         "or convert the file again.") from error
-    file, resolved = WeightFile(name=path.name, sha256=_hash(path)), path.resolve()
-    if file.path != resolved:
+    file = WeightFile(name=path.name, sha256=_hash(path))
+    named = Path(os.path.abspath(path))  # not resolved: the target of a link can have a name without the suffix
+    if file.path != named:
         file.note.parent.mkdir(parents=True, exist_ok=True)
-        replace_text(file.note, str(resolved))
+        replace_text(file.note, str(named))
     return file
 
 

@@ -23,6 +23,8 @@ PROTOCOLS: dict[SplitName, str] = {
     "seen": "The images are divided: training and test half have the same classes.",
     "all": "The images were not divided. Training used the same images as testing, so the figures do not show how "
            "well the model works on new images."}
+OFFICIAL = ("The authors' training classes are for training, their test classes for testing. No test class was seen in "
+            "training.")
 SUPERVISION = {"none": "No labels were used in training.",
                "few": "A few labeled images of each training class were used, and the other training images without "
                       "labels.",
@@ -71,12 +73,15 @@ def _data(opened: Retrieval) -> str:
     dataset, split = opened.dataset, opened.split
     labels = "without classes" if dataset.labels is None else f"in {len(dataset.class_names):,} classes"
     supervision = SUPERVISION.get(_supervision(opened.spec.method), "")
+    official = split.name == "zero-shot" and dataset.training_classes is not None
+    hit = "" if dataset.labels is None else " A hit is an image of the query's class."
     return f"""## Data and protocol
 
-The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. {PROTOCOLS[split.name]}
+The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. \
+{OFFICIAL if official else PROTOCOLS[split.name]}
 Training half: {len(split.train):,} images. Test half: {len(split.test):,} images. {supervision}
 
-Each test image is a query, and the other test images are its gallery. A hit is an image of the query's class.
+Each test image is a query, and the other test images are its gallery.{hit}
 """
 
 

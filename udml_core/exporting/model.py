@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import zipfile
 from pathlib import Path
@@ -17,6 +20,7 @@ from udml_core import __version__
 from udml_core.backbones import check_reads_images
 from udml_core.backbones.body import Preparation
 from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
 from udml_core.exporting import onnx_graph, target
 from udml_core.exporting.card import write_card
 from udml_core.exporting.onnx_graph import Agreement
@@ -27,11 +31,11 @@ from udml_core.neighbors import write_index
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
-FORMAT = "udml-model-1"
 EXAMPLE = Path(__file__).with_name(target.SEARCH)
 COMPARED = 16
 """Number of test images on which the ONNX graph is compared with torch."""
 ARCHIVE = "model"
+PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: bool | None = None,
@@ -75,13 +79,33 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
     return [folder / name for name in names]
 
 
-def model_archive(run: Run, dataset: Dataset | None = None) -> bytes:
-    """Return a ZIP file of the folder that `export_model` writes."""
+def model_archive(run: Run) -> bytes:
+    """Return a ZIP file of the folder that `export_model` writes; without an ONNX graph if it cannot be written.
+
+    Another process writes the folder, because torch converts a network in one thread of a process only.
+
+    Raises:
+        UserError: The folder could not be written.
+    """
     content = io.BytesIO()
     with tempfile.TemporaryDirectory() as place, zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in export_model(run, Path(place) / ARCHIVE, dataset):
+        folder = Path(place) / ARCHIVE
+        if _failure(run, folder) and (message := _failure(run, folder, "--no-onnx")):
+            raise UserError(message)
+        for path in sorted(folder.iterdir()):
             archive.write(path, f"{ARCHIVE}/{path.name}")
     return content.getvalue()
+
+
+def _failure(run: Run, folder: Path, *options: str) -> str:
+    """Write the model folder in another process, and return its message if it fails."""
+    paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    done = subprocess.run([sys.executable, "-m", "udml_core", "export", str(run.folder), str(folder), "--model",
+                           *options], stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
+    lines = done.stderr.decode(errors="replace").split("\n")
+    message = next((line.strip() for line in reversed(lines) if line.strip()), "The model could not be exported.")
+    return message if done.returncode else ""
 
 
 def _write_gallery(dataset: Dataset, path: Path) -> None:
@@ -106,7 +130,7 @@ def _describe(opened: Retrieval, embedder: Embedder, agreement: Agreement | None
     spec, encoder = opened.spec, embedder.encoder
     rows = opened.stored("final").rows
     description: dict[str, Any] = {
-        "format": FORMAT, "version": __version__, "run": opened.run.id,
+        "format": target.FORMAT, "version": __version__, "run": opened.run.id,
         "method": {"name": spec.method, "fields": spec.fields, "seed": spec.seed},
         "encoder": encoder.spec.model_dump() | {"trained": embedder.trained},
         "preprocessing": {

@@ -31,6 +31,8 @@ NEIGHBORS = 15
 MAPS: tuple[Kind, ...] = ("umap", "tsne", "pca")
 """Kinds of maps, the preferred one first."""
 NO_CLUSTER = -1
+CHUNK = 256
+"""Rows whose neighbors' embeddings are in memory at a time."""
 
 
 def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
@@ -90,7 +92,8 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
     - vector: Embedding, a list of fixed length.
     - projection_x, projection_y: Position on the run's map of this embedding (UMAP, else t-SNE, else PCA); null
       without a map.
-    - neighbors: `ids` of the rows of the nearest images, the image itself first, and their Euclidean `distances`.
+    - neighbors: `ids` of the rows of the nearest images, the image itself first, and their Euclidean `distances`. A
+      re-ranking has another order than the distances.
 
     The metadata of the table names the run, the embedding and the map.
 
@@ -155,12 +158,18 @@ def _final(opened: Retrieval) -> _Embedded:
 
 
 def _refined(refinement: Analysis) -> _Embedded:
-    """Return a refined embedding with the neighbors of the refinement, whose scores become distances."""
+    """Return a refined embedding with the neighbors of the refinement, in its order, which re-ranking changes."""
     result = refinement.refined()
-    scores = result.scores[:, : NEIGHBORS - 1]
-    distances = np.sqrt(np.maximum(0.0, 2.0 - 2.0 * scores))
+    rows = result.neighbors[:, : NEIGHBORS - 1]
     return _Embedded(refinement.id, result.indices, result.embedding,
-                     *_after_itself(distances, result.neighbors[:, : NEIGHBORS - 1]))
+                     *_after_itself(_distances(result.embedding, rows), rows))
+
+
+def _distances(vectors: Floats, rows: Integers) -> Floats:
+    """Return the Euclidean distance of each embedding (m, l) to those of other rows (m, k)."""
+    starts = range(0, len(rows), CHUNK)
+    return np.concatenate([np.linalg.norm(vectors[start : start + CHUNK, None] - vectors[rows[start : start + CHUNK]],
+                                          axis=2) for start in starts])
 
 
 def _after_itself(distances: Floats, rows: Integers) -> tuple[Floats, Integers]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -20,8 +22,12 @@ CONFIG, WEIGHTS, CARD, ONNX = "config.json", "model.safetensors", "README.md", "
 INDEX, GALLERY, SEARCH = "gallery.faiss", "gallery.csv", "search.py"
 DESCRIPTIONS = (SPEC, CONFIG)
 """The files without which an export is not whole; they are published last."""
+FORMAT = "udml-model-1"
+"""What the description of a model folder says, so that another program's `config.json` is not taken for one."""
+SPEC_KEYS = frozenset({"method", "dataset", "fingerprint"})
 FILES = frozenset({*EXPORTED, SPEC, LIST, IMAGES, *TABLES, CONFIG, WEIGHTS, CARD, ONNX, INDEX, GALLERY, SEARCH})
 """Every file that an export can write."""
+UNFINISHED = "unfinished"
 
 
 @contextmanager
@@ -68,21 +74,50 @@ def _check(folder: Path, force: bool) -> None:
     shown = quoted(str(folder))
     if folder.exists() and not folder.is_dir():
         raise UserError(f"An export needs a new or empty folder, and {shown} is a file. Choose another folder.")
-    names = {path.name for path in folder.iterdir()} if folder.exists() else set()
-    names = {name for name in names if not _is_leftover(name, folder.name)}
+    paths = {path.name: path for path in folder.iterdir()} if folder.exists() else {}
+    names = {name for name in paths if not _is_leftover(name, folder.name)}
     if names and not force:
         raise UserError(f"An export needs a new or empty folder, and {shown} is not empty. Choose another folder, or "
                         "replace an earlier export with --force.")
-    if foreign := sorted(names - FILES):
+    if foreign := sorted(name for name in names if name not in FILES or not _is_own_file(paths[name])):
         raise UserError(f"--force replaces an earlier export only, and {shown} also contains {quoted(foreign[0])}. "
-                        "Choose another folder, or move that file away.")
+                        "Choose another folder, or move that entry away.")
+    if names and not _is_export(folder):
+        raise UserError(f"--force replaces an earlier export only, and {shown} has no {' or '.join(DESCRIPTIONS)} that "
+                        "an export wrote. Choose another folder.")
+
+
+def _is_own_file(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def _is_export(folder: Path) -> bool:
+    """Return whether a folder is an earlier export, also one whose replacement was interrupted."""
+    spec, config = (_read_object(folder / name) for name in DESCRIPTIONS)
+    return config.get("format") == FORMAT or spec.keys() >= SPEC_KEYS or _unfinished(folder).exists()
+
+
+def _unfinished(folder: Path) -> Path:
+    """Return the mark of a folder whose files are being replaced."""
+    return folder / f".{folder.name}.{UNFINISHED}.part"
+
+
+def _read_object(path: Path) -> dict[str, Any]:
+    """Read a JSON object; an empty one if the file is missing or holds something else."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _replace_files(aside: Path, folder: Path) -> None:
     """Move files into a folder, and remove the files of an earlier export that the new one lacks.
 
     The description is removed first and published last, so that an interrupted export lacks it.
+    A mark shows meanwhile that the files are ours.
     """
+    _unfinished(folder).touch()
     for name in DESCRIPTIONS:
         (folder / name).unlink(missing_ok=True)
     new = sorted(aside.iterdir(), key=lambda path: (path.name in DESCRIPTIONS, path.name))
@@ -90,6 +125,7 @@ def _replace_files(aside: Path, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
     for path in new:
         publish(path, folder / path.name)
+    _unfinished(folder).unlink()
 
 
 def _is_leftover(name: str, target: str) -> bool:

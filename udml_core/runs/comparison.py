@@ -10,7 +10,9 @@ from typing import Any
 from udml_core.errors import UserError
 from udml_core.runs.folder import Run
 
-NOT_COMPARED = ("created", "fingerprint", "versions", "given_labels", "fields_format", "dataset_title")
+NOT_COMPARED = ("created", "fingerprint", "versions", "given_labels", "fields_format", "dataset_title",
+                "weights")
+"""Settings that do not change a result, or that others state: `encoder` has the hash of the weights."""
 
 
 def settings_of(run: Run) -> dict[str, Any]:

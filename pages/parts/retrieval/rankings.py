@@ -144,12 +144,14 @@ def share_results(retrieval: Retrieval, rankings: Sequence[Ranking]) -> None:
     run = retrieval.run
     results = [Download("Results (CSV)", "results.csv", "text/csv", lambda: table_file(
         retrieval.dataset, np.array([hit.index for _, hit in hits]), columns))] if hits else []
+    models = [Download("Model folder (ZIP)", "model.zip", "application/zip", lambda: model_archive(run))
+              ] if retrieval.spec.encoder.reads_images else []
     share([*results,
            Download("Embeddings (Parquet)", "embeddings.parquet", "application/vnd.apache.parquet",
                     lambda: embeddings_file(retrieval, "final")),
            Download("Images, map and neighbors (Parquet)", "images.parquet", "application/vnd.apache.parquet",
                     lambda: images_file(retrieval)),
-           Download("Model folder (ZIP)", "model.zip", "application/zip", lambda: model_archive(run)),
+           *models,
            Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes),
            Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
                     run.embedder_path.read_bytes)], "retrieval")
