@@ -144,6 +144,20 @@ def test_a_pickle_is_rejected_and_not_executed(
     assert not (tmp_path / "executed").exists()
 
 
+def test_an_embedder_of_another_version_of_the_features_embeds_no_new_image(file: Path, tmp_path: Path) -> None:
+    embedder = Embedder(Encoder(spec_of(file)))
+    embedder.save(tmp_path / "new")
+    assert Embedder.load(tmp_path / "new").encoder.spec == spec_of(file)
+    stored = load_file(file)
+    former = embedder.encoder.spec.model_dump_json(exclude={"features_version"})
+    save_file(stored, tmp_path / "old", {"encoder": former, "trained": "false"})
+    with pytest.raises(UserError, match=r"used version 1 of the features .* 'timm:test_vit'.* train again"):
+        Embedder.load(tmp_path / "old")
+    assert EncoderSpec.model_validate_json(former).key == spec_of(file).key, "stored features are found as before"
+    own = EncoderSpec(backbone="cnn", size=28)
+    assert EncoderSpec.model_validate_json(own.model_dump_json(exclude={"features_version"})) == own
+
+
 def test_a_missing_file_and_a_backbone_with_its_own_weights_are_rejected(file: Path, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nothing.safetensors' is not a file that can be read"):
         spec_of(tmp_path / "nothing.safetensors")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from PIL import Image
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 from torch import Tensor, nn
 
 from udml_core.backbones import hub, pretrained, small
@@ -97,6 +97,8 @@ class EncoderSpec(BaseModel):
         seed: Seed of random weights.
         weights: File of the weights of a model of timm or torchvision; None to download them.
         width: Width of a table's vectors; 0 for images.
+        features_version: How models of timm and torchvision give features; `hub.VERSION`, but 1 in a file that does not
+            say it. Always 1 for other backbones.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -108,6 +110,15 @@ class EncoderSpec(BaseModel):
     seed: int = 0
     weights: WeightFile | None = None
     width: int = Field(default=0, ge=0)
+    features_version: int = Field(default=1, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _set_version(cls, values: Any, info: ValidationInfo) -> Any:
+        """Give a new spec the current version; files of version 1 say none."""
+        if info.mode == "python" and isinstance(values, dict) and ":" in str(values.get("backbone")):
+            return {"features_version": hub.VERSION} | values
+        return values
 
     @property
     def trainable(self) -> bool:
@@ -153,6 +164,7 @@ class Encoder(nn.Module):
         super().__init__()
         if spec.reads_images:
             check_backbone(spec.backbone)
+        _check_version(spec)
         self.spec = spec
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(spec.seed)
@@ -279,6 +291,18 @@ def check_backbone(name: str) -> None:
         return
     raise UserError(f"The backbone must be one of {', '.join(BACKBONES)}, timm:NAME or torchvision:NAME, "
                     f"got {quoted(name)}.")
+
+
+def _check_version(spec: EncoderSpec) -> None:
+    """Check that this version gives the features that a spec was written for.
+
+    Raises:
+        UserError: It prepares and pools images of this backbone in another way.
+    """
+    if ":" in spec.backbone and spec.features_version != hub.VERSION:
+        raise UserError(f"This run used version {spec.features_version} of the features of the backbone "
+                        f"'{spec.backbone}', which prepared and pooled images differently than version {hub.VERSION} "
+                        "does. Search by an image of the data set, or train again.")
 
 
 def check_reads_images(spec: EncoderSpec, purpose: str) -> None:
