@@ -166,7 +166,7 @@ def _refined(refinement: Analysis) -> _Embedded:
 
 
 def _distances(vectors: Floats, rows: Integers) -> Floats:
-    """Return the Euclidean distance of each embedding (m, l) to those of other rows (m, k)."""
+    """Return the Euclidean distances of each embedding (m, l) to its other rows (m, k)."""
     starts = range(0, len(rows), CHUNK)
     return np.concatenate([np.linalg.norm(vectors[start : start + CHUNK, None] - vectors[rows[start : start + CHUNK]],
                                           axis=2) for start in starts])

@@ -23,7 +23,7 @@ INDEX, GALLERY, SEARCH = "gallery.faiss", "gallery.csv", "search.py"
 DESCRIPTIONS = (SPEC, CONFIG)
 """The files without which an export is not whole; they are published last."""
 FORMAT = "udml-model-1"
-"""What the description of a model folder says, so that another program's `config.json` is not taken for one."""
+"""What the description of a model folder says, which tells it from another program's `config.json`."""
 SPEC_KEYS = frozenset({"method", "dataset", "fingerprint"})
 FILES = frozenset({*EXPORTED, SPEC, LIST, IMAGES, *TABLES, CONFIG, WEIGHTS, CARD, ONNX, INDEX, GALLERY, SEARCH})
 """Every file that an export can write."""
