@@ -72,8 +72,14 @@ def digits_run(places: Path) -> Run:
 
 
 def test_the_evaluation_equals_that_of_the_same_vectors_from_pixels(run: Run, digits_run: Run) -> None:
-    assert run.evaluation() == digits_run.evaluation()
-    np.testing.assert_array_equal(run.embeddings("final"), digits_run.embeddings("final"))
+    """Vectors in a mapped file have another alignment in memory, which can change the last digit of a product."""
+    evaluation, expected = run.evaluation(), digits_run.evaluation()
+    assert evaluation is not None
+    assert expected is not None
+    assert evaluation.keys() == expected.keys()
+    for name, measures in expected.items():
+        assert evaluation[name] == pytest.approx(measures, rel=1e-6), name
+    np.testing.assert_allclose(run.embeddings("final"), digits_run.embeddings("final"), atol=1e-6)
 
 
 @pytest.mark.parametrize("page", PAGES)
