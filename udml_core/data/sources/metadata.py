@@ -12,7 +12,7 @@ from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.table import HALVES, column_names, read_columns
+from udml_core.data.sources.table import HALVES, by_value, column_names, read_columns, value_text
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
@@ -160,7 +160,7 @@ def _label(value: Any) -> str | None:
     if isinstance(value, list | dict):
         raise UserError(f"A label must be a text or a number, got {quoted(value)}. An image can have one class only. "
                         "Choose another column with #label=COLUMN after the name.")
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    return value_text(value)
 
 
 def _listing(rows: list[tuple[str, str | None, bool | None]], has_labels: bool, left_out: list[Skipped]) -> Listing:
@@ -172,13 +172,8 @@ def _listing(rows: list[tuple[str, str | None, bool | None]], has_labels: bool, 
     train, test = ({label for label, half in zip(labels, halves, strict=True) if half is is_test}
                    for is_test in (False, True))
     divided = in_test is not None and not train & test
-    names = sorted(train, key=_by_number) + sorted(test, key=_by_number) if divided else sorted(
-        set(labels), key=_by_number)
+    names = sorted(train, key=by_value) + sorted(test, key=by_value) if divided else sorted(
+        set(labels), key=by_value)
     number_of = {name: number for number, name in enumerate(names)}
     return Listing(files, [number_of[label] for label in labels], names, None if divided else in_test,
                    len(train) if divided else None, left_out=left_out)
-
-
-def _by_number(name: str) -> tuple[float, str]:
-    """Return a key that sorts whole numbers by value, before other names."""
-    return (int(name), "") if name.isascii() and name.isdecimal() else (float("inf"), name)

@@ -74,6 +74,19 @@ def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
     return {name: [row[header.index(name)].strip() or None for row in rows] for name in names}
 
 
+def value_text(value: Any) -> str:
+    """Return a value as text: 3 for 3.0; empty for a missing value, which can also be an undefined number."""
+    if value is None or value != value:
+        return ""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def by_value(name: str) -> tuple[bool, float, str]:
+    """Return a key that sorts whole numbers by value, before other names."""
+    is_number = name.removeprefix("-").isdecimal() and len(name) < 16
+    return not is_number, float(name) if is_number else 0.0, name
+
+
 def _csv_names(header: str) -> list[str]:
     return [name.strip() for name in next(csv.reader([header], delimiter=_separator(header)), [])]
 

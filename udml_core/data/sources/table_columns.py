@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
@@ -14,7 +13,7 @@ import numpy as np
 
 from udml_core.arrays import Booleans, Integers
 from udml_core.data.sources.listing import ENDINGS, is_text
-from udml_core.data.sources.table import HALVES, column_names, read_columns
+from udml_core.data.sources.table import HALVES, by_value, column_names, read_columns, value_text
 from udml_core.data.sources.vector_files import VectorFile, open_vectors, reading
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
@@ -164,10 +163,8 @@ def _are_image_files(values: Sequence[Any]) -> bool:
 
 
 def _as_text(value: Any) -> str:
-    """Return a value as text: 3 for 3.0, empty for a missing value."""
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return ""
-    text = str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    """Return a value as Unicode text."""
+    text = value_text(value)
     return text if is_text(text) else text.encode(errors="replace").decode()
 
 
@@ -181,15 +178,9 @@ def read_labels(table: OpenTable, column: str) -> tuple[Integers, tuple[str, ...
     if "" in texts:
         raise UserError(f"The column {quoted(column)} of {table.path} must name the class of every row; row "
                         f"{texts.index(''):,} has none. Fill it in, or add `#label=` to the path to use no classes.")
-    names = sorted(set(texts), key=_by_value)
+    names = sorted(set(texts), key=by_value)
     number_of = {name: number for number, name in enumerate(names)}
     return np.array([number_of[text] for text in texts], dtype=np.int64), tuple(names)
-
-
-def _by_value(name: str) -> tuple[bool, float, str]:
-    """Return a sorting key: whole numbers by value, then other names."""
-    is_number = name.removeprefix("-").isdecimal() and len(name) < 16
-    return (not is_number, float(name) if is_number else 0.0, name)
 
 
 def read_names(table: OpenTable, column: str) -> tuple[str, ...]:
