@@ -147,7 +147,7 @@ def train_rpml(method: RPML, encoder: Encoder, half: Half, seed: int, clusters: 
 
 def pseudo_labels(half: Half) -> Tensor:
     """Return the clusters of authority ascent at RPML's defaults."""
-    return RPML()._clusters(TrainingData(torch.from_numpy(half.features))).labels
+    return RPML()._clusters(torch.from_numpy(half.features)).labels
 
 
 def regime_of(half: Half, clusters: Tensor, projections: tuple[Array, Array], alpha: float) -> Values:

@@ -130,3 +130,12 @@ def test_a_row_of_a_table_contains_the_shares_of_its_triplets(tmp_path: Path) ->
     (tmp_path / "new.json").write_text(json.dumps(record), encoding="utf-8")
     (table,) = records.read(Finding("new", "", "", ""), tmp_path).tables
     assert table.rows[name]["positives by affinity"] == (75.3, 0.2)
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.name)
+def test_printed_figures_are_comparable_only_if_every_row_is(finding: Finding) -> None:
+    record = raw_record(finding.name)
+    rows = record.get("rows", {}).values()
+    every_row_is = bool(rows) and all(row.get("comparable", False) for row in rows)
+    assert record.get("comparable", False) == every_row_is
+    assert all(table.comparable == every_row_is for table in read_record(finding).tables)

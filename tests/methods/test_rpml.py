@@ -20,8 +20,9 @@ from udml_core.data.training import TrainingData, training_data
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank
 from udml_core.explanations import Clusters, Triplets
+from udml_core.geometry import ConjugateGradient, Euclidean, Grassmann, Point, Product
 from udml_core.graph import AuthorityShift
-from udml_core.losses.angular import angular_argument, bilinear_weight, concatenated_weight, tightness
+from udml_core.losses.angular import WeightedAngular, angular_argument, bilinear_weight, concatenated_weight, tightness
 from udml_core.methods import ISIF, PLM, RPML, SRPML, Epoch, Method, Setting
 from udml_core.sampling import cluster_triplets, generator
 
@@ -90,6 +91,26 @@ def test_each_epoch_explains_its_triplets_with_their_argument_and_weight(make: t
         if make is RPML:
             drawn = cluster_triplets(labels, 10, 200_000, generator(0, epoch.number))
             assert torch.equal(torch.stack([shown.anchor, shown.positive, shown.negative], dim=1), drawn)
+
+
+def test_an_epoch_is_conjugate_gradient_on_its_triplets_from_the_last_point_with_the_last_step() -> None:
+    method = RPML(**TINY, steps=4)
+    states = [epoch.state for epoch in fit_epochs(method)]
+    rows, labels = unit_rows(), states[0]["labels"]
+    point: Point = (states[0]["parameter"], states[0]["projection"])
+    step = float(states[0]["step"])
+    assert step > 0
+    for epoch, state in enumerate(states[1:], 2):
+        triplets = cluster_triplets(labels, 10, 200_000, generator(0, epoch))
+        objective = WeightedAngular(rows, triplets, method.alpha, method.weight)
+        optimizer = ConjugateGradient(Product(Euclidean(64, 8), Grassmann(64, 8)))
+        progress = optimizer.start(objective, point, step)
+        for _ in range(4):
+            progress = optimizer.step(objective, progress)
+        point, step = progress.point, progress.step
+        torch.testing.assert_close(state["parameter"], point[0], rtol=0, atol=0)
+        torch.testing.assert_close(state["projection"], point[1], rtol=0, atol=0)
+        assert float(state["step"]) == step
 
 
 @pytest.mark.parametrize("weight", ["bilinear", "concatenated"])

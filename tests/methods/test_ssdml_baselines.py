@@ -37,6 +37,15 @@ def test_pairs_of_few_labels_are_enumerated_and_pairs_of_many_are_sampled(monkey
         assert all(torch.equal(*parts) for parts in zip(drawn, again, strict=True))
 
 
+def test_seraph_pairs_every_image_with_others_and_never_with_itself() -> None:
+    features, labels = torch.randn(6, 2), torch.zeros(6, dtype=torch.long)
+    seraph = find_method("seraph").make({"n_neighbors": 5})
+    drawn = torch.cat([seraph.build_graph(features, labels, generator(0, seed)).neighbors for seed in range(20)], dim=1)
+    assert drawn.shape == (6, 100)
+    for image, others in enumerate(drawn.tolist()):
+        assert set(others) == set(range(6)) - {image}
+
+
 def _kinds(labels: Tensor, pairs: Pairs) -> list[bool]:
     """Return for each part whether its pairs share a label.
 

@@ -66,7 +66,7 @@ class Table:
     rows: Mapping[str, Row]
     references: Mapping[str, Row] = field(default_factory=dict)
     printed: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    comparable: bool = True
+    comparable: bool = False
     curves: Mapping[str, list[dict[str, float]]] = field(default_factory=dict)
 
     def measures(self) -> list[str]:
@@ -154,7 +154,7 @@ def _table_of_runs(record: Mapping[str, Any]) -> Table:
                                            if result.get("printed")}
     curves = {name: _mean_curves([run["curves"] for run in result["runs"]]) for name, result in record["rows"].items()}
     return Table(record["dataset"], rows, references, {name: _printed(row) for name, row in printed.items()},
-                 record.get("comparable", True), curves)
+                 record.get("comparable", False), curves)
 
 
 def _reference_rows(results: Mapping[str, Any], candidate: str, title: str,
