@@ -1,6 +1,7 @@
 """Sessions in one real browser on one server, with the server's memory and the latency of pages and sliders.
 
-The environment variable `HOLD_FAST_SESSIONS` sets their number, 20 by default.
+The environment variable `HOLD_FAST_SESSIONS` sets their number, 20 by default, and `HOLD_FAST_SLIDERS` the share of
+slider movements on a page with sliders, 0.5 by default.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from experiments.real_server import find_browser, serving
 from udml_core.runs import Run
 
 SESSIONS = int(os.environ.get("HOLD_FAST_SESSIONS", "20"))
+SLIDERS = float(os.environ.get("HOLD_FAST_SLIDERS", "0.5"))
 WARM_ROUNDS = 10
 """Rounds after which the caches of the server are filled."""
 MOST_GROWTH = 50e6
@@ -88,7 +90,7 @@ def move(random: np.random.Generator, _scratch: Path) -> str | None:
     waiting: dict[Page, str] = {}
     for page in pages:
         sliders = page.get_by_role("slider")
-        if random.random() < 0.5 and sliders.count():
+        if random.random() < SLIDERS and sliders.count():
             page.evaluate("window.finished = 0; window.pressed = performance.now()")
             sliders.first.press(str(random.choice(["ArrowRight", "ArrowLeft"])))
             waiting[page] = "slider"
