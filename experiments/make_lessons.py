@@ -3,8 +3,8 @@
     python -m experiments.make_lessons
     python -m experiments.make_lessons epsilon
 
-Each function named after a data file returns its content. Everything comes from `udml_core` and from data that come with
-the app, with fixed seeds.
+Each module of `experiments.lessons` names its data files and the functions that compute them. Everything comes from `udml_core` and from data that come
+with the app, with fixed seeds.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ import argparse
 import base64
 import json
 from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
 
-from experiments.lessons import epsilon
+from experiments import lessons
 from udml_core.arrays import Array
 from udml_core.files import replace_text
 from udml_core.lessons import FOLDER
 
-MAKERS: dict[str, Callable[[], dict[str, Any]]] = {"digits": epsilon.digits, "epsilon": epsilon.epsilon}
-"""By name of the data file, the function that computes its content."""
+
+def makers() -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return, by name of the data file, the function that computes its content."""
+    modules = (import_module(f"experiments.lessons.{module.name}") for module in iter_modules(lessons.__path__))
+    return {name: maker for module in modules for name, maker in module.FILES.items()}
 
 
 def encoded(value: Any) -> Any:
@@ -46,9 +51,10 @@ def _compact(value: Array) -> bytes:
 def main() -> None:
     """Write the named data files, or all."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("names", nargs="*", choices=[*MAKERS, []], help="data files; all by default")
-    for name in parser.parse_args().names or MAKERS:
-        text = json.dumps(encoded(MAKERS[name]()), separators=(",", ":"), ensure_ascii=False)
+    known = makers()
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="data files; all by default")
+    for name in parser.parse_args().names or known:
+        text = json.dumps(encoded(known[name]()), separators=(",", ":"), ensure_ascii=False)
         replace_text(FOLDER / f"{name}.json", text + "\n")
         print(f"{name}.json: {len(text) / 1000:.0f} kB")
 

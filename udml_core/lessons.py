@@ -1,7 +1,7 @@
 """The course: lessons that run in a browser, their files for a web page, and the answers of a class.
 
-A lesson is one JavaScript file in `assets/lessons`, whose fields `assets/lessons/README.md` describes, and data files that
-`python -m experiments.make_lessons` computes. The page Learn and the exported files show the same lesson.
+A lesson is one JavaScript file in `assets/lessons`, whose fields `assets/lessons/README.md` describes, and data files
+that `python -m experiments.make_lessons` computes. The page Learn and the exported files show the same lesson.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ const LESSON = {
   claim: "One threshold decides which images share a pseudo-label: a low ε merges classes, a high ε shatters them.",
   data: ["digits", "epsilon"],
   before: {
-    text: "At ε = 0.65 the 1,797 digits form 147 clusters. What happens at ε = 0.45?",
+    text: "At ε = 0.65 the 1,797 digits form some hundred clusters. What happens at ε = 0.45?",
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
     because: "A lower threshold admits more edges, so more paths end at the same mode.",
@@ -40,7 +40,7 @@ const LESSON = {
     ["singletons", singletons], ["purity", percent(purity)]],
   build({ stage, data: { digits: { pixels }, epsilon: { positions, classes } } }) {
     const image = (row) => pixels.subarray(64 * row, 64 * row + 64);
-    const cloud = new Cloud(stage, { label: "Map of the digits", height: 380,
+    const cloud = new Cloud(stage, { label: "Map of the digits", height: 360, stretch: true,
       title: (row) => `digit ${classes[row]}`, paint: (context, row, size) => paintDigit(context, image(row), size) });
     const row = element("div", {});
     stage.append(row);

@@ -25,3 +25,6 @@ def epsilon() -> dict[str, Any]:
     return {"rows": rows.astype(np.int16), "columns": columns.astype(np.int16),
             "relevancy": relevancy.astype(np.float32), "positions": ascent.positions.astype(np.float32),
             "classes": dataset.labels.astype(np.uint8)}
+
+
+FILES = {"digits": digits, "epsilon": epsilon}

@@ -146,11 +146,11 @@ class Plane {
 }
 
 // Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
-// options: {label, height = 420, title, paint, picked(row)}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
+// options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
 //          radius: number | row => number, segments: [[row, row], …], order: rows to draw last}
 class Cloud {
-  constructor(stage, { label, height = 420, title = null, paint = null, picked = null }) {
-    Object.assign(this, { height, title, paint, picked, content: null });
+  constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
+    Object.assign(this, { title, paint, stretch, content: null });
     this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": label, style: `height:${height}px` });
     this.tip = element("div", { class: "tip", hidden: true });
     this.box = element("div", { class: "cloud-box" }, this.canvas, this.tip);
@@ -172,7 +172,7 @@ class Cloud {
   // Where a row is on the canvas, in pixels.
   spot(row) {
     const { positions } = this.content;
-    return [this.offset[0] + this.unit * positions[2 * row], this.offset[1] - this.unit * positions[2 * row + 1]];
+    return [this.offset[0] + this.units[0] * positions[2 * row], this.offset[1] - this.units[1] * positions[2 * row + 1]];
   }
 
   fit() {
@@ -183,8 +183,9 @@ class Cloud {
       high[at % 2] = Math.max(high[at % 2], positions[at]);
     }
     const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
-    this.unit = Math.min((width - 24) / (high[0] - low[0] || 1), (height - 24) / (high[1] - low[1] || 1));
-    this.offset = [width / 2 - this.unit * (low[0] + high[0]) / 2, height / 2 + this.unit * (low[1] + high[1]) / 2];
+    this.units = [(width - 24) / (high[0] - low[0] || 1), (height - 24) / (high[1] - low[1] || 1)];
+    if (!this.stretch) this.units.fill(Math.min(...this.units));
+    this.offset = [width / 2 - this.units[0] * (low[0] + high[0]) / 2, height / 2 + this.units[1] * (low[1] + high[1]) / 2];
   }
 
   paintAll() {
