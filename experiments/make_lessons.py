@@ -3,8 +3,8 @@
     python -m experiments.make_lessons
     python -m experiments.make_lessons epsilon
 
-Each module of `experiments.lessons` names its data files and the functions that compute them. Everything comes from `udml_core` and from data that come
-with the app, with fixed seeds.
+Each module of `experiments.lessons` names its data files and the functions that compute them. Everything comes from
+`udml_core` and from data that come with the app, with fixed seeds.
 """
 
 from __future__ import annotations
