@@ -166,7 +166,7 @@ def record_answer(folder: Path, lesson: str, question: str, choice: int, reader:
     if path.exists() and path.stat().st_size > MOST_BYTES:
         return False
     with path.open("a", encoding="utf-8") as file:
-        file.write(json.dumps([lesson, question, choice, reader]) + "\n")
+        file.write("\n" + json.dumps([lesson, question, choice, reader]))  # after what a power cut may have left
     return True
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
-from experiments.real_server import find_browser
 from udml_core.lessons import export_course
 
 
@@ -21,14 +20,11 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def context() -> Iterator[BrowserContext]:
-    """A browser that must not reach any server."""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=find_browser(), args=["--no-sandbox", "--disable-gpu"])
-        with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
-            yield context
-        browser.close()
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser's memory of its own."""
+    with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
+        yield context
 
 
 @pytest.fixture
