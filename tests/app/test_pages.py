@@ -32,7 +32,7 @@ NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "n
             "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
             "n_alpha": "inf", "proxy": "900", "admission": "perhaps", "epsilon": "-1", "gamma": "x", "alpha": "1e9",
             "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9",
-            "recipe": "nonsense", "query": "-1", "panel": "nonsense", "frame": "-1", "image": "x", "lesson": "../nonsense",
+            "recipe": "nonsense", "query": "-1", "panel": "nonsense", "frame": "-1", "image": "x", "lesson": "../x",
             "refined": "nonsense", "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9"}
 """A link in which nothing can be read."""
 pytestmark = pytest.mark.usefixtures("own_places")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pandas as pd
@@ -48,8 +49,8 @@ def show_class() -> None:
     for lesson in course():
         row: dict[str, Any] = {"lesson": lesson.title}
         for question, right in right_choices(lesson).items():
-            counts = answers.get((lesson.id, question), {})
-            total = sum(counts.values())
+            counts = answers.get((lesson.id, question), Counter())
+            total = counts.total()
             row |= {f"answers {question}": total,
                     f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
         rows.append(row)
