@@ -77,8 +77,9 @@ page = st.navigation({
                 help="Measures beside the papers' printed figures."),
     ],
     "Lessons": [
-        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", icon=":material/school:",
-                help="Predict what ε does, then move it."),
+        st.Page("pages/learn.py", title="Learn", icon=":material/school:",
+                help="Twelve short lessons on metric learning."),
+        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", visibility="hidden"),
     ],
 }, expanded=True)
 drop_foreign_parameters(page.url_path)

@@ -1,4 +1,4 @@
-"""Isolation of the tests: a cache per session and a folder of runs per test."""
+"""Isolation of the tests: a cache per session, a folder of runs per test; and the browser."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+from playwright.sync_api import Browser, sync_playwright
 
 import udml_core  # noqa: F401  (must be imported before anything that loads OpenMP)
+from experiments.real_server import BROWSERS, FLAGS, find_browser
 from udml_core.malloc import keep_freed_memory
 
 keep_freed_memory()
@@ -75,3 +77,22 @@ def own_main_module() -> Iterator[None]:
     main = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = main
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The browser."""
+    path = chromium()
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+def chromium() -> str:
+    """Return the path of Chromium; skip the test with instructions if it is not installed."""
+    path = find_browser()
+    if path is None:
+        pytest.skip(f"Browser tests need Chromium, but none of {', '.join(BROWSERS)} is on the PATH. Install it: "
+                    "`sudo apt install chromium` on Debian and Ubuntu.")
+    return path

@@ -480,6 +480,17 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                  lambda: [str(path) for path in files])
 
 
+@app.command()
+def lessons(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to write to.")],
+            as_json: Json = False) -> None:
+    """Write the course as HTML files that work without a server."""
+    from udml_core.lessons import export_course
+
+    files = export_course(folder)
+    print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
+                 lambda: [str(path) for path in files])
+
+
 def main() -> NoReturn:
     """Run the command line.
 

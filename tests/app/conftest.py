@@ -10,9 +10,9 @@ from typing import Any
 from urllib.parse import urlparse
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 
-from experiments.real_server import BROWSERS, FLAGS, ROOT, find_browser, serving
+from experiments.real_server import ROOT, serving
 from tests.running import worked
 from udml_core.analyses import Analysis, plan_analysis
 from udml_core.runs import Run
@@ -71,25 +71,6 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
 def finished(app: App) -> Run:
     """A small finished run on the digits in the app's folder of runs."""
     return app.trained(fields={"dimension": 16, "epochs": 3})
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The browser."""
-    path = chromium()
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield launched
-        launched.close()
-
-
-def chromium() -> str:
-    """Return the path of Chromium; skip the test with instructions if it is not installed."""
-    path = find_browser()
-    if path is None:
-        pytest.skip(f"Browser tests need Chromium, but none of {', '.join(BROWSERS)} is on the PATH. Install it: "
-                    "`sudo apt install chromium` on Debian and Ubuntu.")
-    return path
 
 
 @pytest.fixture

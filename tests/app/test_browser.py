@@ -21,7 +21,7 @@ from udml_core.runs import Run, list_runs
 
 pytestmark = pytest.mark.browser
 PAGES = ("", "data", "train", "runs", "explore", "compare", "map", "grid", "clusters", "neighborhoods", "instances",
-         "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "lesson_epsilon", "results")
+         "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results")
 MINUTE = 60_000
 
 

@@ -27,7 +27,6 @@ PICTURES = {
     "pairs": ("nml", ".st-key-pairs-spread-after", "b:"),
     "labels": ("ssdml", ".stage", "γ"),
     "refine": ("rpml", "[aria-label='The 24 nearest images, after']", ""),
-    "lesson_epsilon": ("rpml", "img[alt^='At ε 0.4']", ""),
 }
 """Page: the method of its run, its main picture, and a word in the label of its main control."""
 

@@ -1,4 +1,4 @@
-"""Maps, grids, explanations and the lesson in a real Chromium against a real server."""
+"""Maps, grids and explanations in a real Chromium against a real server."""
 
 from __future__ import annotations
 
@@ -254,14 +254,4 @@ def test_neighborhoods_with_proxies_fit_the_window_pass_axe_and_open_a_clicked_i
     drawn_map(page, 1)
     page.get_by_role("group", name="Images nearest to the proxy").get_by_role("button").nth(3).click()
     page.wait_for_url(re.compile(r"picked=(?!5\b)"))
-    settle(page)
-
-
-def test_a_lesson_shows_its_slider_after_the_prediction(page: Page, app: App) -> None:
-    page.goto("/lesson_epsilon")
-    settle(page)
-    expect(page.get_by_role("slider")).to_have_count(0)
-    page.get_by_text("Fewer, larger clusters").click()
-    expect(page.get_by_role("slider")).to_be_visible()
-    drawn_map(page)
     settle(page)

@@ -1,4 +1,4 @@
-"""The pages Clusters and Triplets, the shared address of selections, and the lesson, through Streamlit's AppTest."""
+"""The pages Clusters and Triplets and the shared address of selections, through Streamlit's AppTest."""
 
 from __future__ import annotations
 
@@ -308,11 +308,3 @@ def test_a_link_to_a_missing_run_shows_a_message(run: Run) -> None:
     test = opened("clusters", run="20200101-000000-rpml-000000")
     assert not test.exception
     assert "20200101-000000-rpml-000000" in texts(test)
-
-
-def test_the_address_holds_the_answer_to_a_lesson() -> None:
-    closed = "The slider appears after you answer or skip the question"
-    assert closed in texts(opened("lesson_epsilon"))
-    for answer in ("0", "2", "skipped"):
-        assert closed not in texts(opened("lesson_epsilon", answer=answer, epsilon="0.45"))
-    assert closed in texts(opened("lesson_epsilon", answer="9"))

@@ -20,10 +20,10 @@ TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": 
           "compare": "Compare", "explore": "Explore", "map": "Map", "grid": "Grid", "clusters": "Clusters",
           "neighborhoods": "Neighborhoods",
           "instances": "Instances", "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval",
-          "refine": "Refine", "results": "Results", "lesson_epsilon": "ε merges and shatters"}
+          "refine": "Refine", "results": "Results", "learn": "Learn"}
 """The title of every page, as far as it is one word."""
 ADVICE = {"home": "Train RPML now", "data": "Browse these images", "train": "Start training", "runs": "Start a run",
-          "lesson_epsilon": "ε", "results": "the same protocol"}
+          "learn": "Every lesson", "results": "the same protocol"}
 """Part of the advice on a page without runs; the other pages need a finished run."""
 NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "nonsense", "record": "[x]",
             "add": f"-4.3.999999.x.².inf.{'9' * 5000}", "subtract": "²", "classes": "99.-1", "clusters": "77777.a",
@@ -32,7 +32,7 @@ NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "n
             "second": "1e12", "embedding": "other", "candidates": "0", "flat": "x", "threshold": "7",
             "n_alpha": "inf", "proxy": "900", "admission": "perhaps", "epsilon": "-1", "gamma": "x", "alpha": "1e9",
             "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9",
-            "recipe": "nonsense", "query": "-1", "panel": "nonsense", "frame": "-1", "image": "x",
+            "recipe": "nonsense", "query": "-1", "panel": "nonsense", "frame": "-1", "image": "x", "lesson": "../x",
             "refined": "nonsense", "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9"}
 """A link in which nothing can be read."""
 pytestmark = pytest.mark.usefixtures("own_places")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pages.parts.kit.lesson import points_picture
+from pages.parts.kit.multiples import points_picture
 from pages.parts.kit.pictures import MOST, inline
 
 

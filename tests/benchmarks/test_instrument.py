@@ -25,7 +25,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from experiments.real_server import FLAGS, serving
-from tests.app.conftest import chromium
+from tests.conftest import chromium
 
 PAGE = Path(__file__).with_name("instrument_page.py")
 ROUNDS, STEPS = 7, 200

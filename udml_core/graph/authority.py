@@ -116,6 +116,15 @@ class AuthorityGraph:
         labels = (np.cumsum(is_mode) - 1)[roots]
         return Clusters(labels=labels, modes=np.flatnonzero(is_mode), parents=parents)
 
+    def steps(self, gamma: float = 100.0) -> tuple[Array, Array, Array]:
+        """Return the edges that can lead to a parent at some ε, for a viewer that forms the clusters itself.
+
+        Returns:
+            The lower ends, the upper ends and ψ, (s,) each; a row's parent is its first edge with ψ > ε.
+        """
+        staircase = self._staircase_at(gamma)
+        return staircase.rows, staircase.columns, staircase.psi
+
     def _staircase_at(self, gamma: float) -> _Staircase:
         """Return the staircase at γ, from the cache if the last call had the same γ.
 

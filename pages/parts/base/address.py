@@ -8,7 +8,6 @@ and written here:
   short names.
 - Toggles: Streamlit accepts only true and false, while older links say 1 or yes.
 - Lists of images, classes or clusters: links hold indices joined by dots.
-- The question of a lesson: links hold the number of the answer, or that the question was skipped.
 - Live sliders, galleries and maps: they are components, not Streamlit widgets.
 """
 

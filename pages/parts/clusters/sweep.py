@@ -11,7 +11,7 @@ from pages.parts.base.analyses import rows_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.kit.figures import lines
-from pages.parts.kit.lesson import multiples, points_picture
+from pages.parts.kit.multiples import multiples, points_picture
 from pages.parts.kit.tables import table_behind
 from pages.parts.map.frame import covering_map
 from udml_core.arrays import Array

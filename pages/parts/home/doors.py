@@ -13,8 +13,6 @@ from udml_core.data import catalog
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.runs import Run, runs_folder
 
-LESSON = "pages/lesson_epsilon.py"
-
 
 def show_doors(run: Run) -> None:
     """Show three links: search in a run, its sliders, and the lessons."""
@@ -29,8 +27,8 @@ def show_doors(run: Run) -> None:
         st.page_link("pages/clusters.py", label="and ε", icon=":material/workspaces:", query_params=parameters,
                      help="Move ε, and see clusters merge and shatter.")
     with teach.container(border=True):
-        st.page_link(LESSON, label="**Teach**: predict, then move ε", icon=":material/school:",
-                     help="A lesson of three minutes that works in front of a class.")
+        st.page_link("pages/learn.py", label="**Teach**: twelve lessons", icon=":material/school:",
+                     help="Short lessons that work alone and in front of a class.")
 
 
 def show_starts() -> None:

@@ -1,15 +1,13 @@
-"""Elements of a lesson: a question, small multiples, and a takeaway."""
+"""Small multiples: pictures of points side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import streamlit as st
 from PIL import Image, ImageDraw
 
-from pages.parts.base.address import write_address
 from pages.parts.kit.pictures import inline
 from udml_core.arrays import Array
 
@@ -18,57 +16,6 @@ SINGLETON = "#8b9098"
 SCALE = 3
 """Factor by which points are drawn larger before the picture is reduced, for smooth edges."""
 MARGIN = 8
-ANSWER, SKIPPED = "answer", "skipped"
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question whose answer the reader predicts.
-
-    Attributes:
-        text: The question.
-        choices: The possible answers.
-        right: The right answer.
-        because: The explanation of the right answer.
-    """
-
-    text: str
-    choices: tuple[str, ...]
-    right: str
-    because: str
-
-
-def ask_prediction(question: Question, key: str) -> bool:
-    """Ask the reader for a prediction; the address holds the answer.
-
-    Args:
-        question: The question.
-        key: Prefix of the widgets' keys.
-
-    Returns:
-        Whether the question was answered or skipped.
-    """
-    stored = st.query_params.get(ANSWER, "")
-    with st.container(border=True):
-        st.markdown(f"**Predict first:** {question.text}")
-        index = int(stored) if stored.isdecimal() and int(stored) < len(question.choices) else None
-        answer = st.radio("Your prediction", question.choices, index=index, key=f"{key}-answer", horizontal=True,
-                          label_visibility="collapsed")
-        if answer is None:
-            skipped = st.checkbox("Skip the question", stored == SKIPPED, key=f"{key}-skip")
-            write_address(ANSWER, SKIPPED if skipped else "")
-            return skipped
-        write_address(ANSWER, str(question.choices.index(answer)))
-        if answer == question.right:
-            st.success(f"Correct. {question.because}", icon=":material/check:")
-        else:
-            st.info(f"Not in this case. {question.because}", icon=":material/lightbulb:")
-        return True
-
-
-def show_takeaway(text: str) -> None:
-    """Show the one sentence to remember from a lesson."""
-    st.success(f"**Takeaway:** {text}", icon=":material/bookmark:")
 
 
 def points_picture(positions: Array, codes: Array, side: int = 260, dot: float = 2.0,

@@ -1,0 +1,34 @@
+// The path through the lessons, with the progress that this browser keeps.
+// header: {course: [{id, title, claim, minutes, href}], heading}; answers: trigger "go" id
+function drawCourse(root, { course, heading }, go) {
+  const kept = readCourse().lessons;
+  const isDone = ({ id }) => typeof kept[id]?.after === "number";
+  const isBegun = ({ id }) => kept[id]?.before !== undefined;
+  const done = course.filter(isDone).length;
+  const next = course.find((lesson) => !isDone(lesson)) ?? course[0];
+  const minutes = course.reduce((sum, lesson) => sum + lesson.minutes, 0);
+  const link = ({ id, href }, ...children) => element("a", { href, onclick: (event) => {
+    if (!go || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    event.preventDefault();
+    go(id);
+  } }, ...children);
+  root.replaceChildren(
+    ...(heading ? [element("h1", {}, "Learn metric learning")] : []),
+    element("div", { class: "status" },
+      element("span", {}, `${course.length} lessons, ${minutes} minutes in all. ${done} of ${course.length} finished.`),
+      element("progress", { value: done, max: course.length, "aria-label": "Finished lessons" }),
+      link(next, done ? `Continue: ${next.title}` : `Begin: ${next.title}`),
+      ...(Object.keys(kept).length ? [element("button", { type: "button", class: "plain", onclick: () => {
+        keepCourse({ ...readCourse(), lessons: {} });
+        drawCourse(root, { course, heading }, go);
+      } }, "Forget my progress")] : [])),
+    element("ol", { class: "path" }, course.map((lesson, index) => element("li", {}, link(lesson,
+      element("span", { class: "number" }, String(index + 1)), element("b", {}, lesson.title),
+      element("small", {}, isDone(lesson) ? element("span", { class: "mark" }, "✓ finished") : isBegun(lesson) ? "begun" : `${lesson.minutes} min`),
+      element("p", {}, lesson.claim))))));
+}
+
+function mountCourse({ data, parentElement, setTriggerValue }) {
+  const root = parentElement.querySelector(".course");
+  drawCourse(root, data, (id) => setTriggerValue("go", id));
+}

@@ -1,0 +1,336 @@
+// Drawing for lessons: elements, a plane with points that can be dragged, a cloud of many points, charts and digits.
+// Every picture takes its colors from the theme, so that lessons look right on light and dark pages and when printed.
+const COLORS = { before: "#8b9098", after: "#009e73", refined: "#cc79a7", query: "#e69f00", hit: "#0072b2", miss: "#d55e00",
+  gray: "#8b9098" };
+const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8856a7", "#8a8a00", "#7a4b2a", "#5f7d95"];
+const DIGIT_SIDE = 8;
+
+function fill(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name.startsWith("on")) node[name] = value;
+    else if (value === true) node.setAttribute(name, "");
+    else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value);
+  }
+  node.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return node;
+}
+
+// An HTML element: `element("button", { class: "play", onclick }, "Play")`.
+function element(tag, attributes = {}, ...children) {
+  return fill(document.createElement(tag), attributes, children);
+}
+
+// An element from markup that a lesson's author wrote, such as a formula. Never pass what a user typed.
+function markup(tag, html, attributes = {}) {
+  const node = element(tag, attributes);
+  node.innerHTML = html;
+  return node;
+}
+
+// An SVG element.
+function shape(tag, attributes = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), attributes, children);
+}
+
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+
+// Arrays of data files arrive as {dtype, shape, base64}; `array` gives a typed array with its `shape`.
+const TYPES = { float32: Float32Array, int32: Int32Array, int16: Int16Array, uint8: Uint8Array };
+function array({ dtype, shape: sizes, base64 }) {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  return Object.assign(new TYPES[dtype](bytes.buffer), { shape: sizes });
+}
+
+// A plane: an SVG picture in data units.
+// options: {x: [low, high], y: [low, high], label, width = 640, height = 420, equal = true: one unit is as long up as across}
+class Plane {
+  constructor(stage, { x, y, label, width = 640, height = 420, equal = true }) {
+    Object.assign(this, { width, height });
+    let [across, up] = [width / (x[1] - x[0]), height / (y[1] - y[0])];
+    if (equal) across = up = Math.min(across, up);
+    const middle = [(x[0] + x[1]) / 2, (y[0] + y[1]) / 2];
+    this.scale = [across, up];
+    this.origin = [width / 2 - across * middle[0], height / 2 + up * middle[1]];
+    this.drawn = shape("g");
+    this.handles = shape("g");
+    this.svg = shape("svg", { class: "plane", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": label },
+      this.drawn, this.handles);
+    stage.append(this.svg);
+  }
+
+  at([x, y]) { return [this.origin[0] + this.scale[0] * x, this.origin[1] - this.scale[1] * y]; }
+
+  from([across, down]) { return [(across - this.origin[0]) / this.scale[0], (this.origin[1] - down) / this.scale[1]]; }
+
+  // Remove everything but the handles. Call it at the beginning of a drawing.
+  clear() { this.drawn.replaceChildren(); }
+
+  add(tag, attributes, ...children) {
+    const node = shape(tag, attributes, ...children);
+    this.drawn.append(node);
+    return node;
+  }
+
+  // A dot; `radius` is in pixels.
+  dot(point, { radius = 5, color = COLORS.gray, ...attributes } = {}) {
+    const [cx, cy] = this.at(point);
+    return this.add("circle", { cx, cy, r: radius, fill: color, ...attributes });
+  }
+
+  // A circle; `radius` is in data units.
+  circle(point, radius, { color = COLORS.gray, dashed = false, ...attributes } = {}) {
+    const [cx, cy] = this.at(point);
+    return this.add("ellipse", { cx, cy, rx: radius * this.scale[0], ry: radius * this.scale[1], fill: "none", stroke: color,
+      "stroke-width": 1.5, "stroke-dasharray": dashed ? "6 5" : null, ...attributes });
+  }
+
+  line(from, to, { color = COLORS.gray, width = 1.5, dashed = false, ...attributes } = {}) {
+    const [[x1, y1], [x2, y2]] = [this.at(from), this.at(to)];
+    return this.add("line", { x1, y1, x2, y2, stroke: color, "stroke-width": width,
+      "stroke-dasharray": dashed ? "6 5" : null, ...attributes });
+  }
+
+  path(points, { color = COLORS.gray, width = 2, closed = false, ...attributes } = {}) {
+    const d = points.map((point, index) => `${index ? "L" : "M"}${this.at(point).map((part) => part.toFixed(1)).join(" ")}`);
+    return this.add("path", { d: d.join("") + (closed ? "Z" : ""), fill: "none", stroke: color, "stroke-width": width,
+      ...attributes });
+  }
+
+  arrow(from, to, { color = COLORS.gray, width = 2.5 } = {}) {
+    const [[x1, y1], [x2, y2]] = [this.at(from), this.at(to)];
+    const length = Math.hypot(x2 - x1, y2 - y1);
+    if (length < 3) return;
+    const [dx, dy] = [(x2 - x1) / length, (y2 - y1) / length];
+    const head = Math.min(10, length);
+    this.line(from, this.from([x2 - dx * head, y2 - dy * head]), { color, width });
+    const corner = (side) => `${x2 - dx * head + side * dy * head / 2} ${y2 - dy * head - side * dx * head / 2}`;
+    this.add("path", { d: `M${x2} ${y2}L${corner(1)}L${corner(-1)}Z`, fill: color });
+  }
+
+  text(point, words, { dx = 0, dy = 0, size = 14, anchor = "middle", ...attributes } = {}) {
+    const [x, y] = this.at(point);
+    return this.add("text", { x: x + dx, y: y + dy, "font-size": size, "text-anchor": anchor, ...attributes }, words);
+  }
+
+  // A point that the reader drags, or moves with the arrow keys.
+  // options: {label, color, sign: a letter inside, low: [x, y], high: [x, y], step, moved(point)}; returns {place(point)}
+  handle({ label, color = COLORS.query, sign = "", low, high, step = 0.05, moved }) {
+    const circle = shape("circle", { r: 13, fill: color });
+    const letter = shape("text", { "text-anchor": "middle", dy: 5, "font-size": 14, "font-weight": 700, fill: "#fff" }, sign);
+    const grip = shape("g", { class: "handle", tabindex: 0, role: "slider", "aria-label": `${label}: arrow keys move it`,
+      "aria-valuemin": low[0], "aria-valuemax": high[0] }, shape("circle", { r: 22, fill: "transparent" }), circle, letter);
+    let point = low;
+    const move = (to) => moved([0, 1].map((axis) => clamp(to[axis], low[axis], high[axis])));
+    grip.onpointerdown = (event) => { grip.setPointerCapture(event.pointerId); grip.focus(); event.preventDefault(); };
+    grip.onpointermove = (event) => {
+      if (!grip.hasPointerCapture(event.pointerId)) return;
+      const place = new DOMPoint(event.clientX, event.clientY).matrixTransform(this.svg.getScreenCTM().inverse());
+      move(this.from([place.x, place.y]));
+    };
+    grip.onkeydown = (event) => {
+      const way = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, 1], ArrowDown: [0, -1] }[event.key];
+      if (!way) return;
+      event.preventDefault();
+      event.stopPropagation();
+      move([0, 1].map((axis) => point[axis] + step * (event.shiftKey ? 5 : 1) * way[axis]));
+    };
+    this.handles.append(grip);
+    return { grip, place: (to) => {
+      point = to;
+      grip.setAttribute("transform", `translate(${this.at(to).join(" ")})`);
+      grip.setAttribute("aria-valuenow", to[0].toFixed(2));
+      grip.setAttribute("aria-valuetext", `${to[0].toFixed(2)} across, ${to[1].toFixed(2)} up`);
+    } };
+  }
+}
+
+// Many points on a canvas, as large as its column. Hover shows `title(row)` and the picture of `paint(context, row, size)`.
+// options: {label, height = 420, title, paint, picked(row), stretch: fill the width, for maps whose axes carry no units}; `draw` takes {positions: [x, y, x, y, …], colors: row => color,
+//          radius: number | row => number, segments: [[row, row], …], order: rows to draw last}
+class Cloud {
+  constructor(stage, { label, height = 420, title = null, paint = null, picked = null, stretch = false }) {
+    Object.assign(this, { title, paint, stretch, content: null });
+    this.canvas = element("canvas", { class: "cloud", role: "img", "aria-label": label, style: `height:${height}px` });
+    this.tip = element("div", { class: "tip", hidden: true });
+    this.box = element("div", { class: "cloud-box" }, this.canvas, this.tip);
+    stage.append(this.box);
+    this.canvas.onpointermove = (event) => this.hover(event);
+    this.canvas.onpointerleave = () => { this.tip.hidden = true; };
+    this.canvas.onclick = (event) => { const row = this.nearest(event); if (row >= 0 && picked) picked(row); };
+    if (picked) this.canvas.style.cursor = "pointer";
+    new ResizeObserver(() => this.paintAll()).observe(this.canvas);
+  }
+
+  describe(label) { this.canvas.setAttribute("aria-label", label); }
+
+  draw(content) {
+    this.content = content;
+    this.paintAll();
+  }
+
+  // Where a row is on the canvas, in pixels.
+  spot(row) {
+    const { positions } = this.content;
+    return [this.offset[0] + this.units[0] * positions[2 * row], this.offset[1] - this.units[1] * positions[2 * row + 1]];
+  }
+
+  fit() {
+    const { positions } = this.content;
+    const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
+    for (let at = 0; at < positions.length; at += 1) {
+      low[at % 2] = Math.min(low[at % 2], positions[at]);
+      high[at % 2] = Math.max(high[at % 2], positions[at]);
+    }
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight];
+    this.units = [(width - 24) / (high[0] - low[0] || 1), (height - 24) / (high[1] - low[1] || 1)];
+    if (!this.stretch) this.units.fill(Math.min(...this.units));
+    this.offset = [width / 2 - this.units[0] * (low[0] + high[0]) / 2, height / 2 + this.units[1] * (low[1] + high[1]) / 2];
+  }
+
+  paintAll() {
+    if (!this.content || !this.canvas.clientWidth) return;
+    const { colors, radius = 3, segments = [], order = [], positions } = this.content;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [this.canvas.clientWidth, this.canvas.clientHeight].map((size) => Math.round(size * ratio));
+    if (this.canvas.width !== width || this.canvas.height !== height) Object.assign(this.canvas, { width, height });
+    this.fit();
+    const context = this.canvas.getContext("2d");
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.strokeStyle = COLORS.gray;
+    context.globalAlpha = 0.5;
+    context.beginPath();
+    for (const [from, to] of segments) { context.moveTo(...this.spot(from)); context.lineTo(...this.spot(to)); }
+    context.stroke();
+    context.globalAlpha = 1;
+    const size = typeof radius === "function" ? radius : () => radius;
+    const last = new Set(order);
+    const point = (row) => {
+      context.fillStyle = colors(row);
+      context.beginPath();
+      context.arc(...this.spot(row), size(row), 0, 2 * Math.PI);
+      context.fill();
+    };
+    for (let row = 0; row < positions.length / 2; row += 1) if (!last.has(row)) point(row);
+    for (const row of order) {
+      point(row);
+      context.strokeStyle = getComputedStyle(this.canvas).color;
+      context.stroke();
+    }
+  }
+
+  nearest({ offsetX, offsetY }, within = 16) {
+    if (!this.content) return -1;
+    let [best, row] = [within, -1];
+    for (let at = 0; at < this.content.positions.length / 2; at += 1) {
+      const [x, y] = this.spot(at);
+      const distance = Math.hypot(x - offsetX, y - offsetY);
+      if (distance < best) [best, row] = [distance, at];
+    }
+    return row;
+  }
+
+  hover(event) {
+    const row = this.nearest(event);
+    this.tip.hidden = row < 0 || !(this.title || this.paint);
+    if (this.tip.hidden) return;
+    const picture = element("canvas", { width: 64, height: 64 });
+    if (this.paint) this.paint(picture.getContext("2d"), row, 64);
+    this.tip.replaceChildren(...(this.paint ? [picture] : []), element("div", {}, this.title ? this.title(row) : ""));
+    this.tip.style.left = `${clamp(event.offsetX + 12, 0, this.canvas.clientWidth - 96)}px`;
+    this.tip.style.top = `${clamp(event.offsetY + 12, 0, this.canvas.clientHeight - 96)}px`;
+  }
+}
+
+// A line chart. options: {x: [low, high], y: [low, high], xLabel, yLabel, label, width, height, ticks: [x values]};
+// `draw` takes [{name, points: [[x, y], …], color, dashed}] and the cursor's x. Names stand beside the ends of the lines.
+class Chart {
+  constructor(stage, options) {
+    Object.assign(this, { width: 640, height: 260, ticks: null, ...options });
+    this.svg = shape("svg", { class: "chart", viewBox: `0 0 ${this.width} ${this.height}`, role: "img", "aria-label": this.label });
+    stage.append(this.svg);
+  }
+
+  describe(label) { this.svg.setAttribute("aria-label", label); }
+
+  at([x, y]) {
+    const [left, right, top, bottom] = [54, this.right ?? 130, 14, 42];
+    return [left + (x - this.x[0]) / (this.x[1] - this.x[0]) * (this.width - left - right),
+      this.height - bottom - (y - this.y[0]) / (this.y[1] - this.y[0]) * (this.height - top - bottom)];
+  }
+
+  draw(series, cursor = null) {
+    const nodes = [];
+    const rule = (from, to, attributes) => {
+      const [[x1, y1], [x2, y2]] = [this.at(from), this.at(to)];
+      nodes.push(shape("line", { x1, y1, x2, y2, ...attributes }));
+    };
+    const write = (words, x, y, attributes) => nodes.push(shape("text", { x, y, "font-size": 13, ...attributes }, words));
+    const axis = (low, high) => [low, (low + high) / 2, high];
+    for (const y of axis(...this.y)) {
+      rule([this.x[0], y], [this.x[1], y], { class: "rule" });
+      write(this.format ? this.format(y) : String(Number(y.toPrecision(3))), this.at([this.x[0], y])[0] - 8, this.at([0, y])[1] + 4,
+        { "text-anchor": "end" });
+    }
+    for (const x of this.ticks ?? axis(...this.x)) {
+      write(String(Number(x.toPrecision(3))), this.at([x, 0])[0], this.height - 24, { "text-anchor": "middle" });
+    }
+    write(this.xLabel, this.at([(this.x[0] + this.x[1]) / 2, 0])[0], this.height - 6, { "text-anchor": "middle" });
+    write(this.yLabel, 4, 12, {});
+    if (cursor !== null) rule([cursor, this.y[0]], [cursor, this.y[1]], { class: "cursor" });
+    const ends = [];
+    for (const { name, points, color, dashed } of series) {
+      const d = points.map((point, index) => `${index ? "L" : "M"}${this.at(point).map((part) => part.toFixed(1)).join(" ")}`);
+      nodes.push(shape("path", { d: d.join(""), fill: "none", stroke: color, "stroke-width": 2.5,
+        "stroke-dasharray": dashed ? "6 5" : null }));
+      ends.push({ name, color, x: this.at(points.at(-1))[0] + 6, y: this.at(points.at(-1))[1] + 4 });
+    }
+    ends.sort((one, other) => one.y - other.y);
+    ends.forEach((end, index) => { if (index) end.y = Math.max(end.y, ends[index - 1].y + 15); });
+    for (const { name, color, x, y } of ends) {
+      nodes.push(shape("rect", { x, y: y - 9, width: 9, height: 9, fill: color }));
+      write(name, x + 13, y, {});
+    }
+    this.svg.replaceChildren(...nodes);
+  }
+}
+
+// A handwritten digit of 8 × 8 pixels, values 0 to 16, dark on light as on paper.
+function paintDigit(context, pixels, size) {
+  const picture = new ImageData(DIGIT_SIDE, DIGIT_SIDE);
+  for (let at = 0; at < pixels.length; at += 1) {
+    picture.data.set([255, 255, 255].map((light) => light - Math.round(pixels[at] * 15.5)), 4 * at);
+    picture.data[4 * at + 3] = 255;
+  }
+  const small = element("canvas", { width: DIGIT_SIDE, height: DIGIT_SIDE });
+  small.getContext("2d").putImageData(picture, 0, 0);
+  context.imageSmoothingEnabled = true;
+  context.drawImage(small, 0, 0, size, size);
+}
+
+// A row of digits. tiles: [{pixels, label, kind: "hit" | "miss" | "query" | "", words, pressed, onclick}]; kinds have a sign.
+function digitTiles(tiles, label, size = 56) {
+  const signs = { hit: "✓", miss: "✕", query: "★" };
+  return element("div", { class: "tiles", role: "group", "aria-label": label }, tiles.map((tile) => {
+    const picture = element("canvas", { width: 64, height: 64, style: `width:${size}px;height:${size}px` });
+    paintDigit(picture.getContext("2d"), tile.pixels, 64);
+    const words = [signs[tile.kind], tile.words].filter(Boolean).join(" ");
+    const attributes = { class: `tile ${tile.kind ?? ""}`, "aria-label": tile.label };
+    return tile.onclick
+      ? element("button", { ...attributes, type: "button", onclick: tile.onclick, "aria-pressed": String(tile.pressed ?? false) },
+        picture, element("span", {}, words))
+      : element("div", { ...attributes, role: "img" }, picture, element("span", {}, words));
+  }));
+}
+
+// A repeatable stream of random numbers in [0, 1): mulberry32.
+function randomStream(seed) {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
+  };
+}

@@ -1,0 +1,302 @@
+// The frame of a lesson: claim → predict → touch → see → formula with the reader's numbers → when it fails → takeaway → try.
+// A lesson is an object; assets/lessons/README.md describes its fields. The frame keeps the state in the address, the
+// answers in the browser, and draws again after every change.
+
+// What the browser keeps: {reader: id, lessons: {id: {before: choice | "skipped", after: choice}}}.
+const COURSE_KEY = "udml-course";
+function readCourse() {
+  try {
+    const course = JSON.parse(localStorage.getItem(COURSE_KEY));
+    if (course?.lessons && course.reader) return course;
+  } catch { /* no storage, or foreign content */ }
+  return { reader: Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => byte.toString(16).padStart(2, "0")).join(""),
+    lessons: {} };
+}
+function keepCourse(course) {
+  try { localStorage.setItem(COURSE_KEY, JSON.stringify(course)); } catch { /* progress then lasts as long as the page */ }
+}
+
+const PRESENT = "present";
+const ADDRESS_MS = 250;
+
+class Lesson {
+  // header: {course: [{id, title, minutes, href}], content: data by name, heading: whether to show the title}
+  // outside: {go(id), open(page, query), answered(question, choice, reader)}
+  constructor(root, lesson, header, outside) {
+    Object.assign(this, { root, lesson, header, outside });
+    this.course = readCourse();
+    this.kept = this.course.lessons[lesson.id] ??= {};
+    this.start = Object.fromEntries([...lesson.controls, ...(lesson.hidden ?? [])].map(({ name, start }) => [name, start]));
+    this.state = { ...this.start, ...this.readAddress() };
+    this.data = Object.fromEntries(Object.entries(header.content).map(([name, content]) => [name, this.unpacked(content)]));
+    this.build();
+    this.view = lesson.build({ stage: this.stage, data: this.data, state: () => this.state, change: (to) => this.change(to) });
+    this.lock();
+    this.update();
+    this.present(new URLSearchParams(location.search).get(PRESENT) === "1");
+    this.onKey = (event) => this.key(event);
+    document.addEventListener("keydown", this.onKey);
+  }
+
+  // Arrays inside of a data file, at any depth, become typed arrays.
+  unpacked(content) {
+    if (Array.isArray(content)) return content.map((part) => this.unpacked(part));
+    if (content === null || typeof content !== "object") return content;
+    if ("base64" in content) return array(content);
+    return Object.fromEntries(Object.entries(content).map(([name, part]) => [name, this.unpacked(part)]));
+  }
+
+  // State and address
+
+  fields() { return [...this.lesson.controls, ...(this.lesson.hidden ?? [])]; }
+
+  readAddress() {
+    const address = new URLSearchParams(location.search);
+    const read = {};
+    for (const { name, start, low, high, options, count } of this.fields()) {
+      const text = address.get(name);
+      if (text === null) continue;
+      if (options) { if (options.some(({ value }) => value === text)) read[name] = text; continue; }
+      const numbers = text.split(",").map(Number);
+      if (!numbers.every(Number.isFinite)) continue;
+      if (count !== undefined) { // a list of whole numbers below `count`
+        if (numbers.every((number) => Number.isInteger(number) && number >= 0 && number < count)) read[name] = text ? numbers : [];
+      } else if (Array.isArray(start)) {
+        if (numbers.length === start.length) read[name] = numbers.map((number, axis) => clamp(number, low[axis], high[axis]));
+      } else read[name] = clamp(numbers[0], low, high);
+    }
+    return read;
+  }
+
+  writeAddress() {
+    const address = new URL(location.href);
+    for (const { name } of this.fields()) {
+      const value = this.state[name];
+      const text = Array.isArray(value) ? value.map((part) => Number(part.toPrecision(4))).join(",")
+        : typeof value === "number" ? String(Number(value.toPrecision(6))) : value;
+      if (JSON.stringify(value) === JSON.stringify(this.start[name])) address.searchParams.delete(name);
+      else address.searchParams.set(name, text);
+    }
+    if (address.href !== location.href) history.replaceState(history.state, "", address);
+  }
+
+  change(to) {
+    Object.assign(this.state, to);
+    this.update();
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => this.writeAddress(), ADDRESS_MS);
+  }
+
+  update() {
+    const began = performance.now();
+    const numbers = this.lesson.compute(this.state, this.data);
+    this.view.draw(this.state, numbers);
+    for (const [name, widget] of Object.entries(this.widgets)) widget.show(this.state[name]);
+    const values = this.lesson.readout(numbers, this.state, this.data);
+    this.readout.replaceChildren(...values.map(([label, value]) => element("div", {}, element("dt", {}, label), element("dd", {}, value))));
+    this.formula.innerHTML = this.lesson.formula(this.state, numbers, this.data);
+    this.numbers = numbers;
+    this.root.dataset.drawn = (performance.now() - began).toFixed(1);
+  }
+
+  // Parts of the page
+
+  build() {
+    const { lesson, header } = this;
+    const position = header.course.findIndex(({ id }) => id === lesson.id);
+    const [previous, next] = [header.course[position - 1], header.course[position + 1]];
+    this.next = next;
+    this.previous = previous;
+    this.stage = element("div", { class: "stage" });
+    this.readout = element("dl", { class: "readout", "aria-live": "polite" });
+    this.formula = element("div", { class: "formula" });
+    this.widgets = {};
+    this.controls = element("div", { class: "controls" }, lesson.controls.map((control) => this.control(control)),
+      element("button", { type: "button", class: "plain", onclick: () => this.change(structuredClone(this.start)) }, "Start over"));
+    this.before = this.question("before", `Predict: ${lesson.before.text}`, lesson.before);
+    this.after = this.question("after", lesson.after.text, lesson.after);
+    const section = (name, ...children) => element("section", { class: name, "data-slide": true }, ...children);
+    this.root.replaceChildren(
+      element("header", {},
+        header.heading ? element("h1", {}, lesson.title) : null,
+        element("p", { class: "claim" }, lesson.claim),
+        element("div", { class: "tools" },
+          element("span", {}, `Lesson ${position + 1} of ${header.course.length} · ${lesson.minutes} minutes`),
+          element("button", { type: "button", class: "plain start-present", onclick: () => this.present(true, true) }, "Present"),
+          element("button", { type: "button", class: "plain", onclick: () => this.print() }, "Print summary"))),
+      section("touch",
+        element("div", { class: "picture" }, this.stage, markup("p", lesson.see, { class: "see" })),
+        element("div", { class: "panel" }, this.before, markup("p", lesson.touch, { class: "do" }), this.controls, this.readout)),
+      section("explain",
+        element("div", {}, element("h2", {}, "The formula, with your numbers"), this.formula),
+        element("div", {}, element("h2", {}, "When it fails"), markup("p", lesson.fails))),
+      section("end",
+        element("div", {}, element("h2", {}, "Takeaway"), markup("p", lesson.takeaway, { class: "takeaway" }), this.tryLink()),
+        element("div", {}, element("h2", {}, "Check yourself"), this.after)),
+      this.notes(),
+      element("nav", { "aria-label": "Lessons" },
+        previous ? this.link(previous, `← ${previous.title}`) : element("span"),
+        this.link({ id: "", href: header.index }, "All lessons"),
+        next ? this.link(next, `${next.title} →`) : element("span")),
+      element("p", { class: "hint" }, "→ next · ← previous · Esc ends the presentation"));
+  }
+
+  link({ id, href }, words) {
+    return element("a", { href, onclick: (event) => {
+      if (!this.outside.go || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      this.outside.go(id);
+    } }, words);
+  }
+
+  tryLink() {
+    const { page, label, query } = this.lesson.open;
+    const words = `Try it on your data: ${label}`;
+    if (this.outside.open) {
+      return element("button", { type: "button", class: "try", onclick: () => this.outside.open(page, query?.(this.state) ?? {}) }, words);
+    }
+    const link = element("a", { class: "try", onclick: () => {
+      link.href = `http://localhost:8501/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
+    }, href: `http://localhost:8501/${page}` }, words);
+    return element("p", {}, link, element("small", {}, " The link needs UDML Explorer, started with ", element("code", {}, "make app"), "."));
+  }
+
+  notes() {
+    const { ask, wrong, stuck } = this.lesson.notes;
+    return element("details", { class: "notes" }, element("summary", {}, "Teacher notes"), element("dl", {},
+      ...[["Ask", ask], ["Common wrong answer", wrong], ["Where students get stuck", stuck]].flatMap(
+        ([name, words]) => [element("dt", {}, name), markup("dd", words)])));
+  }
+
+  question(name, text, { choices, right, because }) {
+    const id = `${this.lesson.id}-${name}`;
+    const reason = element("p", { class: "because", role: "status" });
+    const show = () => {
+      const kept = this.kept[name];
+      inputs.forEach((input, index) => { input.checked = kept === index; });
+      reason.replaceChildren();
+      if (typeof kept === "number") reason.append(markup("span", `${kept === right ? "✓ Correct." : "✕ Not in this case."} ${because}`));
+      reason.className = `because ${kept === right ? "right" : ""}`;
+    };
+    const inputs = choices.map((_words, index) => element("input", { type: "radio", name: id, onchange: () => {
+      this.keep(name, index);
+      show();
+    } }));
+    const skip = name === "before"
+      ? element("button", { type: "button", class: "plain skip", onclick: () => { this.keep(name, "skipped"); show(); } }, "Skip the question")
+      : null;
+    const box = element("fieldset", { class: "question" }, markup("legend", text),
+      choices.map((words, index) => element("label", {}, inputs[index], markup("span", words))), skip, reason);
+    show();
+    return box;
+  }
+
+  keep(name, choice) {
+    this.kept[name] = choice;
+    keepCourse(this.course);
+    this.lock();
+    if (typeof choice === "number") this.outside.answered?.(name, choice, this.course.reader);
+  }
+
+  // The controls wait for a prediction, or for the reader to skip it.
+  lock() {
+    const isLocked = this.kept.before === undefined;
+    this.root.classList.toggle("locked", isLocked);
+    this.controls.inert = isLocked;
+    this.stage.inert = isLocked;
+  }
+
+  control(control) {
+    const { name, kind, label, low, high, step, options, unit = "", format = (value) => `${Number(value.toPrecision(4))}${unit}` } = control;
+    if (kind === "choice") {
+      const buttons = options.map(({ value, words }) => element("button", { type: "button", onclick: () => this.change({ [name]: value }) }, words));
+      this.widgets[name] = { show: (value) => buttons.forEach((button, index) => button.setAttribute("aria-pressed", String(options[index].value === value))) };
+      return element("div", { class: "choice", role: "group", "aria-label": label }, element("span", {}, label), buttons);
+    }
+    const input = element("input", { type: "range", min: low, max: high, step, "aria-label": label,
+      oninput: () => this.change({ [name]: Number(input.value) }) });
+    const value = element("output", {});
+    this.widgets[name] = { show: (to) => { input.value = to; value.textContent = format(to); input.setAttribute("aria-valuetext", format(to)); } };
+    return element("label", { class: "slider" }, element("span", {}, label), input, value);
+  }
+
+  // Presentation: one section at a time, in large type
+
+  present(isOn, fromButton = false) {
+    this.slide = 0;
+    this.isPresented = isOn;
+    this.root.classList.toggle(PRESENT, isOn);
+    document.body.classList.toggle("udml-present", isOn);
+    if (fromButton) {
+      const address = new URL(location.href);
+      if (isOn) address.searchParams.set(PRESENT, "1");
+      else address.searchParams.delete(PRESENT);
+      history.replaceState(history.state, "", address);
+    }
+    this.showSlide();
+  }
+
+  showSlide() {
+    this.root.querySelectorAll("[data-slide]").forEach((section, index) => {
+      section.classList.toggle("away", this.isPresented && index !== this.slide);
+    });
+  }
+
+  key(event) {
+    if (!this.isPresented || event.ctrlKey || event.metaKey || event.altKey) return;
+    const target = event.composedPath()[0];
+    if (event.key === "Escape") this.present(false, true);
+    if (target.matches?.("input, [role=slider]")) return;
+    const way = { ArrowRight: 1, PageDown: 1, ArrowLeft: -1, PageUp: -1 }[event.key];
+    if (!way) return;
+    event.preventDefault();
+    const count = this.root.querySelectorAll("[data-slide]").length;
+    const to = this.slide + way;
+    if (to >= 0 && to < count) { this.slide = to; this.showSlide(); return; }
+    const lesson = way > 0 ? this.next : this.previous;
+    if (!lesson) return;
+    if (this.outside.go) this.outside.go(lesson.id);
+    else location.href = `${lesson.href}?${PRESENT}=1`;
+  }
+
+  // One page to hand out: the picture as it is now, the formula, the failure, the takeaway and the notes.
+  print() {
+    const { lesson } = this;
+    const { ask, wrong, stuck } = lesson.notes;
+    const picture = this.stage.cloneNode(true);
+    const drawn = [...this.stage.querySelectorAll("canvas")];
+    [...picture.querySelectorAll("canvas")].forEach((canvas, index) => {
+      const image = element("img", { src: drawn[index].toDataURL(), alt: "" });
+      image.style.width = `${drawn[index].clientWidth / (this.stage.clientWidth || 1) * 100}%`;
+      canvas.replaceWith(image);
+    });
+    const frame = element("iframe", { class: "printed", title: "Summary to print" });
+    this.root.append(frame);
+    const page = frame.contentDocument;
+    page.body.innerHTML = `<h1>${lesson.title}</h1><p><b>${lesson.claim}</b></p>${picture.outerHTML}
+      <h2>Formula</h2>${this.formula.innerHTML}<h2>When it fails</h2><p>${lesson.fails}</p><h2>Takeaway</h2><p>${lesson.takeaway}</p>
+      <h2>Teacher notes</h2><p><b>Ask:</b> ${ask}</p><p><b>Common wrong answer:</b> ${wrong}</p><p><b>Where students get stuck:</b> ${stuck}</p>`;
+    page.head.append(element("style", {}, `body { font: 11pt system-ui, sans-serif; color: #000; } h1 { font-size: 16pt; margin: 0; }
+      h2 { font-size: 12pt; margin: 8pt 0 2pt; } p { margin: 2pt 0; } svg, img { max-height: 8cm; max-width: 100%; } [hidden] { display: none; }`));
+    frame.contentWindow.addEventListener("afterprint", () => frame.remove());
+    frame.contentWindow.print();
+  }
+
+  end() {
+    document.removeEventListener("keydown", this.onKey);
+    document.body.classList.remove("udml-present");
+    clearTimeout(this.writing);
+  }
+}
+
+// The component of the app. header: what `Lesson` needs; answers: triggers "go" id, "open" {page, query}, "answered" {…}
+function mountLesson({ data, parentElement, setTriggerValue }, lesson) {
+  const root = parentElement.querySelector(".lesson");
+  root.setAnswer = setTriggerValue; // a new function at every call
+  root.live ??= new Lesson(root, lesson, data, {
+    go: (id) => root.setAnswer("go", id),
+    open: (page, query) => root.setAnswer("open", { page, query }),
+    answered: (question, choice, reader) => root.setAnswer("answered", { question, choice, reader }),
+  });
+  return () => setTimeout(() => { if (!root.isConnected) { root.live?.end(); root.live = null; } }, 1000);
+}

@@ -1,0 +1,1 @@
+"""The data of the lessons, one file a lesson."""

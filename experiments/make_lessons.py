@@ -1,0 +1,63 @@
+"""Compute the data of the lessons in assets/lessons.
+
+    python -m experiments.make_lessons
+    python -m experiments.make_lessons epsilon
+
+Each module of `experiments.lessons` names its data files and the functions that compute them. Everything comes from
+`udml_core` and from data that come with the app, with fixed seeds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+from collections.abc import Callable
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import numpy as np
+
+from experiments import lessons
+from udml_core.arrays import Array
+from udml_core.files import replace_text
+from udml_core.lessons import FOLDER
+
+
+def makers() -> dict[str, Callable[[], dict[str, Any]]]:
+    """Return, by name of the data file, the function that computes its content."""
+    modules = (import_module(f"experiments.lessons.{module.name}") for module in iter_modules(lessons.__path__))
+    return {name: maker for module in modules for name, maker in module.FILES.items()}
+
+
+def encoded(value: Any) -> Any:
+    """Return content as JSON takes it: arrays as bytes in base64, floats with six digits."""
+    if isinstance(value, np.ndarray):
+        return {"dtype": value.dtype.name, "shape": value.shape, "base64": base64.b64encode(_compact(value)).decode()}
+    if isinstance(value, dict):
+        return {name: encoded(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [encoded(part) for part in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
+def _compact(value: Array) -> bytes:
+    if value.dtype.name not in ("float32", "int32", "int16", "uint8"):
+        raise TypeError(f"A lesson's array must be float32, int32, int16 or uint8, got {value.dtype}.")
+    return np.ascontiguousarray(value).tobytes()
+
+
+def main() -> None:
+    """Write the named data files, or all."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    known = makers()
+    parser.add_argument("names", nargs="*", choices=[*known, []], help="data files; all by default")
+    for name in parser.parse_args().names or known:
+        text = json.dumps(encoded(known[name]()), separators=(",", ":"), ensure_ascii=False)
+        replace_text(FOLDER / f"{name}.json", text + "\n")
+        print(f"{name}.json: {len(text) / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""One lesson, which runs in the browser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import streamlit as st
+
+from udml_core.lessons import Lesson, course_header, kit_script, kit_style, record_answer
+from udml_core.runs import runs_folder
+
+OPENED = {"clusters", "compare", "data", "explore", "instances", "labels", "map", "neighborhoods", "affinity", "pairs",
+          "refine", "results", "retrieval", "runs", "train", "triplets"}
+"""Pages that a lesson may open."""
+HTML = '<div class="lesson"></div>\n'
+
+
+def show_lesson(lesson: Lesson) -> None:
+    """Show a lesson."""
+    st.title(lesson.title)
+    header = {"course": course_header("learn?lesson={}"), "index": "learn", "heading": False,
+              "content": _content(lesson)}
+    result = _component(lesson)(data=header, key=f"lesson-{lesson.id}", on_go_change=lambda: None,
+                                   on_open_change=lambda: None, on_answered_change=lambda: None)
+    if result.answered:
+        _record(lesson, result.answered)
+    if result.go is not None:
+        go(str(result.go))
+    if result.open:
+        _open(result.open)
+
+
+@st.cache_resource(show_spinner=False)
+def _component(lesson: Lesson) -> Any:
+    """Register the component of a lesson."""
+    script = (f"{kit_script('draw', 'frame')}{lesson.script}\n"
+              "export default (answers) => mountLesson(answers, LESSON);\n")
+    return st.components.v2.component(f"udml_lesson_{lesson.id}", html=HTML, css=kit_style(), js=script)
+
+
+@st.cache_data(show_spinner=False)
+def _content(lesson: Lesson) -> dict[str, Any]:
+    return lesson.content()
+
+
+def go(lesson: str) -> None:
+    """Open another lesson, or the path for an empty name; the presentation goes on."""
+    kept = {"present": "1"} if st.query_params.get("present") == "1" and lesson else {}
+    st.query_params.from_dict(({"lesson": lesson} if lesson else {}) | kept)
+    st.rerun()
+
+
+def _open(wanted: dict[str, Any]) -> None:
+    page, query = str(wanted.get("page")), wanted.get("query")
+    if page in OPENED and isinstance(query, dict):
+        st.switch_page(f"pages/{page}.py", query_params={str(name): str(value) for name, value in query.items()})
+
+
+def _record(lesson: Lesson, answer: dict[str, Any]) -> None:
+    record_answer(runs_folder(), lesson.id, str(answer.get("question")), answer.get("choice", -1),
+                  str(answer.get("reader")))

@@ -1,0 +1,61 @@
+"""The path through the lessons, and what a class answered."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pandas as pd
+import streamlit as st
+
+from pages.parts.learn.lesson import go
+from udml_core.lessons import clear_answers, course, course_header, kit_script, kit_style, read_answers, right_choices
+from udml_core.runs import runs_folder
+
+HTML = '<div class="course"></div>\n'
+
+
+def show_path() -> None:
+    """Show the lessons in their order, and the summary of a class."""
+    st.title("Learn")
+    st.caption("Metric learning from the first distance to a checked result. Every lesson runs in the browser, on data "
+               "that come with the app.")
+    result = _component()(data={"course": course_header("learn?lesson={}"), "heading": False}, key="course",
+                          on_go_change=lambda: None)
+    if result.go is not None:
+        go(str(result.go))
+    with st.expander("For teachers"):
+        st.markdown("Each lesson ends with teacher notes, prints as a one-page summary, and has a presentation with "
+                    "large type (**Present**). `python -m udml_core lessons FOLDER` writes the course as HTML files "
+                    "that work without a server, for a web page or a stick.")
+        show_class()
+
+
+@st.cache_resource(show_spinner=False)
+def _component() -> Any:
+    script = f"{kit_script('draw', 'frame', 'course')}\nexport default mountCourse;\n"
+    return st.components.v2.component("udml_course", html=HTML, css=kit_style(), js=script)
+
+
+def show_class() -> None:
+    """Show how many readers answered each question correctly."""
+    answers = read_answers(runs_folder())
+    st.markdown("**Class summary**")
+    if not answers:
+        st.caption("No answers yet. The answers of everyone who opens the lessons on this server are counted here, "
+                   "without names; they stay on this computer.")
+        return
+    rows = []
+    for lesson in course():
+        row: dict[str, Any] = {"lesson": lesson.title}
+        for question, right in right_choices(lesson).items():
+            counts = answers.get((lesson.id, question), Counter())
+            total = counts.total()
+            row |= {f"answers {question}": total,
+                    f"correct {question} %": round(100 * counts.get(right, 0) / total, 1) if total else None}
+        rows.append(row)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
+    if st.button("Delete the answers", icon=":material/delete:",
+                 help="Deletes the answers of the class on this computer. It cannot be undone."):
+        clear_answers(runs_folder())
+        st.rerun()

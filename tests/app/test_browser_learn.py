@@ -1,0 +1,53 @@
+"""The course in a real Chromium against a real server."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.app.conftest import App
+from tests.app.test_browser import settle
+from udml_core.lessons import read_answers
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(page: Page, app: App) -> None:
+    page.goto("/learn")
+    page.get_by_role("link", name=re.compile("ε merges and shatters")).last.click()
+    page.wait_for_url("**/learn?lesson=epsilon")
+    page.get_by_label("Fewer, larger clusters").check()
+    expect(page.locator(".because.right")).to_be_visible()
+    page.get_by_role("slider").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_url("**epsilon=0.6")
+    settle(page)
+    assert read_answers(app.runs)["epsilon", "before"] == {0: 1}
+    page.reload()
+    expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.6")
+    page.get_by_role("button", name="Try it on your data").click()
+    page.wait_for_url(re.compile(r"/clusters\?.*epsilon=0\.6"))
+    settle(page)
+
+
+def test_an_old_link_to_the_lesson_on_epsilon_opens_it_with_its_value(page: Page, app: App) -> None:
+    page.goto("/lesson_epsilon?epsilon=0.5")
+    page.wait_for_url("**/learn?lesson=epsilon&epsilon=0.5")
+    expect(page.locator(".readout")).to_contain_text("44")
+    page.get_by_role("link", name="All lessons").click()
+    page.wait_for_url(re.compile(r"/learn$"))
+    settle(page)
+
+
+def test_a_presentation_hides_the_sidebar_and_the_next_lesson_is_presented_too(page: Page, app: App) -> None:
+    page.goto("/learn?lesson=epsilon&present=1")
+    expect(page.get_by_test_id("stSidebar")).to_be_hidden()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    page.wait_for_url("**/learn?lesson=flat&present=1")
+    expect(page.locator(".lesson.present[data-drawn]")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_test_id("stSidebar")).to_be_visible()

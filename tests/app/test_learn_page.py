@@ -1,0 +1,43 @@
+"""The page Learn through Streamlit's AppTest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.opening import opened, texts
+from udml_core.lessons import course, read_answers, record_answer
+from udml_core.runs import runs_folder
+
+pytestmark = pytest.mark.usefixtures("own_places")
+
+
+@pytest.fixture(autouse=True)
+def _own_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_RUNS", str(tmp_path / "runs"))
+
+
+def test_the_path_counts_the_answers_of_a_class() -> None:
+    assert "No answers yet" in texts(opened("learn"))
+    for reader, choice in (("0" * 16, 0), ("1" * 16, 0), ("2" * 16, 1)):
+        record_answer(runs_folder(), "epsilon", "before", choice, reader)
+    page = opened("learn")
+    row = next(row for row in page.dataframe[0].value.to_dict("records") if row["lesson"] == "ε merges and shatters")
+    assert (row["answers before"], row["correct before %"], row["answers after"]) == (3, 66.7, 0)
+    page.button[0].click().run()
+    assert read_answers(runs_folder()) == {}
+    assert "No answers yet" in texts(page)
+
+
+@pytest.mark.parametrize("lesson", [lesson.id for lesson in course()])
+def test_a_link_opens_a_lesson(lesson: str) -> None:
+    page = opened("learn", lesson=lesson, epsilon="0.5", present="1")
+    assert not page.exception
+    assert page.title[0].value == next(known.title for known in course() if known.id == lesson)
+
+
+def test_a_link_to_a_missing_lesson_opens_the_path() -> None:
+    page = opened("learn", lesson="thirteenth")
+    assert not page.exception
+    assert page.title[0].value == "Learn"

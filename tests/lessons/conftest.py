@@ -1,0 +1,64 @@
+"""Lessons as exported files in a real Chromium without a network."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page
+
+from udml_core.lessons import export_course
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the exported course."""
+    folder = tmp_path_factory.mktemp("course")
+    export_course(folder)
+    return folder
+
+
+@pytest.fixture
+def context(browser: Browser) -> Iterator[BrowserContext]:
+    """A browser's memory of its own."""
+    with browser.new_context(viewport={"width": 1400, "height": 900}) as context:
+        yield context
+
+
+@pytest.fixture
+def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..., Page]]:
+    """Open a lesson's file and wait for its picture; the test fails on a request or an error of the page."""
+    problems: list[str] = []
+    pages: list[Page] = []
+
+    def opened(name: str, query: str = "") -> Page:
+        page = context.new_page()
+        pages.append(page)
+        page.on("request", lambda request: None if request.url.startswith(("file:", "data:")) else problems.append(
+            request.url))
+        page.on("pageerror", lambda error: problems.append(str(error)))
+        page.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        page.goto(f"{(exported / name).as_uri()}.html{query}")
+        page.wait_for_selector(".lesson[data-drawn], .path a")
+        return page
+
+    yield opened
+    for page in pages:
+        page.close()
+    assert not problems
+
+
+@pytest.fixture
+def compute(open_lesson: Callable[..., Page]) -> Callable[..., Any]:
+    """Return a lesson's numbers: `compute(name, state, "n => Array.from(n.parents)")`."""
+
+    def computed(name: str, state: dict[str, Any], select: str = "numbers => numbers") -> Any:
+        page = open_lesson(name)
+        return page.evaluate("""([state, select]) => {
+            const { lesson, start, data } = window.lesson;
+            return (0, eval)(select)(lesson.compute({ ...start, ...state }, data));
+        }""", [state, select])
+
+    return computed

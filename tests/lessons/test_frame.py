@@ -1,0 +1,142 @@
+"""What all lessons share: the frame, the address, the presentation, and access for everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page, expect
+
+from pages.parts.learn.lesson import OPENED
+from tests.test_language import ROOT, phrases_in
+from udml_core.lessons import Lesson, course, right_choices
+
+LESSONS = [pytest.param(lesson, id=lesson.id) for lesson in course()]
+Open = Callable[..., Page]
+
+
+def described(page: Page) -> dict[str, Any]:
+    """Return the texts and questions of the opened lesson."""
+    return dict(page.evaluate("""() => {
+        const { id, before, after, open, notes, controls, hidden = [] } = window.lesson.lesson;
+        return { id, questions: [before, after], open, notes, names: [...controls, ...hidden].map(({ name }) => name),
+            text: document.querySelector(".lesson").innerText };
+    }"""))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_works_from_disk_and_is_accessible(open_lesson: Open, lesson: Lesson) -> None:
+    page = open_lesson(lesson.id)
+    parts = described(page)
+    assert parts["id"] == lesson.id
+    assert parts["open"]["page"] in OPENED
+    assert (ROOT / "pages" / f"{parts['open']['page']}.py").is_file()
+    for question, right in zip(parts["questions"], (right_choices(lesson)[name] for name in ("before", "after")),
+                               strict=True):
+        assert question["right"] == right
+        assert 0 <= right < len(question["choices"])
+    assert all(parts["notes"][name].strip() for name in ("ask", "wrong", "stuck"))
+    assert not {"lesson", "present", "run"} & set(parts["names"])
+    assert not phrases_in(parts["text"] + str(parts["questions"]) + str(parts["notes"]))
+    assert "NaN" not in parts["text"]
+    assert "undefined" not in parts["text"]
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.get_by_role("button", name="Skip the question").click()  # a locked picture is faint
+        problems = Axe().run(page).response["violations"]
+        assert not problems, [(problem["id"], problem["nodes"][0]["html"]) for problem in problems]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_a_lesson_fits_a_telephone(open_lesson: Open, lesson: Lesson) -> None:
+    page = open_lesson(lesson.id)
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_course_is_numbered_without_gaps() -> None:
+    assert [lesson.number for lesson in course()] == list(range(1, len(course()) + 1))
+
+
+@pytest.mark.browser
+def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: Open) -> None:
+    page = open_lesson("epsilon")
+    slider = page.get_by_role("slider")
+    expect(page.locator(".controls[inert]")).to_have_count(1)
+    page.get_by_label("More, smaller clusters").check()
+    expect(page.locator(".because").first).to_contain_text("✕ Not in this case. A lower threshold admits more edges")
+    page.get_by_label("Fewer, larger clusters").check()
+    expect(page.locator(".because").first).to_contain_text("✓ Correct.")
+    expect(page.locator(".controls[inert]")).to_have_count(0)
+    page.reload()
+    expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()
+    expect(page.locator(".controls[inert]")).to_have_count(0)
+    slider.focus()
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url("**epsilon=0.66")
+
+
+@pytest.mark.browser
+def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: Open) -> None:
+    assert open_lesson("epsilon", "?epsilon=0.3").evaluate("window.lesson.state.epsilon") == 0.3
+    assert open_lesson("epsilon", "?epsilon=7").evaluate("window.lesson.state.epsilon") == 0.95
+    for nonsense in ("?epsilon=", "?epsilon=nan", "?epsilon=1e999", "?epsilon=<b>"):
+        state = open_lesson("epsilon", nonsense).evaluate("window.lesson.state.epsilon")
+        assert state in (0.65, 0.2), nonsense  # an empty number reads as 0, below the range
+    page = open_lesson("epsilon", "?epsilon=0.3")
+    page.get_by_role("button", name="Skip the question").click()
+    page.get_by_role("button", name="Start over").click()
+    page.wait_for_url(lambda url: "epsilon=" not in url)
+    assert page.evaluate("window.lesson.state.epsilon") == 0.65
+
+
+@pytest.mark.browser
+def test_a_presentation_shows_one_section_and_keys_lead_through_it(open_lesson: Open) -> None:
+    page = open_lesson("epsilon")
+    page.get_by_role("button", name="Present").click()
+    sections = page.locator("[data-slide]")
+    for number in range(3):
+        for index in range(3):
+            expect(sections.nth(index)).to_be_visible(visible=index == number)
+        if number < 2:
+            page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowLeft")
+    expect(sections.nth(1)).to_be_visible()
+    page.keyboard.press("Escape")
+    for index in range(3):
+        expect(sections.nth(index)).to_be_visible()
+    assert "present" not in page.url
+
+
+@pytest.mark.browser
+def test_the_course_s_contents_show_the_progress(open_lesson: Open) -> None:
+    page = open_lesson("epsilon")
+    page.get_by_label("How many images are singletons").check()
+    page = open_lesson("index")
+    expect(page.get_by_text(f"1 of {len(course())} finished")).to_be_visible()
+    expect(page.get_by_role("link", name="ε merges and shatters ✓ finished")).to_have_attribute("href", "epsilon.html")
+    page.get_by_role("button", name="Forget my progress").click()
+    expect(page.get_by_text(f"0 of {len(course())} finished")).to_be_visible()
+    assert not Axe().run(page).response["violations"]
+
+
+@pytest.mark.browser
+def test_the_summary_to_print_holds_the_picture_and_the_notes(open_lesson: Open) -> None:
+    page = open_lesson("epsilon")
+    page.evaluate("""() => {
+        const append = Element.prototype.append;
+        Element.prototype.append = function (...nodes) {
+            append.apply(this, nodes);
+            const [frame] = nodes;
+            if (frame?.className !== "printed") return;
+            frame.contentWindow.print = () => { window.printed = frame.contentDocument.body.innerHTML; };
+        };
+    }""")
+    page.get_by_role("button", name="Print summary").click()
+    printed = page.evaluate("window.printed")
+    for part in ("<h1>ε merges and shatters</h1>", "data:image/png", "<math>", "Common wrong answer"):
+        assert part in printed

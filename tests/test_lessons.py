@@ -1,0 +1,84 @@
+"""The course in Python: files, the command line, and the answers of a class."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from udml_core import lessons
+from udml_core.cli import app
+from udml_core.errors import UserError
+from udml_core.lessons import course, find_lesson, read_answers, read_lesson, record_answer, right_choices
+
+READERS = ["0123456789abcdef", "fedcba9876543210"]
+
+
+def test_every_lesson_is_read_with_its_questions() -> None:
+    assert find_lesson("epsilon") in course()
+    assert find_lesson("../epsilon") is None
+    for lesson in course():
+        assert lesson.title
+        assert lesson.claim.endswith(".")
+        assert 1 <= lesson.minutes <= 10
+        assert set(right_choices(lesson)) == {"before", "after"}
+
+
+def test_a_lesson_without_its_first_fields_is_refused_with_their_names(tmp_path: Path) -> None:
+    path = tmp_path / "thirteenth.js"
+    path.write_text('const LESSON = {\n  id: "thirteenth",\n  number: 13,\n  title: Who,\n};\n')
+    with pytest.raises(UserError, match=r"thirteenth\.js must begin with the fields number, minutes, title"):
+        read_lesson(path)
+
+
+def test_the_example_of_the_readme_is_a_lesson(tmp_path: Path) -> None:
+    text = (lessons.FOLDER / "README.md").read_text(encoding="utf-8")
+    path = tmp_path / "nearest.js"
+    path.write_text(text.split("```js\n")[1].split("```")[0], encoding="utf-8")
+    lesson = read_lesson(path)
+    assert (lesson.id, lesson.number, lesson.data) == ("nearest", 13, ())
+
+
+def test_an_exported_page_cannot_be_left_by_its_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    lesson = course()[0]
+    monkeypatch.setattr(lessons.Lesson, "content", lambda _self: {"name": "</script><script>alert(1)</script>"})
+    assert b"</script><script>" not in lessons.lesson_file(lesson)
+
+
+def test_the_command_writes_the_course(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["lessons", str(tmp_path / "new" / "course"), "--json"])
+    files = json.loads(result.stdout)["files"]
+    assert files == ["index.html", *(f"{lesson.id}.html" for lesson in course())]
+    assert all((tmp_path / "new" / "course" / name).stat().st_size > 1000 for name in files)
+
+
+def test_the_first_answer_of_every_reader_counts(tmp_path: Path) -> None:
+    for reader, choices in zip(READERS, ((0, 1), (2,)), strict=True):
+        for choice in choices:
+            assert record_answer(tmp_path, "epsilon", "before", choice, reader)
+    assert read_answers(tmp_path) == {("epsilon", "before"): {0: 1, 2: 1}}
+    lessons.clear_answers(tmp_path)
+    assert read_answers(tmp_path) == {}
+
+
+@pytest.mark.parametrize(("lesson", "question", "choice", "reader"), [
+    ("../x", "before", 0, READERS[0]), ("epsilon", "during", 0, READERS[0]), ("epsilon", "before", -1, READERS[0]),
+    ("epsilon", "before", True, READERS[0]), ("epsilon", "before", "0", READERS[0]), ("epsilon", "before", 0, "x" * 16),
+    ("epsilon", "before", 0, READERS[0] + "\n")])
+def test_malformed_answers_are_not_recorded(tmp_path: Path, lesson: str, question: str, choice: int,
+                                            reader: str) -> None:
+    assert not record_answer(tmp_path, lesson, question, choice, reader)
+    assert not (tmp_path / "lessons").exists()
+
+
+def test_the_answers_survive_an_incomplete_line_and_stop_at_their_limit(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record_answer(tmp_path, "epsilon", "after", 1, READERS[0])
+    path = tmp_path / "lessons" / "answers.jsonl"
+    path.write_bytes(path.read_bytes() + b'\n[1]\nnull\n["epsilon", "aft\xff')
+    record_answer(tmp_path, "epsilon", "after", 0, READERS[1])
+    assert read_answers(tmp_path) == {("epsilon", "after"): {1: 1, 0: 1}}
+    monkeypatch.setattr(lessons, "MOST_BYTES", 10)
+    assert not record_answer(tmp_path, "epsilon", "after", 0, "a" * 16)
