@@ -53,10 +53,12 @@ def open_lesson(context: BrowserContext, exported: Path) -> Iterator[Callable[..
 @pytest.fixture
 def compute(open_lesson: Callable[..., Page]) -> Callable[..., Any]:
     """Return a lesson's numbers: `compute(name, state, "n => Array.from(n.parents)")`."""
+    pages: dict[str, Page] = {}
 
     def computed(name: str, state: dict[str, Any], select: str = "numbers => numbers") -> Any:
-        page = open_lesson(name)
-        return page.evaluate("""([state, select]) => {
+        if name not in pages:
+            pages[name] = open_lesson(name)
+        return pages[name].evaluate("""([state, select]) => {
             const { lesson, start, data } = window.lesson;
             return (0, eval)(select)(lesson.compute({ ...start, ...state }, data));
         }""", [state, select])

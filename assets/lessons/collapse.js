@@ -1,0 +1,115 @@
+const LESSON = {
+  id: "collapse",
+  number: 8,
+  minutes: 7,
+  title: "Collapse",
+  claim: "A free projection can lower its loss by giving up almost all directions; an orthonormal projection must keep them.",
+  data: ["collapse"],
+  before: {
+    text: "Both projections start equal. With the largest step size, what happens to recall@1 of the free projection?",
+    choices: ["It rises faster: larger steps learn more", "It falls below the start", "It ends equal to the orthonormal projection"],
+    right: 1,
+    because: "One direction grows until the others vanish beside it. Along one line, many digits lie on top of each other.",
+  },
+  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps.",
+  see: "Each character is an image of a handwritten digit, at its place in the two main directions of the embedding (8 dimensions). The bars are the shares of all 8 directions. Charts: effective rank, the number of directions in use, and recall@1, the share of images whose nearest image is the same digit. Each map is scaled to fit.",
+  controls: [
+    { name: "rate", kind: "slider", label: "Step size η", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
+    { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 10, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
+  ],
+  kinds: ["orthonormal", "free"],
+  compute({ rate, step }, { collapse: { shares, recalls, losses, positions, classes, rates, steps } }) {
+    const [, rateCount, stepCount, width] = shares.shape;
+    const runs = LESSON.kinds.map((_kind, row) => {
+      const curves = steps.map((_step, at) => {
+        const frame = (row * rateCount + rate) * stepCount + at;
+        const part = Array.from(shares.subarray(frame * width, (frame + 1) * width));
+        return { part, recall: recalls[frame], loss: losses[frame], rank: Math.exp(-part.reduce((sum, share) => sum + (share > 0 ? share * Math.log(share) : 0), 0)),
+          positions: positions.subarray(2 * frame * classes.length, 2 * (frame + 1) * classes.length) };
+      });
+      return { curves, ...curves[step] };
+    });
+    return { runs, size: rates[rate], number: steps[step] };
+  },
+  readout: ({ runs: [orthonormal, free] }) => [["effective rank, orthonormal", orthonormal.rank.toFixed(1)], ["effective rank, free", free.rank.toFixed(1)],
+    ["recall@1, orthonormal", percent(orthonormal.recall)], ["recall@1, free", percent(free.recall)],
+    ["loss, orthonormal", orthonormal.loss.toPrecision(3)], ["loss, free", free.loss.toPrecision(3)]],
+  build({ stage, data: { collapse: { classes, steps } } }) {
+    const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px" });
+    stage.append(grid);
+    const colors = [COLORS.hit, COLORS.miss];
+    const maps = LESSON.kinds.map((kind, row) => {
+      const title = element("b", { style: "font-size:0.9em" }, kind === "free" ? "Free projection" : "Orthonormal projection, LᵀL = I");
+      const canvas = element("canvas", { role: "img", style: "width:100%;height:215px;display:block;border:1px solid var(--edge);border-radius:6px" });
+      const bars = shape("svg", { class: "chart", viewBox: "0 0 400 44", role: "img" });
+      grid.append(element("div", {}, title, canvas, bars));
+      return { kind, canvas, bars, color: colors[row] };
+    });
+    const charts = [["effective rank", [0, 8], (value) => String(value)], ["recall@1", [0, 1], (value) => `${Math.round(100 * value)} %`]].map(([name, y, format]) => {
+      const box = element("div");
+      grid.append(box);
+      return new Chart(box, { x: [0, steps.at(-1)], y, xLabel: "training step", yLabel: "", label: name, width: 400, height: 175, right: 104, ticks: [0, 10, 20], format });
+    });
+    let runs = null;
+    const paint = () => maps.forEach(({ canvas }, row) => {
+      const { positions } = runs[row];
+      const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+      if (!width) return;
+      const ratio = window.devicePixelRatio || 1;
+      if (canvas.width !== Math.round(width * ratio)) Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
+      const context = canvas.getContext("2d");
+      context.setTransform(ratio, 0, 0, ratio, 0, 0);
+      context.clearRect(0, 0, width, height);
+      context.font = "bold 10px system-ui, sans-serif";
+      context.textAlign = "center";
+      context.textBaseline = "middle";
+      let reach = [0, 0];
+      for (let at = 0; at < positions.length; at += 1) reach[at % 2] = Math.max(reach[at % 2], Math.abs(positions[at] - 128));
+      const unit = Math.min((width / 2 - 8) / reach[0], (height / 2 - 8) / (reach[1] || 1));
+      classes.forEach((label, image) => {
+        context.fillStyle = PALETTE[label];
+        context.fillText(String(label), width / 2 + unit * (positions[2 * image] - 128), height / 2 - unit * (positions[2 * image + 1] - 128));
+      });
+    });
+    new ResizeObserver(() => { if (runs) paint(); }).observe(stage);
+    return { draw(_state, numbers) {
+      ({ runs } = numbers);
+      const { size, number } = numbers;
+      maps.forEach(({ kind, canvas, bars, color }, row) => {
+        const { part, rank, recall } = runs[row];
+        canvas.setAttribute("aria-label", `Map of the ${kind} projection after ${number} steps of size ${size}: effective rank ${rank.toFixed(1)}, recall@1 ${percent(recall)}`);
+        bars.setAttribute("aria-label", `Shares of the 8 directions, in percent: ${part.map((share) => (100 * share).toFixed(0)).join(", ")}`);
+        bars.replaceChildren(...part.map((share, at) => shape("rect", { x: 50 * at + 2, y: 40 - 40 * share, width: 44, height: 40 * share + 2, fill: color })));
+      });
+      charts.forEach((chart, at) => {
+        const name = ["rank", "recall"][at];
+        chart.describe(`${["Effective rank", "Recall@1"][at]} over the training steps with step size ${size}: ${runs.map(({ curves }, row) => `${LESSON.kinds[row]} from ${curves[0][name].toFixed(2)} to ${curves.at(-1)[name].toFixed(2)}`).join(", ")}`);
+        chart.draw(runs.map(({ curves }, row) => ({ name: LESSON.kinds[row], color: colors[row], dashed: row === 1,
+          points: curves.map((curve, index) => [steps[index], curve[name]]) })), number);
+        chart.svg.append(shape("text", { x: 60, y: 12, "font-size": 13, "font-weight": 700 }, ["Effective rank", "Recall@1"][at]));
+      });
+      paint();
+    } };
+  },
+  formula: (_state, { runs: [orthonormal, free], number }) => {
+    const line = ({ part, rank }) => `<math><mi>p</mi><mo>=</mo><mo>(</mo>${part.slice(0, 4).map((share) => `<mn>${share.toFixed(2)}</mn>`).join("<mo>,</mo>")}<mo>,</mo><mi>…</mi><mo>)</mo></math>, effective rank ${rank.toFixed(2)}`;
+    return `<p><math><mtext>effective rank</mtext><mo>=</mo><mi>exp</mi><mo>(</mo><mo>−</mo><munder><mo>∑</mo><mi>k</mi></munder><msub><mi>p</mi><mi>k</mi></msub><mi>log</mi><msub><mi>p</mi><mi>k</mi></msub><mo>)</mo></math>,
+      where p are the singular values of the centered embedding (the lengths of its main directions), divided by their sum. It is 8 if all directions are equally long, and 1 on a line.</p>
+      <p>After ${number} steps: orthonormal ${line(orthonormal)}; free ${line(free)}.</p>
+      <p>Both train with the angular loss J and a strict bound, α = 15°. Free: <math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>η</mi><mi>∇</mi><mi>J</mi></math>. Orthonormal: the same step, then back to the nearest L with <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>.</p>`;
+  },
+  fails: "An orthonormal projection is no guarantee of success. At the largest step size it keeps its rank, but its recall@1 ends lower than with the next smaller step size. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest recall@1 of the orthonormal runs.",
+  takeaway: "Watch effective rank and recall@1 together: a falling loss can hide a collapse. An orthonormal projection keeps all its directions.",
+  open: { page: "runs", label: "effective rank and recall@1 of your runs, epoch by epoch" },
+  after: {
+    text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
+    choices: ["Train longer: the loss still falls", "Try a smaller step size or an orthonormal projection", "Choose an embedding of only 2 dimensions"],
+    right: 1,
+    because: "The loss falls because the embedding gives up directions. A smaller step or a constraint keeps them; fewer dimensions only hide the problem.",
+  },
+  notes: {
+    ask: "How can the loss fall while the map becomes useless?",
+    wrong: "“Collapse means that all points move to one place.” Here the map grows along one direction; the others vanish beside it. Distances then depend on one number for each image.",
+    stuck: "Each map is scaled to fit, so growth does not show. The bars do: they give each direction’s share. Ask what a distance depends on if one bar fills the strip.",
+  },
+};

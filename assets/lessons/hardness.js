@@ -1,0 +1,222 @@
+const LESSON = {
+  id: "hardness",
+  number: 3,
+  minutes: 7,
+  title: "Easy, semi-hard, hard",
+  claim: "Easy triplets teach nothing, semi-hard triplets improve the map, and the hardest triplets can ruin it.",
+  data: ["digits", "hardness"],
+  before: {
+    text: "You train only on the hardest triplets, whose negative is much nearer to the anchor than the positive. What happens to the map?",
+    choices: ["It improves most: the largest errors teach most", "It gets worse", "It does not change"],
+    right: 1,
+    because: "The loss of a hard triplet falls fastest when all points move together. And many of the hardest triplets have a wrong label.",
+  },
+  touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps.",
+  see: "Top: the triplets, sorted by how much farther the negative N is from the anchor A than the positive P is. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. Compare recall@1, the share of images whose nearest image is the same digit.",
+  controls: [{ name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 }],
+  hidden: [{ name: "range", start: [-0.9, -0.3], low: [-0.9, -0.9], high: [1.2, 1.2] }], // difference of the triplets that train
+  margin: 0.1,
+  batch: 50,
+  rate: 1,
+  most: 600, // triplets of a choice
+  prepared: new WeakMap(), // by data: unit-length images, and each triplet's difference before training
+  prepare({ digits: { pixels }, hardness }) {
+    if (LESSON.prepared.has(hardness)) return LESSON.prepared.get(hardness);
+    const points = new Float64Array(64 * hardness.rows.length);
+    hardness.rows.forEach((row, index) => {
+      const image = pixels.subarray(64 * row, 64 * row + 64);
+      const length = Math.hypot(...image);
+      image.forEach((value, at) => { points[64 * index + at] = value / length; });
+    });
+    const positions = LESSON.project(points, Float64Array.from(hardness.projection));
+    const { triplets } = hardness;
+    const differences = Float64Array.from({ length: triplets.length / 3 }, (_, at) => {
+      const [anchor, positive, negative] = [0, 1, 2].map((part) => triplets[3 * at + part]);
+      return LESSON.squared(positions, anchor, negative) - LESSON.squared(positions, anchor, positive);
+    });
+    const ready = { points, differences, trained: new Map() };
+    LESSON.prepared.set(hardness, ready);
+    return ready;
+  },
+  squared: (positions, one, other) => (positions[2 * one] - positions[2 * other]) ** 2 + (positions[2 * one + 1] - positions[2 * other + 1]) ** 2,
+  project(points, projection) {
+    const positions = new Float64Array(points.length / 32);
+    for (let row = 0; row < positions.length / 2; row += 1) {
+      for (let at = 0; at < 64; at += 1) {
+        positions[2 * row] += points[64 * row + at] * projection[2 * at];
+        positions[2 * row + 1] += points[64 * row + at] * projection[2 * at + 1];
+      }
+    }
+    return positions;
+  },
+  // Gradient descent on the mean triplet loss of one batch after another.
+  train(points, triplets, chosen, projection, epochs) {
+    const row = (point) => points.subarray(64 * point, 64 * point + 64);
+    for (let start = 0; start < epochs * chosen.length; start += LESSON.batch) {
+      const first = start % chosen.length;
+      const batch = chosen.slice(first, first + LESSON.batch);
+      start += batch.length - LESSON.batch; // the last batch of an epoch can be smaller
+      const gradient = new Float64Array(128);
+      for (const at of batch) {
+        const rows = [0, 1, 2].map((part) => row(triplets[3 * at + part]));
+        const [anchor, positive, negative] = rows.map((image) => LESSON.project(image, projection));
+        const argument = (anchor[0] - positive[0]) ** 2 + (anchor[1] - positive[1]) ** 2
+          - (anchor[0] - negative[0]) ** 2 - (anchor[1] - negative[1]) ** 2 + LESSON.margin;
+        if (argument <= 0) continue;
+        for (const axis of [0, 1]) {
+          const slopes = [negative[axis] - positive[axis], positive[axis] - anchor[axis], anchor[axis] - negative[axis]];
+          for (let pixel = 0; pixel < 64; pixel += 1) {
+            gradient[2 * pixel + axis] += 2 * (slopes[0] * rows[0][pixel] + slopes[1] * rows[1][pixel] + slopes[2] * rows[2][pixel]);
+          }
+        }
+      }
+      for (let at = 0; at < 128; at += 1) projection[at] -= LESSON.rate * gradient[at] / batch.length;
+    }
+    return projection;
+  },
+  // The result of training on triplets whose difference is above `low` and at most `high`.
+  result({ low, high, epochs }, data) {
+    const { points, differences, trained } = LESSON.prepare(data);
+    const { classes, labels, triplets } = data.hardness;
+    const key = `${low} ${high} ${epochs}`;
+    if (trained.has(key)) return trained.get(key);
+    const chosen = [];
+    let count = 0;
+    differences.forEach((difference, at) => {
+      if (difference <= low || difference > high) return;
+      count += 1;
+      if (chosen.length < LESSON.most) chosen.push(at);
+    });
+    const projection = LESSON.train(points, triplets, chosen, Float64Array.from(data.hardness.projection), epochs);
+    const positions = LESSON.project(points, projection);
+    let hits = 0;
+    for (let query = 0; query < classes.length; query += 1) {
+      let [best, nearest] = [Infinity, -1];
+      for (let other = 0; other < classes.length; other += 1) {
+        const distance = LESSON.squared(positions, query, other);
+        if (other !== query && distance < best) [best, nearest] = [distance, other];
+      }
+      hits += classes[nearest] === classes[query];
+    }
+    const middle = [0, 1].map((axis) => positions.reduce((sum, part, at) => sum + (at % 2 === axis ? part : 0), 0) / classes.length);
+    const spread = Math.sqrt(positions.reduce((sum, part, at) => sum + (part - middle[at % 2]) ** 2, 0) / classes.length);
+    const isWrong = (at) => [0, 1, 2].some((part) => labels[triplets[3 * at + part]] !== classes[triplets[3 * at + part]]);
+    const found = { projection, positions, middle, spread, recall: hits / classes.length, count, used: chosen.length,
+      wrong: chosen.filter(isWrong).length / (chosen.length || 1) };
+    if (trained.size > 200) trained.clear();
+    trained.set(key, found);
+    return found;
+  },
+  compute({ epochs, range }, data) {
+    const { differences } = LESSON.prepare(data);
+    const [low, high] = [Math.min(...range), Math.max(...range)];
+    const choices = { easy: [LESSON.margin, Infinity], semi: [0, LESSON.margin], hard: [-Infinity, 0], own: [low, high] };
+    const results = Object.fromEntries(Object.entries(choices).map(([name, [from, to]]) => [name, LESSON.result({ low: from, high: to, epochs }, data)]));
+    return { differences, results, before: LESSON.result({ low: 0, high: 0, epochs: 0 }, data), low, high };
+  },
+  readout: ({ before, results: { own } }) => [["recall@1 before training", percent(before.recall)], ["recall@1 of your range", percent(own.recall)],
+    ["your triplets", `${own.used} of ${own.count}`], ["of these with a wrong label", percent(own.wrong)]],
+  build({ stage, data, state, change }) {
+    const [left, right] = [-0.9, 1.2];
+    const { differences } = LESSON.prepare(data);
+    const bins = 42;
+    const counts = new Array(bins).fill(0);
+    for (const difference of differences) counts[clamp(Math.floor((difference - left) / (right - left) * bins), 0, bins - 1)] += 1;
+    const plane = new Plane(stage, { x: [left - 0.05, right + 0.05], y: [-0.4, 1.4], width: 660, height: 160, equal: false, label: "Triplets by difference" });
+    const end = (which, label) => plane.handle({ label, sign: "↔", low: [left, 0], high: [right, 0], step: 0.02,
+      moved: ([x]) => change({ range: state().range.map((part, at) => (at === which ? x : part)) }) });
+    const ends = [end(0, "One end of your range"), end(1, "Other end of your range")];
+    const names = [["easy", "Easy"], ["semi", "Semi-hard"], ["hard", "Hard"], ["own", "Your range"]];
+    const maps = names.map(([name, title]) => {
+      const canvas = element("canvas", { role: "img", style: "width:100%;aspect-ratio:1;display:block;border:1px solid var(--edge);border-radius:6px" });
+      const words = element("div", { style: "font-size:0.85em;min-height:2.6em" });
+      return { name, title, canvas, words, box: element("div", {}, element("b", { style: "font-size:0.9em" }, title), canvas, words) };
+    });
+    stage.append(element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(130px,1fr));gap:8px" }, maps.map(({ box }) => box)));
+    const button = element("button", { type: "button", onclick: () => change({ epochs: Math.min(state().epochs + 1, 4) }) }, "Train one epoch");
+    stage.append(button);
+    const { classes } = data.hardness;
+    const digits = [0, 1, 2, 3, 4, 6];
+    const painted = new Map();
+    let shown = null;
+    const paint = () => {
+      const reach = Math.max(...maps.map(({ name }) => { // half the width that holds all maps
+        const { positions, middle } = shown.results[name];
+        return positions.reduce((most, part, at) => Math.max(most, Math.abs(part - middle[at % 2])), 0);
+      }));
+      for (const { name, canvas } of maps) {
+        const { positions, middle } = shown.results[name];
+        const size = canvas.clientWidth;
+        if (!size) continue;
+        const ratio = window.devicePixelRatio || 1;
+        const unit = (size / 2 - 8) / reach;
+        const content = [positions, unit, ratio];
+        if (painted.get(name)?.every((part, at) => part === content[at])) continue; // in a drag only one map changes
+        painted.set(name, content);
+        if (canvas.width !== Math.round(size * ratio)) canvas.width = canvas.height = Math.round(size * ratio);
+        const context = canvas.getContext("2d");
+        context.setTransform(ratio, 0, 0, ratio, 0, 0);
+        context.clearRect(0, 0, size, size);
+        context.font = "bold 9px system-ui, sans-serif";
+        context.textAlign = "center";
+        context.textBaseline = "middle";
+        classes.forEach((label, row) => {
+          context.fillStyle = PALETTE[label];
+          context.fillText(digits[label], size / 2 + unit * (positions[2 * row] - middle[0]), size / 2 - unit * (positions[2 * row + 1] - middle[1]));
+        });
+      }
+    };
+    new ResizeObserver(() => { if (shown) paint(); }).observe(stage);
+    return { draw({ epochs, range }, numbers) {
+      shown = numbers;
+      const { results, before, low, high } = numbers;
+      plane.clear();
+      const most = Math.max(...counts);
+      const width = (right - left) / bins;
+      counts.forEach((count, bin) => {
+        const from = left + bin * width;
+        const isOwn = from + width / 2 > low && from + width / 2 <= high;
+        const color = from + width / 2 <= 0 ? COLORS.miss : from + width / 2 <= LESSON.margin ? COLORS.after : COLORS.gray;
+        const [x, y] = plane.at([from, count / most]);
+        plane.add("rect", { x, y, width: Math.max(width * plane.scale[0] - 1, 1), height: count / most * plane.scale[1], fill: color, opacity: isOwn ? 1 : 0.55 });
+      });
+      for (const at of [0, LESSON.margin]) plane.line([at, 0], [at, 1.1], { color: "currentColor", dashed: true });
+      plane.text([-0.02, 1.02], "hard: the negative is nearer", { anchor: "end", size: 13 });
+      plane.text([LESSON.margin + 0.02, 1.02], `easy: beyond the margin τ = ${LESSON.margin}`, { anchor: "start", size: 13 });
+      plane.text([0.05, 1.02], "semi-hard", { dy: -17, size: 13 });
+      plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
+      plane.text([right, -0.3], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
+      range.forEach((x, which) => ends[which].place([x, 0]));
+      for (const { name, title, canvas, words } of maps) {
+        const { recall, spread, used } = results[name];
+        const change_ = recall > before.recall ? "▲" : recall < before.recall ? "▼" : "=";
+        const text = `${percent(recall)} ${epochs ? change_ : ""}`;
+        words.replaceChildren(element("b", {}, `recall@1 ${text}`), element("br"), `spread × ${(spread / before.spread).toFixed(2)}`);
+        canvas.setAttribute("aria-label", `Map after ${epochs} epochs on ${used} triplets, ${title}: recall@1 ${percent(recall)}, spread ${(spread / before.spread).toFixed(2)} times that before training`);
+      }
+      button.disabled = epochs >= 4;
+      paint();
+    } };
+  },
+  formula: ({ epochs }, { results: { own, easy }, before, low, high }) => {
+    const number = (value) => `<mn>${value.toFixed(2).replace("-", "−")}</mn>`;
+    return `<p>Each step lowers the triplet loss <math><msub><mrow><mo>[</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>P</mi><mo>)</mo><mo>−</mo>
+      <msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>N</mi><mo>)</mo><mo>+</mo><mi>τ</mi><mo>]</mo></mrow><mo>+</mo></msub></math>, τ = ${LESSON.margin}, of a batch of ${LESSON.batch} triplets.</p>
+      <p>Your range is <math>${number(low)}<mo>&lt;</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>N</mi><mo>)</mo><mo>−</mo><msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>A</mi><mo>,</mo><mi>P</mi><mo>)</mo><mo>≤</mo>${number(high)}</math>.
+      After ${epochs} ${epochs === 1 ? "epoch" : "epochs"} on ${own.used} of its triplets the spread of the map is ${(own.spread / before.spread).toFixed(2)} times the spread before. ${easy.used} easy triplets have loss 0 at the start, so their gradient is 0.</p>`;
+  },
+  fails: "Put your range at the far left: the map collapses toward one place, and recall@1 falls. Shrinking all distances is the easiest way to lower the loss of a hard triplet. Most of these triplets contain a wrong label: a mislabeled image lies far from its supposed class, so its triplets are the hardest.",
+  takeaway: "Train on triplets that violate the margin but are not the hardest: they carry a gradient, and their labels are mostly right.",
+  open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
+  after: {
+    text: "Labels come from a clustering, and some are wrong. A colleague proposes to pair each anchor with its nearest image of another cluster. What do you expect?",
+    choices: ["The fastest learning", "Many of these negatives truly have the anchor’s class", "No gradient: these triplets are easy"],
+    right: 1,
+    because: "The nearest images of another cluster are often images of the same class that the clustering cut off. Training would push them apart.",
+  },
+  notes: {
+    ask: "Why does the map of the easy triplets not change at all?",
+    wrong: "“The larger the loss, the better the lesson.” A large loss can also be a wrong label, and its largest gradient moves all points together.",
+    stuck: "“Hard” is measured once, in the map before training. In practice the triplets are chosen again in every batch, because semi-hard triplets become easy as training proceeds.",
+  },
+};

@@ -1,0 +1,150 @@
+const LESSON = {
+  id: "metric",
+  number: 1,
+  minutes: 6,
+  title: "What is a metric?",
+  claim: "A metric decides which points are neighbors. Learning a metric means choosing one whose neighbors share a class.",
+  data: [],
+  before: {
+    text: "You stretch the circle along the two bands of points. What happens to recall@1, the share of points whose nearest neighbor has their class?",
+    choices: ["It rises", "It falls", "It stays: the points do not move"],
+    right: 0,
+    because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
+  },
+  touch: "Drag an end of the ellipse: outward to stretch it, around to turn it. Click a point to make it the query (★).",
+  see: "Disks and squares are the two classes; thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). All places on the solid ellipse are equally far from the query. The dashed ellipse has the same shape; it grew until it met the first point, the nearest neighbor. A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move.",
+  controls: [
+    { name: "data", kind: "choice", label: "Points", start: "bands",
+      options: [{ value: "bands", words: "Two bands" }, { value: "ring", words: "Two rings" }] },
+    { name: "query", kind: "slider", label: "Query: the points from left to right", low: 1, high: 40, step: 1, start: 17 },
+  ],
+  hidden: [
+    { name: "axis", start: [0.8, 0], low: [-2, -2], high: [2, 2] }, // first half axis: its direction and length
+    { name: "other", start: 0.8, low: 0.15, high: 2 }, // length of the second half axis
+  ],
+  lengths: [0.15, 2],
+  // Forty points in the order from left to right: [x, y] and class 0 or 1.
+  points(data) {
+    const random = randomStream(data === "bands" ? 5 : 8);
+    const spread = (width) => width * (random() - 0.5);
+    const place = { bands: (index, label) => {
+      const [along, across] = [(index / 19 - 0.5) * 6.4 + spread(0.4), (label - 0.5) * 0.29 + spread(0.1)];
+      const [cosine, sine] = [Math.cos(0.5), Math.sin(0.5)];
+      return [along * cosine - across * sine, along * sine + across * cosine];
+    }, ring: (index, label) => {
+      const angle = (index + 0.5 * label) * 2 * Math.PI / 20 + spread(0.12);
+      const radius = (label ? 1.9 : 1.5) + spread(0.16);
+      return [radius * Math.cos(angle), radius * Math.sin(angle)];
+    } }[data];
+    const rows = [0, 1].flatMap((label) => Array.from({ length: 20 }, (_, index) => ({ point: place(index, label), label })));
+    rows.sort((one, next) => one.point[0] - next.point[0]);
+    return { points: rows.map(({ point }) => point), classes: rows.map(({ label }) => label) };
+  },
+  compute({ data, query, axis, other }) {
+    const { points, classes } = LESSON.points(data);
+    const length = Math.max(Math.hypot(...axis), LESSON.lengths[0]);
+    const angle = Math.atan2(axis[1], axis[0]);
+    const [cosine, sine] = [Math.cos(angle), Math.sin(angle)];
+    const [along, across] = [1 / length ** 2, 1 / other ** 2];
+    const mixed = (along - across) * cosine * sine;
+    const matrix = [[along * cosine ** 2 + across * sine ** 2, mixed], [mixed, along * sine ** 2 + across * cosine ** 2]];
+    const squared = ([x1, y1], [x2, y2]) => {
+      const [dx, dy] = [x1 - x2, y1 - y2];
+      return matrix[0][0] * dx * dx + 2 * matrix[0][1] * dx * dy + matrix[1][1] * dy * dy;
+    };
+    const order = (row) => points.map((point, index) => [squared(points[row], point), index])
+      .filter(([, index]) => index !== row).sort(([one], [next]) => one - next).map(([, index]) => index);
+    const nearest = points.map((_point, row) => order(row)[0]);
+    const isHit = nearest.map((index, row) => classes[index] === classes[row]);
+    const at = Math.round(query) - 1;
+    const ranked = order(at);
+    const count = isHit.filter(Boolean).length;
+    return { points, classes, matrix, length, angle, at, ranked, nearest, isHit, count, recall: count / points.length,
+      distances: ranked.map((row) => Math.sqrt(squared(points[at], points[row]))), turn: ((angle * 180 / Math.PI) % 180 + 180) % 180 };
+  },
+  readout: ({ count, recall, classes, ranked, at }) => [["recall@1 of all points", `${percent(recall)}, ${count} of ${classes.length}`],
+    ["same class among the 3 nearest of ★", `${ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length} of 3`]],
+  build({ stage, state, change }) {
+    const limits = [[-3.1, -2.0], [3.1, 2.0]];
+    const plane = new Plane(stage, { x: [-3.1, 3.1], y: [-2.0, 2.0], width: 660, height: 426, label: "Forty points of two classes" });
+    let [drawn, seen] = [null, ""];
+    const sides = [1, 1]; // an end has its handle on the side of the query that faces the middle of the picture
+    const ends = () => {
+      const [cosine, sine] = [Math.cos(drawn.angle), Math.sin(drawn.angle)];
+      return [[drawn.length * cosine, drawn.length * sine], [-state().other * sine, state().other * cosine]];
+    };
+    const end = (which, label) => plane.handle({ label, sign: "↕", low: limits[0], high: limits[1], step: 0.06, moved: (point) => {
+      const [x, y] = [0, 1].map((part) => sides[which] * (point[part] - drawn.points[drawn.at][part]));
+      const length = clamp(Math.hypot(x, y), ...LESSON.lengths);
+      const angle = Math.atan2(y, x) - (which ? Math.PI / 2 : 0);
+      const first = which ? drawn.length : length;
+      change({ axis: [first * Math.cos(angle), first * Math.sin(angle)], other: which ? length : state().other });
+    } });
+    const handles = [end(0, "First end of the ellipse"), end(1, "Second end of the ellipse")];
+    return { draw({ data, query }, numbers) {
+      drawn = numbers;
+      const { points, classes, at, ranked, nearest, isHit, distances, count } = numbers;
+      const [first, second] = ends();
+      const center = points[at];
+      plane.clear();
+      const ellipse = (scale) => Array.from({ length: 72 }, (_, step) => {
+        const turn = step * Math.PI / 36;
+        return [0, 1].map((part) => center[part] + scale * (Math.cos(turn) * first[part] + Math.sin(turn) * second[part]));
+      });
+      for (const [row, index] of nearest.entries()) {
+        const color = isHit[row] ? COLORS.hit : COLORS.miss;
+        plane.line(points[row], points[index], { color, dashed: !isHit[row], opacity: 0.65 });
+      }
+      plane.path(ellipse(1), { color: COLORS.query, closed: true, fill: COLORS.query, "fill-opacity": 0.08 });
+      plane.path(ellipse(distances[0]), { color: COLORS.query, closed: true, width: 1.5, "stroke-dasharray": "6 5" });
+      for (const row of ranked.slice(0, 3)) {
+        const isSame = classes[row] === classes[at];
+        plane.line(center, points[row], { color: isSame ? COLORS.hit : COLORS.miss, width: 3.5, dashed: !isSame });
+      }
+      points.forEach((point, row) => LESSON.mark(plane, point, classes[row], { opacity: 1, onclick: () => change({ query: row + 1 }) }));
+      points.forEach((point, row) => { if (!isHit[row]) plane.text(point, "✕", { dy: -8, size: 12, class: "sign" }); });
+      for (const row of ranked.slice(0, 3)) {
+        const away = points[row].map((part, axis) => part - center[axis]);
+        const [dx, dy] = away.map((part) => 20 * part / (Math.hypot(...away) || 1));
+        plane.text(points[row], classes[row] === classes[at] ? "✓" : "✕", { dx, dy: 6 - dy, size: 19, "font-weight": 700 });
+      }
+      plane.text(center, "★", { dy: 9, size: 28, style: `fill:${COLORS.query}`, stroke: "currentColor", "stroke-width": 0.7 });
+      [first, second].forEach((vector, which) => {
+        if (seen !== `${data} ${query}`) sides[which] = vector[0] * center[0] + vector[1] * center[1] > 0 ? -1 : 1;
+        handles[which].place([0, 1].map((part) => clamp(center[part] + sides[which] * vector[part], limits[0][part], limits[1][part])));
+      });
+      seen = `${data} ${query}`;
+      plane.svg.setAttribute("aria-label", `Forty points of two classes: ${count} have a nearest neighbor of their class. Of the 3 nearest of the query, ${ranked.slice(0, 3).filter((row) => classes[row] === classes[at]).length} have its class.`);
+    } };
+  },
+  // Class 0 is a disk, class 1 a square.
+  mark(plane, point, label, attributes) {
+    const [x, y] = plane.at(point);
+    const paint = { fill: PALETTE[label ? 2 : 3], style: "cursor:pointer", ...attributes };
+    return label ? plane.add("rect", { x: x - 5, y: y - 5, width: 10, height: 10, ...paint }) : plane.add("circle", { cx: x, cy: y, r: 6, ...paint });
+  },
+  formula: (_state, { matrix, points, at, ranked, distances }) => {
+    const number = (value) => `<mn>${value.toFixed(2).replace("-", "−")}</mn>`;
+    const difference = [0, 1].map((part) => points[at][part] - points[ranked[0]][part]);
+    const table = (rows) => `<mrow><mo>(</mo><mtable>${rows.map((row) => `<mtr>${row.map((value) => `<mtd>${number(value)}</mtd>`).join("")}</mtr>`).join("")}</mtable><mo>)</mo></mrow>`;
+    return `<p><math><mi>d</mi><msup><mrow><mo>(</mo><mi>x</mi><mo>,</mo><mi>y</mi><mo>)</mo></mrow><mn>2</mn></msup><mo>=</mo>
+      <msup><mrow><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></mrow><mo>⊤</mo></msup><mi>M</mi><mo>(</mo><mi>x</mi><mo>−</mo><mi>y</mi><mo>)</mo></math>,
+      the Mahalanobis distance. Your ellipse is the matrix <math><mi>M</mi><mo>=</mo>${table(matrix)}</math>.</p>
+      <p>The query ★ and its nearest neighbor differ by <math><mi>x</mi><mo>−</mo><mi>y</mi><mo>=</mo>${table(difference.map((value) => [value]))}</math>, so
+      <math><mi>d</mi><mo>=</mo>${number(distances[0])}</math>. A circle of radius 1 would be the ordinary (Euclidean) distance. A training method changes M as you do, and looks at the labels.</p>`;
+  },
+  fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another: the direction that separates the classes changes from place to place, but M is the same everywhere. Such data need a nonlinear map before the distance, for example a neural network. And with two bands, turn the ellipse across them: now it is worse than the circle.",
+  takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",
+  open: { page: "retrieval", label: "nearest images before and after a metric was learned" },
+  after: {
+    text: "A colleague doubles both axes of the ellipse and keeps its direction. What happens to recall@1?",
+    choices: ["It rises", "It falls", "It stays the same"],
+    right: 2,
+    because: "All distances are halved, so their order stays. Only the ratio and the direction of the axes change who is nearest.",
+  },
+  notes: {
+    ask: "In which direction should the ellipse be long: along the bands or across them? Why?",
+    wrong: "“Across, because then it reaches the other class.” The long direction is the one that counts little: places far away in this direction are still near.",
+    stuck: "Students wait for the points to move. Only the ruler changes. To see the same effect as a movement, divide each axis by its length: the ellipse becomes a circle and the bands move apart.",
+  },
+};

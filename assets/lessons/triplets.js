@@ -1,0 +1,123 @@
+const LESSON = {
+  id: "triplets",
+  number: 2,
+  minutes: 7,
+  title: "Triplets and margin",
+  claim: "A triplet moves the points only while it violates its bound.",
+  data: [],
+  before: {
+    text: "You drag the negative out of the shaded region. What does the next training step do with this triplet?",
+    choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
+    right: 1,
+    because: "Outside the region the loss is 0, and so is its gradient: the triplet already satisfies the bound.",
+  },
+  touch: "Drag N, A or P across the dashed border, then press “Take a step” a few times. Do the same with the other bound.",
+  see: "A is the anchor, P the positive (same class as A), N the negative (another class). While N is in the shaded region, the triplet violates its bound. Each arrow is the way that one gradient step moves a point; no arrow means no movement.",
+  controls: [
+    { name: "loss", kind: "choice", label: "Bound", start: "margin",
+      options: [{ value: "margin", words: "Margin τ" }, { value: "angle", words: "Angle α" }] },
+    { name: "margin", kind: "slider", label: "Margin τ between the squared distances", low: 0, high: 3, step: 0.1, start: 1 },
+    { name: "alpha", kind: "slider", label: "Angle α: the largest angle that is allowed at N", low: 15, high: 45, step: 1, start: 28, unit: "°" },
+  ],
+  hidden: [
+    { name: "anchor", start: [-0.9, -0.3], low: [-3, -2], high: [3, 2] },
+    { name: "positive", start: [0.6, -0.3], low: [-3, -2], high: [3, 2] },
+    { name: "negative", start: [0.1, 0.75], low: [-3, -2], high: [3, 2] },
+  ],
+  rate: 0.03, // step size of gradient descent
+  // Loss and gradients of three points: Σ [δ²(a,p) − δ²(a,n) + τ]₊ or Σ [δ²(a,p) − 4tan²α δ²(n,m)]₊ with m = (a+p)/2.
+  loss({ loss, margin, alpha }, [anchor, positive, negative]) {
+    const minus = (one, other) => one.map((part, axis) => part - other[axis]);
+    const squared = (vector) => vector.reduce((sum, part) => sum + part * part, 0);
+    const scaled = (factor, vector) => vector.map((part) => factor * part);
+    const middle = anchor.map((part, axis) => (part + positive[axis]) / 2);
+    const near = squared(minus(anchor, positive));
+    const tightness = 4 * Math.tan(alpha * Math.PI / 180) ** 2;
+    const isMargin = loss === "margin";
+    const far = squared(minus(negative, isMargin ? anchor : middle));
+    const argument = isMargin ? near - far + margin : near - tightness * far;
+    const base = scaled(2, minus(anchor, positive));
+    const median = minus(negative, middle);
+    let gradients = isMargin
+      ? [scaled(2, minus(negative, positive)), scaled(-1, base), scaled(2, minus(anchor, negative))]
+      : [base.map((part, axis) => part + tightness * median[axis]), base.map((part, axis) => -part + tightness * median[axis]), scaled(-2 * tightness, median)];
+    if (argument <= 0) gradients = gradients.map((gradient) => scaled(0, gradient));
+    return { argument, value: Math.max(argument, 0), gradients, near, far, tightness, middle,
+      radius: isMargin ? Math.sqrt(near + margin) : Math.sqrt(near / tightness), center: isMargin ? anchor : middle,
+      angle: Math.atan2(Math.sqrt(near), 2 * Math.sqrt(squared(median))) * 180 / Math.PI };
+  },
+  compute(state) {
+    const points = [state.anchor, state.positive, state.negative];
+    const now = LESSON.loss(state, points);
+    const stepped = points.map((point, row) => point.map((part, axis) => part - LESSON.rate * now.gradients[row][axis]));
+    return { ...now, stepped, after: LESSON.loss(state, stepped).value };
+  },
+  readout: ({ value, after, angle, near, far }, { loss, alpha }) => [["loss", value.toFixed(2)], ["loss after one step", after.toFixed(2)],
+    ...(loss === "margin" ? [["δ²(A, P)", near.toFixed(2)], ["δ²(A, N)", far.toFixed(2)]] : [["angle at N", `${angle.toFixed(0)}°`], ["α", `${alpha}°`]])],
+  build({ stage, state, change }) {
+    const plane = new Plane(stage, { x: [-3, 3], y: [-2, 2], width: 660, height: 430, label: "A triplet in the plane" });
+    const names = ["anchor", "positive", "negative"];
+    const colors = [COLORS.query, COLORS.hit, COLORS.miss];
+    const handles = names.map((name, row) => plane.handle({ label: name, sign: "APN"[row], color: colors[row], low: [-3, -2], high: [3, 2],
+      moved: (point) => change({ [name]: point }) }));
+    let stepped = null;
+    const inside = (point) => [clamp(point[0], -3, 3), clamp(point[1], -2, 2)];
+    const step = element("button", { type: "button", style: "white-space:nowrap", onclick: () => change(Object.fromEntries(names.map((name, row) => [name, inside(stepped[row])]))) },
+      "Take a step");
+    const words = element("span", { role: "status" });
+    stage.append(element("p", { style: "display:flex;gap:10px;align-items:center;margin:8px 0 0" }, step, words));
+    const sliders = stage.closest(".touch")?.querySelectorAll(".slider") ?? [];
+    return { draw({ loss, anchor, positive, negative }, numbers) {
+      const { center, radius, argument, value, middle } = numbers;
+      const points = [anchor, positive, negative];
+      ({ stepped } = numbers);
+      sliders.forEach((slider, row) => { slider.style.display = (row === 0) === (loss === "margin") ? "" : "none"; });
+      plane.clear();
+      plane.circle(center, radius, { color: COLORS.miss, dashed: true, fill: COLORS.miss, "fill-opacity": 0.12 });
+      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.12, -1.9)], "violates the bound", { size: 13 });
+      plane.line(anchor, positive, { color: COLORS.hit, width: 2 });
+      if (loss === "margin") plane.line(anchor, negative, { color: COLORS.miss, width: 2, dashed: true });
+      else {
+        // The triangle with the same base and height whose sides are equal: its angle at N is the bounded angle.
+        const [bx, by] = [positive[0] - anchor[0], positive[1] - anchor[1]];
+        const [mx, my] = [negative[0] - middle[0], negative[1] - middle[1]];
+        const stretch = Math.hypot(bx, by) / (2 * (Math.hypot(mx, my) || 1));
+        for (const side of [1, -1]) plane.line(negative, [middle[0] - side * my * stretch, middle[1] + side * mx * stretch], { color: COLORS.gray });
+        plane.line(negative, middle, { color: COLORS.miss, width: 2, dashed: true });
+        plane.dot(middle, { radius: 4 });
+        plane.text(middle, "M", { dy: 18, size: 13 });
+      }
+      points.forEach((point, row) => plane.arrow(point, point.map((part, axis) => part + 8 * (stepped[row][axis] - part)), { color: "currentColor", width: 3 }));
+      points.forEach((point, row) => handles[row].place(point));
+      step.disabled = value === 0;
+      words.textContent = value === 0 ? "✓ The bound is satisfied: loss 0, no arrows, nothing to learn." : "✕ The bound is violated. The arrows show the step, eight times enlarged.";
+      plane.svg.setAttribute("aria-label", `A triplet in the plane. The negative is ${argument > 0 ? "inside" : "outside"} the region that violates the bound; the loss is ${value.toFixed(2)}.`);
+    } };
+  },
+  formula: ({ loss, margin, alpha }, { near, far, tightness, value }) => {
+    const number = (part) => `<mn>${part.toFixed(2)}</mn>`;
+    const squared = (one, other) => `<msup><mi>δ</mi><mn>2</mn></msup><mo>(</mo><mi>${one}</mi><mo>,</mo><mi>${other}</mi><mo>)</mo>`;
+    const plus = (inner) => `<msub><mrow><mo>[</mo>${inner}<mo>]</mo></mrow><mo>+</mo></msub>`;
+    const meaning = "<math><mi>δ</mi></math> is the distance in the plane, and <math><msub><mrow><mo>[</mo><mi>z</mi><mo>]</mo></mrow><mo>+</mo></msub></math> is z if z is positive, else 0.";
+    return loss === "margin"
+      ? `<p>Triplet loss: <math>${plus(`${squared("A", "P")}<mo>−</mo>${squared("A", "N")}<mo>+</mo><mi>τ</mi>`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(far)}<mo>+</mo>${number(margin)}`)}<mo>=</mo>${number(value)}</math></p>
+        <p>${meaning} N must leave the circle around A.</p>`
+      : `<p>Angular loss: <math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>, α = ${alpha}°</p>
+        <p>M is the middle between A and P. The angle is the angle at N after the triangle is made symmetric (gray sides). ${meaning} N must leave the circle around M.</p>`;
+  },
+  fails: "Drag N exactly onto A (with the margin) or onto M (with the angle). This is the worst case, but the arrow of N disappears: the gradient does not know in which direction to push. And with the margin, shrink the whole triangle: the margin τ stays, so even a well-shaped small triangle violates the bound.",
+  takeaway: "A triplet in violation moves its points; a satisfied triplet teaches nothing. The margin bounds a difference of squared distances, the angular bound a shape.",
+  open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
+    ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
+  after: {
+    text: "All coordinates of an embedding are multiplied by 10. Which loss of a triplet can become zero by this alone?",
+    choices: ["Only the triplet loss with a margin", "Only the angular loss", "Both"],
+    right: 0,
+    because: "Squared distances grow a hundredfold, but the margin τ stays. Angles do not change with the scale.",
+  },
+  notes: {
+    ask: "Where may N be without any loss? Draw the border before you show the region.",
+    wrong: "“Far from the positive.” Neither bound looks at the distance from N to P: one looks at A, the other at the middle M.",
+    stuck: "The arrow of A: it points away from N and toward P. Ask which of its two parts would remain if N were gone.",
+  },
+};

@@ -1,0 +1,81 @@
+"""The lesson on collapse against gradient descent by autograd, the library's effective rank and its Recall@1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from experiments.lessons.collapse import ALPHA, RATES, STEPS, images, triplets_of
+from udml_core.evaluation import effective_rank, recall_at_k
+from udml_core.exploration.lessons import digits_vectors
+from udml_core.geometry import Stiefel
+from udml_core.losses.angular import smooth_angular_loss
+
+pytestmark = pytest.mark.browser
+
+SELECT = """n => ({size: n.size, number: n.number, runs: n.runs.map(({ rank, recall, loss, positions }) =>
+    ({ rank, recall, loss, positions: Array.from(positions) }))})"""
+
+
+@pytest.fixture(scope="module")
+def points() -> Tensor:
+    return torch.from_numpy(digits_vectors()[images()[0]]).double()
+
+
+def descend(points: Tensor, triplets: Tensor, rate: float, steps: int, is_orthonormal: bool) -> tuple[Tensor, float]:
+    """Take steps by autograd; return the projection and its loss."""
+    projection = Stiefel(64, 8).random(0)[0].double().requires_grad_()
+    for _ in range(steps + 1):
+        loss = smooth_angular_loss(*(points[part] for part in triplets.T), projection, ALPHA)
+        (gradient,) = torch.autograd.grad(loss, projection)
+        last = projection.detach()
+        if is_orthonormal:
+            product = last.T @ gradient
+            left, _, right = torch.linalg.svd(last - rate * (gradient - last @ (product + product.T) / 2),
+                                              full_matrices=False)
+            projection = (left @ right).requires_grad_()
+        else:
+            projection = (last - rate * gradient).requires_grad_()
+    return last, loss.item()
+
+
+@pytest.mark.parametrize(("rate", "step"), [(0, 4), (2, 10), (3, 7), (4, 5)])
+def test_the_curves_are_those_of_gradient_descent(compute: Callable[..., Any], points: Tensor, rate: int,
+                                                    step: int) -> None:
+    shown = compute("collapse", {"rate": rate, "step": step}, SELECT)
+    classes = images()[1]
+    assert (shown["size"], shown["number"]) == (RATES[rate], STEPS[step])
+    for run, is_orthonormal in zip(shown["runs"], (True, False), strict=True):
+        projection, loss = descend(points, triplets_of(classes), RATES[rate], STEPS[step], is_orthonormal)
+        embedding = (points @ projection).numpy()
+        assert run["rank"] == pytest.approx(effective_rank(embedding), rel=1e-4)
+        assert run["recall"] == pytest.approx(recall_at_k(embedding, classes, (1,))[1], abs=1e-6)
+        assert run["loss"] == pytest.approx(loss, rel=1e-4)
+        # The map is the plane of largest variance, up to rotation and the rounding to bytes.
+        layout = np.reshape(run["positions"], (-1, 2))
+        drawn, variances = (np.linalg.eigvalsh(np.cov(part.T)) for part in (layout, embedding))
+        assert drawn[-1] / drawn.sum() == pytest.approx(variances[-1] / variances[-2:].sum(), abs=5e-3)
+
+
+def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> None:
+    def run(rate: int, step: int = 10) -> list[dict[str, float]]:
+        return list(compute("collapse", {"rate": rate, "step": step}, SELECT)["runs"])
+
+    start = run(0, 0)[0]
+    orthonormal, free = run(3)
+    assert free["loss"] < orthonormal["loss"] < start["loss"]
+    assert free["rank"] < 0.6 * orthonormal["rank"]
+    assert free["recall"] < orthonormal["recall"]
+    last_orthonormal, last_free = run(4)
+    assert last_free["recall"] < start["recall"]
+    assert last_free["rank"] == pytest.approx(1, abs=0.05)
+    assert last_orthonormal["recall"] < orthonormal["recall"]
+    for rate in range(5):
+        end = run(rate)[0]
+        assert end["rank"] < start["rank"]
+        assert end["recall"] > start["recall"]

@@ -1,0 +1,85 @@
+"""The lesson on easy, semi-hard and hard triplets against the library's triplet loss and Recall@1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from experiments.lessons.hardness import hardness, unit_pixels
+from udml_core.arrays import Array
+from udml_core.evaluation import recall_at_k
+from udml_core.losses.angular import triplet_loss
+
+pytestmark = pytest.mark.browser
+
+MARGIN = 0.1
+SELECT = """n => ({differences: Array.from(n.differences), before: n.before.recall, spread: n.before.spread,
+    results: Object.fromEntries(Object.entries(n.results).map(([name, { projection, recall, spread, used, wrong }]) =>
+        [name, { projection: Array.from(projection), recall, spread, used, wrong }]))})"""
+
+
+class Made(NamedTuple):
+    """The lesson's data, and each triplet's difference of squared distances before training."""
+
+    points: Tensor
+    data: dict[str, Array]
+    triplets: Tensor
+    differences: Tensor
+
+
+@pytest.fixture(scope="module")
+def made() -> Made:
+    data = hardness()
+    points = torch.from_numpy(unit_pixels(data["rows"]))
+    triplets = torch.from_numpy(data["triplets"]).long()
+    first = points @ torch.from_numpy(data["projection"]).double()
+    anchor, positive, negative = (first[part] for part in triplets.T)
+    return Made(points, data, triplets, (anchor - negative).square().sum(1) - (anchor - positive).square().sum(1))
+
+
+def train(made: Made, low: float, high: float, epochs: int) -> tuple[Tensor, Tensor]:
+    """Train on the first 600 triplets of a range with the library's loss, and return the projection and triplets."""
+    chosen = made.triplets[(made.differences > low) & (made.differences <= high)][:600]
+    projection = torch.from_numpy(made.data["projection"]).double().requires_grad_()
+    for batch in list(chosen.split(50)) * epochs:
+        embedding = made.points @ projection
+        loss = triplet_loss(*(embedding[part] for part in batch.T), MARGIN) / len(batch)
+        (gradient,) = torch.autograd.grad(loss, projection)
+        projection = (projection - gradient).detach().requires_grad_()
+    return projection.detach(), chosen
+
+
+@pytest.mark.parametrize(("epochs", "own"), [(0, [-0.9, -0.3]), (1, [-0.21, 0.03]), (3, [-0.4, -0.9])])
+def test_training_in_the_browser_takes_the_library_s_steps(compute: Callable[..., Any], made: Made, epochs: int,
+                                                           own: list[float]) -> None:
+    shown = compute("hardness", {"epochs": epochs, "range": own}, SELECT)
+    assert shown["differences"] == pytest.approx(made.differences.tolist())
+    ranges = {"easy": (MARGIN, np.inf), "semi": (0, MARGIN), "hard": (-np.inf, 0), "own": (min(own), max(own))}
+    for name, (low, high) in ranges.items():
+        projection, chosen = train(made, low, high, epochs)
+        result = shown["results"][name]
+        assert result["used"] == len(chosen)
+        assert result["projection"] == pytest.approx(projection.flatten().tolist(), abs=1e-9)
+        embedding = (made.points @ projection).numpy()
+        assert result["recall"] == pytest.approx(recall_at_k(embedding, made.data["classes"], (1,))[1])
+        assert result["spread"] == pytest.approx(np.sqrt(embedding.var(axis=0).sum()))
+        is_wrong = (made.data["labels"] != made.data["classes"])[chosen].any(axis=1)
+        assert result["wrong"] == pytest.approx(is_wrong.mean())
+
+
+def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> None:
+    for epochs in (1, 2, 3, 4):
+        shown = compute("hardness", {"epochs": epochs}, SELECT)
+        results, before = shown["results"], shown["before"]
+        assert results["easy"]["recall"] == before
+        assert results["easy"]["spread"] == shown["spread"]
+        assert results["semi"]["recall"] > before > results["hard"]["recall"]
+        assert results["own"]["recall"] < before
+        assert results["own"]["spread"] < 0.5 * shown["spread"]
+        assert results["own"]["wrong"] > 0.5
+        assert results["semi"]["wrong"] < 0.5

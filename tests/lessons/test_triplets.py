@@ -1,0 +1,85 @@
+"""The lesson on triplets against the library's losses and their gradients by autograd."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from playwright.sync_api import Page
+from torch import Tensor
+
+from udml_core.losses.angular import angle, angular_argument, angular_loss, triplet_loss
+
+pytestmark = pytest.mark.browser
+
+NAMES = ("anchor", "positive", "negative")
+START = {"anchor": [-0.9, -0.3], "positive": [0.6, -0.3], "negative": [0.1, 0.75]}
+FAR = START | {"negative": [2.9, 1.9]}
+
+
+def loss_of(state: dict[str, Any], triplet: list[Tensor]) -> Tensor:
+    """Compute the library's loss of one triplet."""
+    if state["loss"] == "margin":
+        return triplet_loss(*triplet, state["margin"])
+    return angular_loss(*triplet, state["alpha"])
+
+
+@pytest.mark.parametrize(("state", "is_violation"), [
+    (START | {"loss": "margin", "margin": 1.0}, True), (START | {"loss": "angle", "alpha": 28}, True),
+    (START | {"loss": "margin", "margin": 0.3, "negative": [-1.7, 0.9]}, True),
+    (FAR | {"loss": "angle", "alpha": 20}, False), (FAR | {"loss": "margin", "margin": 2.9}, False),
+    (START | {"loss": "angle", "alpha": 45, "anchor": [-2.5, 1.7]}, True)])
+def test_losses_gradients_and_step_are_the_library_s(compute: Callable[..., Any], state: dict[str, Any],
+                                                             is_violation: bool) -> None:
+    shown = compute("triplets", state)
+    assert (shown["value"] > 0) == is_violation
+    triplet = [torch.tensor([state[name]], dtype=torch.float64, requires_grad=True) for name in NAMES]
+    loss = loss_of(state, triplet)
+    loss.backward()
+    gradients = [part.grad[0] for part in triplet if part.grad is not None]
+    assert shown["value"] == pytest.approx(loss.item())
+    assert torch.allclose(torch.tensor(shown["gradients"], dtype=torch.float64), torch.stack(gradients))
+    moved = [(part - 0.03 * part.grad).detach() for part in triplet if part.grad is not None]
+    assert shown["after"] == pytest.approx(loss_of(state, moved).item())
+    assert torch.allclose(torch.tensor(shown["stepped"], dtype=torch.float64)[:, None], torch.stack(moved))
+    if state["loss"] == "angle":
+        fixed = [part.detach() for part in triplet]
+        assert shown["angle"] == pytest.approx(angle(*fixed).item())
+        assert shown["argument"] == pytest.approx(angular_argument(*fixed, state["alpha"]).item())
+
+
+@pytest.mark.parametrize("loss", ["margin", "angle"])
+def test_the_drawn_region_is_where_the_loss_is_positive(compute: Callable[..., Any], loss: str) -> None:
+    state = START | {"loss": loss, "margin": 0.7, "alpha": 30}
+    shown = compute("triplets", state)
+    for share, is_positive in ((0.999, True), (1.001, False)):
+        (across, up), radius = shown["center"], share * shown["radius"]
+        negative = [across + 0.6 * radius, up + 0.8 * radius]
+        assert (compute("triplets", state | {"negative": negative})["value"] > 0) == is_positive
+    # When it fails: on the center the loss is large, but the negative has no gradient.
+    worst = compute("triplets", state | {"negative": shown["center"]})
+    assert worst["value"] > shown["value"]
+    assert worst["gradients"][2] == pytest.approx([0, 0], abs=1e-12)
+
+
+def test_only_the_margin_depends_on_the_scale(compute: Callable[..., Any]) -> None:
+    satisfied = {"anchor": [-1, 0], "positive": [0.6, 0], "negative": [-0.2, 1.9], "margin": 1, "alpha": 35}
+    small = {name: [part / 10 for part in satisfied[name]] for name in NAMES}  # type: ignore[attr-defined]
+    for loss, changes in (("margin", True), ("angle", False)):
+        assert compute("triplets", satisfied | {"loss": loss})["value"] == 0
+        assert (compute("triplets", satisfied | small | {"loss": loss})["value"] > 0) == changes
+
+
+def test_steps_end_at_the_bound(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("triplets")
+    page.click(".skip")
+    button = page.locator(".stage button")
+    losses = [page.evaluate("window.lesson.numbers.value")]
+    while button.is_enabled():
+        button.click()
+        losses.append(page.evaluate("window.lesson.numbers.value"))
+    assert losses[-1] == 0
+    assert losses == sorted(losses, reverse=True)
+    assert 2 < len(losses) < 12
