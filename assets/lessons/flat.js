@@ -55,13 +55,13 @@ const LESSON = {
   claim: "Two points can be near each other and still be different: similarity should fall slowly along the surface that the data form, and fast across it.",
   data: [],
   before: {
-    text: "B and the hollow diamond are equally far from A. The diamond is on A's tangent, the green line that follows A's curve; B is on another curve. Which is more similar to A?",
-    choices: ["B", "The diamond", "Both are equally similar: their distances are equal"],
-    right: 1,
-    because: "Distance cannot tell the two apart, nor can cosine, which is the distance in other units when all vectors have length 1. But the diamond continues A's curve, and B lies across it, on another curve.",
+    text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
+    choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
+    right: 0,
+    because: "Distance cannot tell these places apart, nor can cosine, which is the distance in other units when all vectors have length 1. But the green line continues A's curve, and the inner curve is another one.",
   },
   touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then admit neighbors one by one with k, lower T, and turn A's tangent with the handle ↻.",
-  see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. All points on the pink outline are as similar to A as B, judged by A's flat. The bars are A's nearest points: ✓ joined the neighborhood, ✕ was rejected.",
+  see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. All points on the pink outline are as similar to A as B, judged by A's flat. The hollow diamond is where B would be most similar. The bars are A's nearest points (□: on the inner curve): ✓ joined the neighborhood, ✕ was rejected.",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
     { name: "threshold", kind: "slider", label: "T, share of each squared distance that the flat must contain", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },

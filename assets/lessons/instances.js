@@ -20,10 +20,10 @@ const LESSON = {
   claim: "Without labels, a model can learn to recognize each image in a second view. Then look-alikes are pushed apart hardest, even if they belong to the same class.",
   data: ["instances"],
   before: {
-    text: "The chosen 3 must recognize its own second view among the views of 80 digits, eight of each class. The model pushes it away from all other views, but not equally. Which views does it push away most?",
-    choices: ["The other 3s", "The digits that look least like a 3", "All views equally"],
+    text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
+    choices: ["The push falls on all views almost equally", "The other 3s get an even larger part", "The push turns to the least similar views"],
     right: 0,
-    because: "The push grows with similarity, and the views most similar to a 3 are other 3s. The model does not know that they share a class.",
+    because: "The push grows exponentially with similarity divided by τ. A high τ makes all similarities look alike.",
   },
   touch: "Move the temperature τ. Choose another digit, or press a competitor to make it the chosen image.",
   see: "Each stem is a view of another image: ● of the same class, □ of another class. Its height is its share of the push. All stems end on one curve, which a lower τ makes steeper. The bar adds up the shares.",

@@ -49,13 +49,13 @@ const LESSON = {
   claim: "A few labels can color a whole graph of neighbors. They leak wherever an edge joins two classes.",
   data: [],
   before: {
-    text: "Shapes are the true classes. Only the three framed points are labeled. In each step, every point takes over colors from its five nearest neighbors. Where do the first mistakes appear?",
-    choices: ["At the points farthest from every label", "Where a point has neighbors of another class", "At random points"],
-    right: 1,
-    because: "Colors travel along edges only. A color can reach the wrong class only through an edge that joins two classes: the dashed arrows.",
+    text: "Shapes are the true classes; only the three framed points are labeled. In each step, every point takes over colors from its five nearest neighbors. After three steps, two squares are green by mistake. What happens to the mistakes in further steps?",
+    choices: ["More squares become green", "The label of the squares corrects them", "They stay as they are"],
+    right: 0,
+    because: "The mistaken squares pass their color on to their own neighbors. The labeled square is many edges away, so its color arrives there too late and too weak.",
   },
   touch: "Press Play, or move the slider of steps. Then click points to give or remove a label, and try to remove all mistakes (✕) with few labels.",
-  see: "The shape of a point is its true class. Its color is the class whose labels reach it most; the stronger the color, the clearer the case, and white points are not reached yet. Dashed arrows are the edges along which a color can leak into another class: a wider arrow carries more.",
+  see: "The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are the edges along which a color can leak into another class: a wider arrow carries more.",
   controls: [
     { name: "step", kind: "slider", label: "Steps of spreading", low: 0, high: ALL_STEPS, step: 1, start: 3, format: (value) => (value < ALL_STEPS ? String(value) : "all") },
     { name: "gamma", kind: "slider", label: "γ, the part that a point takes from its neighbors", low: 0.5, high: 0.99, step: 0.01, start: 0.95 },
