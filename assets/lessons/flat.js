@@ -1,12 +1,12 @@
 const [OUTER, INNER, PER_CURVE] = [1, 0.66, 26];
-const [N_ALPHA, N_BETA] = [4, 0.5];
+const [N_ALPHA, N_BETA, SNAP] = [4, 0.5, 0.04];
 
 // Two curved lines of points, one inside of the other.
 const CURVES = (() => {
   const random = randomStream(4);
   const noise = () => 0.008 * (random() + random() + random() - 1.5);
   return [OUTER, INNER].flatMap((radius, curve) => Array.from({ length: PER_CURVE }, (_row, row) => {
-    const angle = (0.06 + 0.88 * (row + 0.5 * random()) / (PER_CURVE - 1)) * Math.PI;
+    const angle = (0.06 + 0.88 * (row + 0.35 * random()) / (PER_CURVE - 1)) * Math.PI;
     return { curve, point: [(radius + noise()) * Math.cos(angle), (radius + noise()) * Math.sin(angle)] };
   }));
 })();
@@ -26,6 +26,7 @@ const quality = (direction, vector) => (dot(vector, vector) ? dot(direction, vec
 // The linear neighborhood at a center: candidates are tested one by one, nearest first.
 function linearNeighborhood(center, k, threshold) {
   const candidates = CURVES.map(({ point }, row) => ({ row, vector: minus(point, center) }))
+    .filter(({ vector }) => dot(vector, vector) > 0) // a point is no candidate of its own
     .sort((one, other) => dot(one.vector, one.vector) - dot(other.vector, other.vector)).slice(0, k);
   const members = [];
   const tested = candidates.map(({ row, vector }, position) => {
@@ -71,20 +72,23 @@ const LESSON = {
     { name: "b", start: [0.2, 0.629], low: [-1.2, 0.05], high: [1.2, 1.3] },
     { name: "turn", start: 0, low: -90, high: 90 },
   ],
-  // A stays on the outer curve. `turn` is the angle, in degrees, between the reader's tangent and the fitted flat.
+  // A is the nearest point of the outer curve, and B snaps to points. `turn` is the angle, in degrees, between the reader's tangent and the fitted flat.
   compute({ k, threshold, a, b, turn }) {
-    const angle = clamp(Math.atan2(a[1], a[0]), 0.06 * Math.PI, 0.94 * Math.PI);
-    const center = heading(angle).map((part) => OUTER * part);
+    const nearest = (place, points) => points.reduce((one, other) => (Math.hypot(...minus(other, place)) < Math.hypot(...minus(one, place)) ? other : one));
+    const points = CURVES.map(({ point }) => point);
+    const center = nearest(a, points.slice(0, PER_CURVE));
+    const snapped = nearest(b, points);
+    const second = Math.hypot(...minus(snapped, b)) < SNAP && snapped !== center ? snapped : b;
     const own = linearNeighborhood(center, k, threshold);
-    const other = linearNeighborhood(b, k, threshold);
+    const other = linearNeighborhood(second, k, threshold);
     const forward = [center[1], -center[0]]; // the fitted direction has no sign: take the one clockwise along the curve
     const fitted = dot(own.direction, forward) < 0 ? own.direction.map((part) => -part) : own.direction;
     const direction = heading(Math.atan2(fitted[1], fitted[0]) + turn * Math.PI / 180);
-    const difference = minus(b, center);
+    const difference = minus(second, center);
     const distance = Math.hypot(...difference);
     const [fromA, fromB] = [splitAlong(direction, difference), splitAlong(other.direction, difference)];
     const total = own.members.reduce((sum, vector) => sum + dot(vector, vector), 0);
-    return { points: CURVES.map(({ point }) => point), center, fitted, direction, other: other.direction, tested: own.tested,
+    return { points, center, second, fitted, direction, other: other.direction, tested: own.tested,
       members: own.members.length, strangers: own.tested.filter(({ row, isMember }) => isMember && CURVES[row].curve).length,
       distance, cosine: 1 - distance ** 2 / 2, fromA, fromB, similarity: (fromA.similarity + fromB.similarity) / 2,
       diamond: (1 + distance) ** -N_BETA,
@@ -101,7 +105,7 @@ const LESSON = {
     const reach = 0.47;
     let numbers = null;
     const grips = {
-      a: plane.handle({ label: "A, along the outer curve", sign: "A", ...edge, color: COLORS.query, moved: (a) => change({ a }) }),
+      a: plane.handle({ label: "A, along the outer curve", sign: "A", ...edge, step: 0.12, color: COLORS.query, moved: (a) => change({ a }) }),
       b: plane.handle({ label: "B", sign: "B", ...edge, color: COLORS.refined, moved: (b) => change({ b }) }),
       turn: plane.handle({ label: "A's tangent", sign: "↻", ...edge, color: COLORS.after, moved: (to) => {
         const [[dx, dy], [fx, fy]] = [minus(to, numbers.center), numbers.fitted];
@@ -135,9 +139,9 @@ const LESSON = {
       strip.svg.setAttribute("aria-label", `${tested.length} candidates, nearest first. Members: ${
         tested.map(({ isMember }, position) => (isMember ? position + 1 : 0)).filter(Boolean).join(", ")}`);
     };
-    return { draw({ b, turn, threshold }, shown) {
+    return { draw({ turn, threshold }, shown) {
       numbers = shown;
-      const { center, direction, other, tested, distance, similarity, diamond, fromA, members, strangers } = numbers;
+      const { center, second: b, direction, other, tested, distance, similarity, diamond, fromA, members, strangers } = numbers;
       plane.clear();
       plane.path(outline(numbers), { color: COLORS.refined, width: 2, closed: true, "fill-opacity": 0.08 });
       plane.circle(center, distance, { dashed: true });
@@ -177,7 +181,7 @@ const LESSON = {
       with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
       <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if every member then keeps at least the share T of its squared distance in the flat.</p>`;
   },
-  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and the similarity means nothing. With T = 0.99 the neighborhood keeps so few members that their noise turns the flat. On real images the curves are not drawn, so nobody sees either mistake.",
+  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity, because a flat is of no help at tiny distances. On real images the curves are not drawn, so nobody sees a wrong flat.",
   takeaway: "Fit a flat to the neighbors that agree on one. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
   open: { page: "neighborhoods", label: "linear neighborhoods at this T", query: ({ k, threshold }) => ({ candidates: String(k), threshold: String(threshold) }) },
   after: {

@@ -21,7 +21,7 @@ const LESSON = {
   data: ["instances"],
   before: {
     text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
-    choices: ["The push falls on all views almost equally", "The other 3s get an even larger part", "The push turns to the least similar views"],
+    choices: ["The push spreads over nearly all views", "The other 3s get an even larger part", "The push turns to the least similar views"],
     right: 0,
     because: "The push grows exponentially with similarity divided by τ. A high τ makes all similarities look alike.",
   },
@@ -70,18 +70,27 @@ const LESSON = {
     const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: 38, equal: false, label: "Push by class" });
     for (const { svg } of [plane, strip]) svg.setAttribute("role", "img");
     stage.append(competitors);
-    // New tiles replace the old ones; the keyboard focus stays at its position.
+    // Tiles are replaced only if other images are shown, so that τ moves smoothly; the keyboard focus stays at its position.
     const show = (box, tiles, label, words) => {
+      const key = tiles.map(({ image, pressed }) => `${image}${pressed ? "!" : ""}`).join();
+      if (box.dataset.shown === key) {
+        [...box.querySelectorAll(".tile")].forEach((tile, at) => {
+          tile.setAttribute("aria-label", tiles[at].label);
+          tile.lastChild.textContent = tiles[at].sign + tiles[at].words;
+        });
+        return;
+      }
       const focused = [...box.querySelectorAll("button")].indexOf(box.getRootNode().activeElement);
-      box.replaceChildren(element("small", {}, words), digitTiles(tiles, label, 40));
+      box.dataset.shown = key;
+      box.replaceChildren(element("small", {}, words), digitTiles(tiles.map((tile) => ({ ...tile, pixels: pixels(tile.image) })), label, 40));
       box.querySelectorAll("button")[focused]?.focus();
     };
     const pick = (image) => () => change({ image });
     return { draw({ temperature }, { chosen, others, cosines, own, shares, probability, isSame, sameShare, equalShare, strongest }) {
       show(choice, [
-        { pixels: pixels(chosen), kind: "query", words: "chosen", label: `Chosen image, a ${classes[chosen]}` },
-        { pixels: pixels(chosen + count), words: "2nd view", label: "Second view of the chosen image" },
-        ...Array.from({ length: 10 }, (_digit, digit) => digit * count / 10).map((image) => ({ pixels: pixels(image), words: String(classes[image]),
+        { image: chosen, kind: "query", sign: "★ ", words: "chosen", label: `Chosen image, a ${classes[chosen]}` },
+        { image: chosen + count, sign: "", words: "2nd view", label: "Second view of the chosen image" },
+        ...Array.from({ length: 10 }, (_digit, digit) => digit * count / 10).map((image) => ({ image, sign: "", words: String(classes[image]),
           label: `Choose a ${classes[image]}`, pressed: image === chosen, onclick: pick(image) })),
       ], "Chosen image, and images to choose", "The chosen view ★, its second view, and other digits to choose");
       plane.clear();
@@ -119,7 +128,7 @@ const LESSON = {
       if (sameShare < 0.72) strip.text([1, 0.5], "□ other classes", { dx: -8, dy: 5, size: 13, anchor: "end" });
       strip.line([equalShare, 0], [equalShare, 1], { color: COLORS.query, width: 3 });
       strip.svg.setAttribute("aria-label", `${percent(sameShare)} of the push falls on the same class; the mark at ${percent(equalShare)} is an equal push.`);
-      show(competitors, strongest.map((at) => ({ pixels: pixels(others[at]), kind: isSame[at] ? "hit" : "miss", words: percent(shares[at]),
+      show(competitors, strongest.map((at) => ({ image: others[at], kind: isSame[at] ? "hit" : "miss", sign: isSame[at] ? "✓ " : "✕ ", words: percent(shares[at]),
         label: `A ${classes[others[at] % count]} with ${percent(shares[at])}: choose it`, onclick: pick(others[at] % count) })),
       "Strongest competitors", `Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally.`);
     } };
@@ -131,7 +140,7 @@ const LESSON = {
     <math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>denominator</mtext></mfrac></math>,
     which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${temperature.toFixed(2)} = ${(shares[strongest[0]] / temperature).toPrecision(2)}.</p>
     <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${loss.toPrecision(3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
-  fails: "Choose the 0 or the 1 and set τ to 0.1: the random crop changed its second view so much that other images are more similar, and P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push; at τ = 1 all views are pushed almost equally, and the model learns little from any of them.",
+  fails: "Choose the 0 or the 1 and set τ to 0.1: the random crop changed its second view so much that other images are more similar, and P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push; at τ = 1 nearly all views share the push, even those that look nothing alike, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },
   after: {

@@ -89,6 +89,8 @@ const LESSON = {
   build({ stage, state, change }) {
     const { points, neighbors } = GRAPH;
     const plane = new Plane(stage, { x: [-1.2, 3.4], y: [-0.8, 1.3], height: 330, label: "Points and their nearest neighbors" });
+    const inside = neighbors.flatMap((columns, row) => columns.filter((column) => points[column].classNumber === points[row].classNumber)
+      .map((column) => `M${plane.at(points[row].point).join(" ")}L${plane.at(points[column].point).join(" ")}`)).join("");
     const outline = (row, size) => {
       const [x, y] = plane.at(points[row].point);
       return [`M${x - size} ${y}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`,
@@ -150,9 +152,7 @@ const LESSON = {
 
     return { draw({ labels, step }, { best, certainty, leaks, wrong, reached }) {
       plane.clear();
-      neighbors.forEach((columns, row) => columns.forEach((column) => {
-        if (points[row].classNumber === points[column].classNumber) plane.line(points[row].point, points[column].point, { width: 0.8, "stroke-opacity": 0.55 });
-      }));
+      plane.add("path", { d: inside, stroke: COLORS.gray, "stroke-width": 0.8, "stroke-opacity": 0.55 });
       const most = Math.max(...leaks.map(({ flow }) => flow)) || 1;
       for (const { from, to, flow } of leaks) {
         const [start, end] = [points[from].point, points[to].point];

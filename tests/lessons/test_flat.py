@@ -24,8 +24,11 @@ def test_the_flats_and_similarities_of_the_lesson_are_the_library_s(compute: Cal
     shown = compute("flat", state)
     start = {"k": 12, "threshold": 0.9, "b": [0.2, 0.629], "turn": 0} | state
     points = torch.tensor(shown["points"], dtype=torch.float64)
-    centers = torch.tensor([shown["center"], start["b"]], dtype=torch.float64)
-    candidates = torch.cdist(centers, points).argsort(dim=1)[:, :start["k"]]
+    centers = torch.tensor([shown["center"], shown["second"]], dtype=torch.float64)
+    assert shown["center"] in shown["points"]
+    assert torch.dist(centers[1], torch.tensor(start["b"], dtype=torch.float64)) < 0.04
+    distances = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    candidates = distances.masked_fill(distances == 0, torch.inf).argsort(dim=1)[:, :start["k"]]
     hoods = linear_neighborhoods_at(centers, points, candidates, 1, start["threshold"])
     assert [tested["row"] for tested in shown["tested"]] == candidates[0].tolist()
     assert [tested["isMember"] for tested in shown["tested"]] == hoods.members[0].tolist()
@@ -59,3 +62,13 @@ def test_the_cosine_is_that_of_unit_vectors_at_this_distance(compute: Callable[.
     angle = 2 * np.arcsin(shown["distance"] / 2)
     rows = np.array([[1, 0], [np.cos(angle), np.sin(angle)]], dtype=np.float32)
     assert shown["cosine"] == pytest.approx(1 - float(nearest(rows, 1)[0][0, 0]) / 2, abs=1e-6)
+
+
+def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("flat")
+    start, tilted = page.evaluate("""states => states.map((state) =>
+        window.lesson.lesson.compute({...window.lesson.start, ...state}, window.lesson.data))""", [
+        {}, {"k": 24, "threshold": 0.3}])
+    assert start["diamond"] > start["similarity"]
+    assert start["strangers"] == 0 < tilted["strangers"]
+    assert abs(np.dot(start["fitted"], tilted["fitted"])) < np.cos(np.radians(10))

@@ -77,3 +77,14 @@ def test_a_competitor_becomes_the_chosen_image(open_lesson: Callable[..., Any]) 
     page.locator(".tiles").nth(1).locator("button").first.press("Enter")
     assert page.evaluate("window.lesson.numbers.chosen") == strongest
     assert page.evaluate("document.activeElement.matches('.tiles:nth-of-type(1) button, .tile')")
+
+
+def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("instances")
+    start, warm, zero, one, cold = page.evaluate("""states => states.map((state) =>
+        window.lesson.lesson.compute({...window.lesson.start, ...state}, window.lesson.data))""", [
+        {}, {"temperature": 1}, {"image": 0}, {"image": 8}, {"temperature": 0.05}])
+    assert start["sameShare"] > 0.8
+    assert warm["competitors"] > 0.9 * len(warm["others"])
+    assert max(zero["probability"], one["probability"]) < 0.05
+    assert cold["competitors"] < 4 < start["competitors"] < warm["competitors"]

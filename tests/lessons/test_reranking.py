@@ -66,3 +66,18 @@ def test_the_stored_measures_are_the_means_over_the_galleries() -> None:
         assert len(stored) == reranking.MOST_NEIGHBORS + 1
         mean = np.mean([reranking.measures(vectors[rows], labels[rows], recipe) for rows in draws], axis=0)
         assert stored[k] == pytest.approx(mean, abs=1e-3)
+
+
+def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("reranking")
+    start, swallowed, wide, between = page.evaluate("""states => states.map((state) =>
+        window.lesson.lesson.compute({...window.lesson.start, ...state}, window.lesson.data))""", [
+        {}, {"k": 10, "times": "2"}, {"k": 20}, {"query": [-0.1, 0.2]}])
+    assert (start["hitsBefore"], start["hitsAfter"]) == (3, 5)
+    assert start["measures"]["map"] > start["measuresBefore"]["map"] > wide["measures"]["map"]
+    assert (between["hitsBefore"], between["hitsAfter"]) == (2, 0)
+    before, after = np.array(swallowed["before"]), np.array(swallowed["after"])
+    triangles = np.array(swallowed["classes"]) == 2
+    nearest = np.argmax(after[triangles] @ after[~triangles].T, axis=1)
+    assert (np.linalg.norm(after[triangles] - after[~triangles][nearest], axis=1)
+            < 0.2 * np.linalg.norm(before[triangles] - before[~triangles][nearest], axis=1)).all()

@@ -72,3 +72,15 @@ def test_play_takes_steps_until_it_is_paused(open_lesson: Callable[..., Any]) ->
     step = page.evaluate("window.lesson.state.step")
     page.wait_for_timeout(400)
     assert page.evaluate("window.lesson.state.step") == step
+
+
+def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("spread")
+    start, settled, far, without = page.evaluate("""states => states.map((state) =>
+        window.lesson.lesson.compute({...window.lesson.start, ...state}, window.lesson.data))""", [
+        {}, {"step": ALL}, {"step": ALL, "gamma": 0.99}, {"step": ALL, "labels": [3, 25]}])
+    assert [start["best"][row] for row in start["wrong"]] == [2, 2]
+    assert {start["classes"][row] for row in start["wrong"]} == {1}
+    assert {settled["classes"][row] for row in settled["wrong"]} == {1}
+    assert 2 < len(settled["wrong"]) < len(far["wrong"])
+    assert 2 not in without["best"] and 2 in without["classes"] and without["wrong"]
