@@ -1,0 +1,198 @@
+const [OUTER, INNER, PER_CURVE] = [1, 0.66, 26];
+const [N_ALPHA, N_BETA, SNAP] = [4, 0.5, 0.04];
+
+// Two curved lines of points, one inside of the other.
+const CURVES = (() => {
+  const random = randomStream(4);
+  const noise = () => 0.008 * (random() + random() + random() - 1.5);
+  return [OUTER, INNER].flatMap((radius, curve) => Array.from({ length: PER_CURVE }, (_row, row) => {
+    const angle = (0.06 + 0.88 * (row + 0.35 * random()) / (PER_CURVE - 1)) * Math.PI;
+    return { curve, point: [(radius + noise()) * Math.cos(angle), (radius + noise()) * Math.sin(angle)] };
+  }));
+})();
+
+const minus = ([x, y], [a, b]) => [x - a, y - b];
+const dot = ([x, y], [a, b]) => x * a + y * b;
+const heading = (angle) => [Math.cos(angle), Math.sin(angle)];
+
+// The direction of the line through the origin that contains most of the vectors' squared length.
+function bestDirection(vectors) {
+  const sum = (part) => vectors.reduce((total, vector) => total + part(vector), 0);
+  return heading(Math.atan2(2 * sum(([x, y]) => x * y), sum(([x, y]) => x * x - y * y)) / 2);
+}
+
+const quality = (direction, vector) => (dot(vector, vector) ? dot(direction, vector) ** 2 / dot(vector, vector) : 1);
+
+// The linear neighborhood at a center: candidates are tested one by one, nearest first.
+function linearNeighborhood(center, k, threshold) {
+  const candidates = CURVES.map(({ point }, row) => ({ row, vector: minus(point, center) }))
+    .filter(({ vector }) => dot(vector, vector) > 0) // a point is no candidate of its own
+    .sort((one, other) => dot(one.vector, one.vector) - dot(other.vector, other.vector)).slice(0, k);
+  const members = [];
+  const tested = candidates.map(({ row, vector }, position) => {
+    const enlarged = [...members, vector];
+    const direction = bestDirection(enlarged);
+    const worst = position ? Math.min(...enlarged.map((member) => quality(direction, member))) : 1;
+    const isMember = worst >= threshold - 1e-9;
+    if (isMember) members.push(vector);
+    return { row, worst, isMember };
+  });
+  return { tested, members, direction: bestDirection(members) };
+}
+
+// A difference of two points, split into the part along a direction and the part across it.
+function splitAlong(direction, vector) {
+  const along = Math.abs(dot(direction, vector));
+  const across = Math.sqrt(Math.max(dot(vector, vector) - along ** 2, 0));
+  const [alpha, beta] = [(1 + across / 2) ** -N_ALPHA, (1 + along) ** -N_BETA];
+  return { along, across, alpha, beta, similarity: alpha * beta };
+}
+
+const LESSON = {
+  id: "flat",
+  number: 5,
+  minutes: 7,
+  title: "Cosine or flat?",
+  claim: "Two points can be near each other and still be different: similarity should fall slowly along the surface that the data form, and fast across it.",
+  data: [],
+  before: {
+    text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
+    choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
+    right: 0,
+    because: "Distance cannot tell these places apart, nor can cosine, which is the distance in other units when all vectors have length 1. But the green line continues A's curve, and the inner curve is another one.",
+  },
+  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then admit neighbors one by one with k, lower T, and turn A's tangent with the handle ↻.",
+  see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. All points on the pink outline are as similar to A as B, judged by A's flat. The hollow diamond is where B would be most similar. The bars are A's nearest points (□: on the inner curve): ✓ joined the neighborhood, ✕ was rejected.",
+  controls: [
+    { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
+    { name: "threshold", kind: "slider", label: "T, share of each squared distance that the flat must contain", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
+  ],
+  hidden: [
+    { name: "a", start: [0.29, 0.957], low: [-1.2, 0.05], high: [1.2, 1.3] },
+    { name: "b", start: [0.2, 0.629], low: [-1.2, 0.05], high: [1.2, 1.3] },
+    { name: "turn", start: 0, low: -90, high: 90 },
+  ],
+  // A is the nearest point of the outer curve, and B snaps to points. `turn` is the angle, in degrees, between the reader's tangent and the fitted flat.
+  compute({ k, threshold, a, b, turn }) {
+    const nearest = (place, points) => points.reduce((one, other) => (Math.hypot(...minus(other, place)) < Math.hypot(...minus(one, place)) ? other : one));
+    const points = CURVES.map(({ point }) => point);
+    const center = nearest(a, points.slice(0, PER_CURVE));
+    const snapped = nearest(b, points);
+    const second = Math.hypot(...minus(snapped, b)) < SNAP && snapped !== center ? snapped : b;
+    const own = linearNeighborhood(center, k, threshold);
+    const other = linearNeighborhood(second, k, threshold);
+    const forward = [center[1], -center[0]]; // the fitted direction has no sign: take the one clockwise along the curve
+    const fitted = dot(own.direction, forward) < 0 ? own.direction.map((part) => -part) : own.direction;
+    const direction = heading(Math.atan2(fitted[1], fitted[0]) + turn * Math.PI / 180);
+    const difference = minus(second, center);
+    const distance = Math.hypot(...difference);
+    const [fromA, fromB] = [splitAlong(direction, difference), splitAlong(other.direction, difference)];
+    const total = own.members.reduce((sum, vector) => sum + dot(vector, vector), 0);
+    return { points, center, second, fitted, direction, other: other.direction, tested: own.tested,
+      members: own.members.length, strangers: own.tested.filter(({ row, isMember }) => isMember && CURVES[row].curve).length,
+      distance, cosine: 1 - distance ** 2 / 2, fromA, fromB, similarity: (fromA.similarity + fromB.similarity) / 2,
+      diamond: (1 + distance) ** -N_BETA,
+      explained: own.members.reduce((sum, vector) => sum + dot(direction, vector) ** 2, 0) / total };
+  },
+  readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [["distance", distance.toFixed(2)],
+    ["cosine", cosine.toFixed(2)], ["similarity", similarity.toFixed(2)], ["of the diamond", diamond.toFixed(2)],
+    ["members", `${members} of ${tested.length}`], ["their share in the flat", percent(explained)]],
+  build({ stage, change }) {
+    const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
+    const strip = new Plane(stage, { x: [-2.2, 24.7], y: [-0.32, 1.12], height: 84, equal: false, label: "Candidates" });
+    strip.svg.setAttribute("role", "img");
+    const edge = { low: [-1.2, 0.05], high: [1.2, 1.3] };
+    const reach = 0.47;
+    let numbers = null;
+    const grips = {
+      a: plane.handle({ label: "A, along the outer curve", sign: "A", ...edge, step: 0.12, color: COLORS.query, moved: (a) => change({ a }) }),
+      b: plane.handle({ label: "B", sign: "B", ...edge, color: COLORS.refined, moved: (b) => change({ b }) }),
+      turn: plane.handle({ label: "A's tangent", sign: "↻", ...edge, color: COLORS.after, moved: (to) => {
+        const [[dx, dy], [fx, fy]] = [minus(to, numbers.center), numbers.fitted];
+        let degrees = (Math.atan2(dy, dx) - Math.atan2(fy, fx)) * 180 / Math.PI;
+        degrees = ((degrees + 450) % 180 + 180) % 180 - 90; // a line turned by 180 degrees is the same line
+        change({ turn: degrees });
+      } }),
+    };
+    // All points with the similarity of B, judged by A's flat: eq. 2 solved for the part along, at each part across.
+    const outline = ({ center, direction, fromA: { similarity } }) => {
+      const widest = 2 * (similarity ** (-1 / N_ALPHA) - 1);
+      const quarter = Array.from({ length: 40 }, (_step, step) => {
+        const across = widest * step / 39;
+        return [(similarity * (1 + across / 2) ** N_ALPHA) ** (-1 / N_BETA) - 1, across];
+      });
+      const half = [...quarter, ...quarter.toReversed().map(([along, across]) => [-along, across])];
+      return [...half, ...half.toReversed().map(([along, across]) => [along, -across])].map(([along, across]) => [
+        center[0] + along * direction[0] - across * direction[1], center[1] + along * direction[1] + across * direction[0]]);
+    };
+    const drawBars = ({ tested }, threshold) => {
+      strip.clear();
+      strip.text([-0.9, 0.9], "share", { size: 11, dx: 4, anchor: "end" });
+      tested.forEach(({ worst, isMember, row }, position) => {
+        const [[left, top], [right, bottom]] = [strip.at([position + 0.12, worst]), strip.at([position + 0.88, 0])];
+        strip.add("rect", { x: left, y: top, width: right - left, height: Math.max(bottom - top, 1.5),
+          fill: isMember ? COLORS.after : "none", stroke: isMember ? COLORS.after : COLORS.miss, "stroke-width": 1.5 });
+        strip.text([position + 0.5, -0.27], `${isMember ? "✓" : "✕"}${CURVES[row].curve ? "□" : ""}`, { size: 12 });
+      });
+      strip.line([0, threshold], [24.2, threshold], { dashed: true, color: COLORS.query, width: 2 });
+      strip.text([-0.2, threshold], "T", { size: 13, dy: 4, anchor: "end" });
+      strip.svg.setAttribute("aria-label", `${tested.length} candidates, nearest first. Members: ${
+        tested.map(({ isMember }, position) => (isMember ? position + 1 : 0)).filter(Boolean).join(", ")}`);
+    };
+    return { draw({ turn, threshold }, shown) {
+      numbers = shown;
+      const { center, second: b, direction, other, tested, distance, similarity, diamond, fromA, members, strangers } = numbers;
+      plane.clear();
+      plane.path(outline(numbers), { color: COLORS.refined, width: 2, closed: true, "fill-opacity": 0.08 });
+      plane.circle(center, distance, { dashed: true });
+      const along = (from, way, length) => from.map((part, axis) => part + length * way[axis]);
+      plane.line(along(center, direction, -0.55), along(center, direction, 0.55), { color: COLORS.after, width: 3.5 });
+      plane.line(along(b, other, -0.3), along(b, other, 0.3), { color: COLORS.refined, width: 2.5 });
+      const foot = along(center, direction, dot(direction, minus(b, center)));
+      plane.line(foot, b, { color: COLORS.miss, width: 2, dashed: true });
+      if (fromA.across > 0.12) plane.text([(foot[0] + b[0]) / 2, (foot[1] + b[1]) / 2], `across ${fromA.across.toFixed(2)}`, { dx: 8, dy: 5, size: 13, anchor: "start" });
+      const status = new Map(tested.map(({ row, isMember }) => [row, isMember]));
+      CURVES.forEach(({ curve, point }, row) => {
+        const [x, y] = plane.at(point);
+        const color = status.get(row) ? COLORS.after : COLORS.gray;
+        if (curve) plane.add("rect", { x: x - 4, y: y - 4, width: 8, height: 8, fill: status.get(row) ? color : "none", stroke: color, "stroke-width": 2 });
+        else plane.dot(point, { radius: 4.5, color });
+        if (status.get(row) === false) {
+          plane.line(plane.from([x - 6, y - 6]), plane.from([x + 6, y + 6]), { color: COLORS.miss, width: 2 });
+          plane.line(plane.from([x - 6, y + 6]), plane.from([x + 6, y - 6]), { color: COLORS.miss, width: 2 });
+        }
+      });
+      const side = direction[0] * center[1] > direction[1] * center[0] ? -1 : 1;
+      const [x, y] = plane.at(along(center, direction, side * distance));
+      plane.add("path", { d: `M${x} ${y - 8}l8 8l-8 8l-8-8Z`, fill: "none", stroke: "currentColor", "stroke-width": 2 });
+      drawBars(numbers, threshold);
+      grips.a.place(center);
+      grips.b.place(b);
+      grips.turn.place(along(center, direction, reach));
+      plane.svg.setAttribute("aria-label", `B is ${distance.toFixed(2)} from A and has similarity ${similarity.toFixed(2)}; a point as far from A but on its flat has ${diamond.toFixed(2)}. The flat has ${members} members, ${strangers} of them from the other curve${turn ? `, and is turned by ${turn.toFixed(0)} degrees` : ""}.`);
+    } };
+  },
+  formula: (_state, { fromA, fromB, similarity }) => {
+    const part = ({ along, across, similarity: value }) => `<math><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mfrac><mn>${across.toFixed(2)}</mn><mn>2</mn></mfrac><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_ALPHA}</mn></mrow></msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mn>${along.toFixed(2)}</mn><mo>)</mo></mrow><mrow><mo>−</mo><mn>${N_BETA}</mn></mrow></msup><mo>=</mo><mn>${value.toFixed(2)}</mn></math>`;
+    return `<p>Split the step from A to B into <i>o</i>, across a flat, and <i>p</i>, along it. Then
+      <math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
+      <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>,
+      with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
+      <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if every member then keeps at least the share T of its squared distance in the flat.</p>`;
+  },
+  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity, because a flat is of no help at tiny distances. On real images the curves are not drawn, so nobody sees a wrong flat.",
+  takeaway: "Fit a flat to the neighbors that agree on one. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
+  open: { page: "neighborhoods", label: "linear neighborhoods at this T", query: ({ k, threshold }) => ({ candidates: String(k), threshold: String(threshold) }) },
+  after: {
+    text: "A person is photographed from the front, then turning slowly to the side. A second person is photographed from the front only. The front views of both are close in the embedding. What can a flat through the first person's front view use to tell them apart?",
+    choices: ["The direction in which the first person's photographs change", "The smaller cosine of the two front views", "Nothing: near points look the same to it"],
+    right: 0,
+    because: "The turning photographs form a curve. The flat follows it, and the second person's photograph lies off this flat.",
+  },
+  notes: {
+    ask: "Where on the dashed circle is B most similar to A, and where least? Which choice of B would cosine prefer?",
+    wrong: "“The nearer point is the more similar one.” That is true only along one direction; across the flat a small step can already leave the curve.",
+    stuck: "The flat is a line here because the picture has two dimensions and the flat has one. In PLM (Bhatnagar and Ahuja) it has three dimensions within a hundred or more. For embeddings of length 1, cosine is 1 minus half of the squared distance, so cosine and distance rank alike.",
+  },
+};

@@ -1,0 +1,157 @@
+const [STRONGEST, LOWEST_COSINE] = [10, -0.8];
+
+// Unit-length embeddings of the views: their differences from the mean view, divided by their lengths.
+function embedViews(pixels) {
+  const count = pixels.length / 64;
+  const mean = new Float64Array(64);
+  pixels.forEach((value, at) => { mean[at % 64] += value / count; });
+  return Array.from({ length: count }, (_view, view) => {
+    const row = mean.map((value, at) => pixels[64 * view + at] - value);
+    const length = Math.hypot(...row);
+    return row.map((value) => value / length);
+  });
+}
+
+const LESSON = {
+  id: "instances",
+  number: 7,
+  minutes: 7,
+  title: "Every image its own class",
+  claim: "Without labels, a model can learn to recognize each image in a second view. Then look-alikes are pushed apart hardest, even if they belong to the same class.",
+  data: ["instances"],
+  before: {
+    text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
+    choices: ["The push spreads over nearly all views", "The other 3s get an even larger part", "The push turns to the least similar views"],
+    right: 0,
+    because: "The push grows exponentially with similarity divided by τ. A high τ makes all similarities look alike.",
+  },
+  touch: "Move the temperature τ. Choose another digit, or press a competitor to make it the chosen image.",
+  see: "Each stem is a view of another image: ● of the same class, □ of another class. Its height is its share of the push. All stems end on one curve, which a lower τ makes steeper. The bar adds up the shares.",
+  controls: [
+    { name: "temperature", kind: "slider", label: "τ, temperature: a low τ favors the most similar views", low: 0.05, high: 1, step: 0.01, start: 0.1 },
+    { name: "eta", kind: "choice", label: "η, weight of the other images", options: [{ value: "1", words: "1" }, { value: "10", words: "10" }, { value: "100", words: "100" }], start: "1" },
+  ],
+  hidden: [{ name: "image", start: 24, low: 0, high: 79 }],
+  // The softmax of one view against all others. Row i + count of the views is the second view of image i.
+  compute({ temperature, eta, image }, { instances: { views, classes } }) {
+    const count = classes.length;
+    const rows = (views.rows ??= embedViews(views));
+    const [chosen, weight] = [Math.round(image), Number(eta)];
+    const cosine = (row) => rows[chosen].reduce((sum, value, at) => sum + value * rows[row][at], 0);
+    const own = cosine(chosen + count);
+    const others = rows.map((_row, row) => row).filter((row) => row % count !== chosen);
+    const cosines = others.map(cosine);
+    const terms = cosines.map((value) => weight * Math.exp((value - 1) / temperature)); // minus 1: e^(1/τ) is large
+    const ownTerm = Math.exp((own - 1) / temperature);
+    const denominator = terms.reduce((sum, term) => sum + term, ownTerm);
+    const shares = terms.map((term) => term / denominator);
+    const probability = ownTerm / denominator;
+    const isSame = others.map((row) => classes[row % count] === classes[chosen]);
+    const sameOf = (values) => values.reduce((sum, value, at) => sum + (isSame[at] ? value : 0), 0) / values.reduce((sum, value) => sum + value, 0);
+    const odds = shares.map((share) => share / weight / (1 - share / weight));
+    const allOdds = odds.reduce((sum, value) => sum + value, 0);
+    const pushes = shares.map((share, at) => share * (1 - weight * allOdds) + weight * odds[at]);
+    const parts = shares.map((share) => share / (1 - probability));
+    return { chosen, others, cosines, own, shares, probability, isSame, sameShare: sameOf(shares), pushes,
+      sameShareOfLoss: sameOf(pushes.map((push) => Math.max(push, 0))),
+      equalShare: isSame.filter(Boolean).length / others.length,
+      competitors: Math.exp(-parts.reduce((sum, part) => sum + (part > 0 ? part * Math.log(part) : 0), 0)),
+      loss: -Math.log(probability) - weight * shares.reduce((sum, share) => sum + Math.log1p(-share / weight), 0),
+      strongest: others.map((_row, at) => at).sort((one, other) => shares[other] - shares[one]).slice(0, STRONGEST) };
+  },
+  readout: ({ probability, sameShare, equalShare, competitors }) => [["own second view, P", percent(probability)],
+    ["push on the same class", percent(sameShare)], ["if all were pushed equally", percent(equalShare)], ["effective competitors", competitors.toFixed(1)]],
+  build({ stage, data: { instances: { views, classes } }, change }) {
+    const count = classes.length;
+    const pixels = (view) => views.subarray(64 * view, 64 * view + 64);
+    const [choice, competitors] = [element("div"), element("div")];
+    stage.append(choice);
+    const plane = new Plane(stage, { x: [LOWEST_COSINE - 0.16, 1.08], y: [-0.2, 1.1], height: 200, equal: false, label: "Shares of the push" });
+    const strip = new Plane(stage, { x: [-0.02, 1.02], y: [0, 1], height: 38, equal: false, label: "Push by class" });
+    for (const { svg } of [plane, strip]) svg.setAttribute("role", "img");
+    stage.append(competitors);
+    // Tiles are replaced only if other images are shown, so that τ moves smoothly; the keyboard focus stays at its position.
+    const show = (box, tiles, label, words) => {
+      const key = tiles.map(({ image, pressed }) => `${image}${pressed ? "!" : ""}`).join();
+      if (box.dataset.shown === key) {
+        [...box.querySelectorAll(".tile")].forEach((tile, at) => {
+          tile.setAttribute("aria-label", tiles[at].label);
+          tile.lastChild.textContent = tiles[at].sign + tiles[at].words;
+        });
+        return;
+      }
+      const focused = [...box.querySelectorAll("button")].indexOf(box.getRootNode().activeElement);
+      box.dataset.shown = key;
+      box.replaceChildren(element("small", {}, words), digitTiles(tiles.map((tile) => ({ ...tile, pixels: pixels(tile.image) })), label, 40));
+      box.querySelectorAll("button")[focused]?.focus();
+    };
+    const pick = (image) => () => change({ image });
+    return { draw({ temperature }, { chosen, others, cosines, own, shares, probability, isSame, sameShare, equalShare, strongest }) {
+      show(choice, [
+        { image: chosen, kind: "query", sign: "★ ", words: "chosen", label: `Chosen image, a ${classes[chosen]}` },
+        { image: chosen + count, sign: "", words: "2nd view", label: "Second view of the chosen image" },
+        ...Array.from({ length: 10 }, (_digit, digit) => digit * count / 10).map((image) => ({ image, sign: "", words: String(classes[image]),
+          label: `Choose a ${classes[image]}`, pressed: image === chosen, onclick: pick(image) })),
+      ], "Chosen image, and images to choose", "The chosen view ★, its second view, and other digits to choose");
+      plane.clear();
+      const top = Math.max(...shares, 1e-9);
+      const curve = Array.from({ length: 90 }, (_step, step) => {
+        const cosine = LOWEST_COSINE + step / 89 * (1 - LOWEST_COSINE);
+        return [cosine, shares[strongest[0]] * Math.exp((cosine - cosines[strongest[0]]) / temperature) / top];
+      }).filter(([, share]) => share <= 1.1);
+      plane.path(curve, { color: COLORS.gray, width: 1 });
+      plane.line([LOWEST_COSINE, 0], [1.04, 0]);
+      for (const cosine of [-0.5, 0, 0.5, 1]) plane.text([cosine, 0], String(cosine), { dy: 14, size: 11 });
+      plane.text([0.25, 0], "cosine: similarity to the chosen view", { dy: 29, size: 12 });
+      for (const part of [0.5, 1]) plane.text([LOWEST_COSINE, part], `${(100 * top * part).toPrecision(2)} %`, { dx: -6, dy: 4, size: 11, anchor: "end" });
+      cosines.forEach((cosine, at) => {
+        const [color, end] = [isSame[at] ? COLORS.hit : COLORS.miss, [cosine, shares[at] / top]];
+        plane.line([cosine, 0], end, { color, width: 1.3 });
+        if (isSame[at]) plane.dot(end, { color, radius: 4 });
+        else {
+          const [x, y] = plane.at(end);
+          plane.add("rect", { x: x - 3, y: y - 3, width: 6, height: 6, fill: "var(--paper)", stroke: color, "stroke-width": 1.5 });
+        }
+      });
+      plane.line([own, 0], [own, 1.02], { color: COLORS.query, width: 2, dashed: true });
+      plane.text([own, 1.02], "own second view", { dy: -4, size: 12, anchor: own > 0.6 ? "end" : "middle" });
+      plane.svg.setAttribute("aria-label", `Shares of the push by similarity. ${percent(sameShare)} of the push falls on views of the same class, ${percent(equalShare)} if all were pushed equally. The own second view has cosine ${own.toFixed(2)} and probability ${percent(probability)}.`);
+      strip.clear();
+      const bar = (from, to, attributes) => {
+        const [[x, y], [right, bottom]] = [strip.at([from, 0.85]), strip.at([to, 0.15])];
+        strip.add("rect", { x, y, width: right - x, height: bottom - y, ...attributes });
+      };
+      bar(0, sameShare, { fill: COLORS.hit });
+      bar(sameShare, 1, { fill: "none", stroke: COLORS.miss, "stroke-width": 2 });
+      strip.text([0, 0.5], `● same class ${percent(sameShare)}`, sameShare > 0.35 ? { dx: 8, dy: 5, size: 13, anchor: "start", style: "fill:#fff" }
+        : { dx: 614 * sameShare + 8, dy: 5, size: 13, anchor: "start" });
+      if (sameShare < 0.72) strip.text([1, 0.5], "□ other classes", { dx: -8, dy: 5, size: 13, anchor: "end" });
+      strip.line([equalShare, 0], [equalShare, 1], { color: COLORS.query, width: 3 });
+      strip.svg.setAttribute("aria-label", `${percent(sameShare)} of the push falls on the same class; the mark at ${percent(equalShare)} is an equal push.`);
+      show(competitors, strongest.map((at) => ({ image: others[at], kind: isSame[at] ? "hit" : "miss", sign: isSame[at] ? "✓ " : "✕ ", words: percent(shares[at]),
+        label: `A ${classes[others[at] % count]} with ${percent(shares[at])}: choose it`, onclick: pick(others[at] % count) })),
+      "Strongest competitors", `Strongest competitors: ✓ same class, ✕ another class. The mark | in the bar: all views pushed equally.`);
+    } };
+  },
+  formula: ({ temperature, eta }, { probability, shares, strongest, loss, sameShareOfLoss }) => `<p>The <b>softmax</b> turns similarities into shares that add up to 1. The own second view, with cosine <i>s</i>, gets
+    <math><mi>P</mi><mo>=</mo><mfrac><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mrow><msup><mi>e</mi><mrow><mi>s</mi><mo>/</mo><mi>τ</mi></mrow></msup><mo>+</mo><mi>η</mi><munder><mo>∑</mo><mi>k</mi></munder><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow></mfrac><mo>=</mo><mn>${probability.toPrecision(2)}</mn></math>
+    at τ = ${temperature.toFixed(2)} and η = ${eta}.</p>
+    <p>The loss −log P pushes view k away with the strength
+    <math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>denominator</mtext></mfrac></math>,
+    which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${temperature.toFixed(2)} = ${(shares[strongest[0]] / temperature).toPrecision(2)}.</p>
+    <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${loss.toPrecision(3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
+  fails: "Choose the 0 or the 1 and set τ to 0.1: the random crop changed its second view so much that other images are more similar, and P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push; at τ = 1 nearly all views share the push, even those that look nothing alike, and the model learns little from any of them.",
+  takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
+  open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },
+  after: {
+    text: "A data set of 100,000 products has 500 photographs of the same white mug. You train on it with every image as its own class, and a low τ. What happens to the mugs?",
+    choices: ["They move together, because they look alike", "They push each other apart, more than they push other products", "Nothing: the other products outnumber them"],
+    right: 1,
+    because: "With a low τ only the most similar images get a noticeable push, and for a mug these are the other mugs.",
+  },
+  notes: {
+    ask: "The push is strongest inside a class. Why do embeddings trained this way still group classes?",
+    wrong: "“The loss must pull the class together somewhere.” Nothing pulls two images of a class together. Classes survive because one network embeds all views, and it cannot treat look-alikes very differently.",
+    stuck: "A push acts on a similarity, not on a position, and it is divided by τ as well. η multiplies every other view alike, so in the softmax it lowers P but leaves the split of the push by class unchanged; only the added term of PSLR and ISIF changes it.",
+  },
+};

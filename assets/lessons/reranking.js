@@ -1,0 +1,145 @@
+const SHOWN = 5; // nearest images of the query that are judged
+const SHAPES = ["circles", "squares", "triangles"];
+const QUERY_CLASS = 0;
+
+// Points on a sphere, seen from above: embeddings of length 1. Two classes of twelve and a class of five.
+const GALLERY = (() => {
+  const random = randomStream(18);
+  const normal = () => (random() + random() + random() + random() + random() + random() - 3) * Math.SQRT2;
+  return [[12, [-0.34, 0.12], [0.15, 0.12]], [12, [0.16, 0.16], [0.13, 0.15]], [5, [0.02, -0.34], [0.1, 0.07]]]
+    .flatMap(([count, center, spread], classNumber) => Array.from({ length: count }, () => ({ classNumber,
+      point: center.map((part, axis) => part + spread[axis] * normal()) })));
+})();
+
+const lift = ([x, y]) => [x, y, Math.sqrt(1 - x * x - y * y)];
+const product = (one, other) => one.reduce((sum, value, axis) => sum + value * other[axis], 0);
+const toUnit = (row) => { const length = Math.hypot(...row); return row.map((value) => value / length); };
+
+// The rows with the largest cosine to a query, without the row `own`. Averaging can make rows equal: the lowest number is then first.
+const nearestRows = (query, rows, k, own = -1) => rows.map((row, at) => [Math.round(1e9 * product(query, row)), at]).filter(([, at]) => at !== own)
+  .sort(([one], [other]) => other - one).slice(0, k).map(([, at]) => at);
+const meanWith = (row, rows, neighbors) => toUnit(neighbors.reduce((sum, at) => sum.map((value, axis) => value + rows[at][axis]), row));
+
+function averageNeighbors(rows, k, times) {
+  let averaged = rows;
+  for (let done = 0; done < times; done += 1) {
+    const before = averaged;
+    averaged = before.map((row, at) => meanWith(row, before, nearestRows(row, before, k, at)));
+  }
+  return averaged;
+}
+
+// Recall@1 and MAP@R with every row as a query.
+function measureGallery(rows) {
+  let [hits, score] = [0, 0];
+  rows.forEach((row, at) => {
+    const isHit = nearestRows(row, rows, rows.length - 1, at).map((other) => GALLERY[other].classNumber === GALLERY[at].classNumber);
+    const relevant = isHit.filter(Boolean).length;
+    let counted = 0;
+    let own = 0;
+    isHit.slice(0, relevant).forEach((hit, rank) => {
+      counted += hit;
+      if (hit) own += counted / (rank + 1);
+    });
+    hits += isHit[0];
+    score += own / relevant;
+  });
+  return { recall: hits / rows.length, map: score / rows.length };
+}
+
+const change100 = (before, after) => `${(100 * before).toFixed(0)} → ${(100 * after).toFixed(0)} %`;
+
+const LESSON = {
+  id: "reranking",
+  number: 12,
+  minutes: 7,
+  title: "Re-ranking by neighbors",
+  claim: "A gallery without labels can improve its own ranking: averaging each image with its neighbors cancels noise, as long as most neighbors are of the same class.",
+  data: ["reranking"],
+  before: {
+    text: "Each image moved to the mean of itself and its five nearest neighbors, and the clusters tightened; nobody said which class an image has. Now take ten neighbors, and average twice. What happens to the five triangles?",
+    choices: ["They form a tighter cluster of their own", "They move to another class", "They stay where they are"],
+    right: 1,
+    because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
+  },
+  touch: "Start with k = 0 and raise it. Then drag the query to the right, into the gap between circles and squares.",
+  see: "Small outlines are the images before, filled shapes after averaging. The query moves along its arrow to the mean with its own neighbors; lines lead to its five nearest images: solid ones are hits, dashed ones are misses. The chart shows the same k on galleries of real digits, twelve of each class, with the digits' pixels as embedding.",
+  controls: [
+    { name: "k", kind: "slider", label: "k, neighbors in the mean", low: 0, high: 20, step: 1, start: 5 },
+    { name: "times", kind: "choice", label: "Average", options: [{ value: "1", words: "once" }, { value: "2", words: "twice" }], start: "1" },
+  ],
+  hidden: [{ name: "query", start: [-0.2, 0.2], low: [-0.6, -0.5], high: [0.6, 0.5] }],
+  compute({ k, times, query }) {
+    const before = (GALLERY.rows ??= GALLERY.map(({ point }) => lift(point)));
+    const after = k ? averageNeighbors(before, k, Number(times)) : before;
+    const start = lift(query);
+    const expanded = k ? meanWith(start, after, nearestRows(start, after, k)) : start;
+    const hits = (rows) => rows.filter((row) => GALLERY[row].classNumber === QUERY_CLASS).length;
+    const [listed, relisted] = [nearestRows(start, before, SHOWN), nearestRows(expanded, after, SHOWN)];
+    return { before, after, classes: GALLERY.map(({ classNumber }) => classNumber), expanded, listed, relisted,
+      hitsBefore: hits(listed), hitsAfter: hits(relisted), measuresBefore: (GALLERY.measures ??= measureGallery(before)), measures: measureGallery(after) };
+  },
+  readout: ({ hitsBefore, hitsAfter, measuresBefore, measures }) => [
+    ["circles among the query's 5 nearest", `${hitsBefore} → ${hitsAfter}`],
+    ["Recall@1 of the gallery", change100(measuresBefore.recall, measures.recall)],
+    ["MAP@R of the gallery", change100(measuresBefore.map, measures.map)]],
+  build({ stage, data: { reranking }, change }) {
+    const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 300, label: "Images before and after averaging" });
+    const handle = plane.handle({ label: "Query", sign: "★", low: [-0.6, -0.5], high: [0.6, 0.48], step: 0.02, moved: (query) => change({ query }) });
+    stage.append(element("small", {}, "Galleries of digits, by k"));
+    const chart = new Chart(stage, { x: [0, 20], y: [30, 100], width: 640, height: 170, right: 190, ticks: [0, 5, 10, 15, 20], xLabel: "k",
+      yLabel: "", format: (value) => `${value} %`, label: "Measures on digits by k" });
+    const form = ([x, y], classNumber, size) => {
+      const [left, top] = plane.at([x, y]);
+      return [`M${left - size} ${top}a${size} ${size} 0 1 0 ${2 * size} 0a${size} ${size} 0 1 0 ${-2 * size} 0Z`,
+        `M${left - size} ${top - size}h${2 * size}v${2 * size}h${-2 * size}Z`,
+        `M${left} ${top - 1.25 * size}l${1.2 * size} ${2.1 * size}h${-2.4 * size}Z`][classNumber];
+    };
+    const line = (values, column) => Array.from({ length: values.length / 2 }, (_k, k) => [k, values[2 * k + column]]);
+    return { draw({ k, times, query }, { after, classes, expanded, relisted, hitsBefore, hitsAfter, measures, measuresBefore }) {
+      plane.clear();
+      GALLERY.forEach(({ point, classNumber }, row) => {
+        plane.line(point, after[row], { width: 0.8, "stroke-opacity": 0.6 });
+        plane.add("path", { d: form(point, classNumber, 3.5), fill: "none", stroke: PALETTE[classNumber], "stroke-width": 1 });
+      });
+      for (const row of relisted) {
+        const isHit = classes[row] === QUERY_CLASS;
+        plane.line(expanded, after[row], { color: isHit ? COLORS.hit : COLORS.miss, width: 2, dashed: !isHit });
+      }
+      after.forEach((row, at) => plane.add("path", { d: form(row, classes[at], 6), fill: PALETTE[classes[at]], stroke: "var(--paper)", "stroke-width": 1 }));
+      plane.arrow(query, expanded, { color: COLORS.query, width: 3 });
+      plane.dot(expanded, { color: COLORS.query, radius: 6, stroke: "currentColor", "stroke-width": 1.5 });
+      handle.place(query);
+      plane.svg.setAttribute("aria-label", `With k ${k}, ${hitsAfter} of the query's 5 nearest images are circles, ${hitsBefore} before averaging. MAP@R of the gallery is ${percent(measures.map)}, ${percent(measuresBefore.map)} before.`);
+      const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
+      chart.draw([
+        { name: "Recall@1, re-ranked", points: line(reranking.reranked, 0), color: COLORS.refined, dashed: true },
+        { name: "Recall@1, averaged", points: line(averaged, 0), color: COLORS.after, dashed: true },
+        { name: "MAP@R, re-ranked", points: line(reranking.reranked, 1), color: COLORS.refined },
+        { name: "MAP@R, averaged", points: line(averaged, 1), color: COLORS.after }], k);
+      const at = (values, column) => `${values[2 * k + column].toFixed(1)} %`;
+      chart.describe(`On digits with k ${k}: averaged MAP@R ${at(averaged, 1)} and Recall@1 ${at(averaged, 0)}; re-ranked MAP@R ${at(reranking.reranked, 1)} and Recall@1 ${at(reranking.reranked, 0)}; at k 0 MAP@R ${averaged[1].toFixed(1)} % and Recall@1 ${averaged[0].toFixed(1)} %`);
+    } };
+  },
+  formula: ({ k, times }, { hitsBefore, hitsAfter }, { reranking }) => {
+    const averaged = times === "1" ? reranking.averaged : reranking.averaged_twice;
+    return `<p><math><msub><mi>x</mi><mi>i</mi></msub><mo>←</mo><mtext>unit</mtext><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>+</mo><munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><msub><mi>N</mi><mi>k</mi></msub><mo>(</mo><mi>i</mi><mo>)</mo></mrow></munder><msub><mi>x</mi><mi>j</mi></msub><mo>)</mo></math>
+      with k = ${k}, ${times === "1" ? "once" : "twice"}; “unit” divides a vector by its length. The query then does the same with its neighbors, and has ${hitsAfter} circles among its ${SHOWN} nearest images instead of ${hitsBefore}.</p>
+      <p>Recall@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${averaged[1].toFixed(1)} % to ${averaged[2 * k + 1].toFixed(1)} %, and Recall@1 from ${averaged[0].toFixed(1)} % to ${averaged[2 * k].toFixed(1)} %.</p>
+      <p><b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.</p>`;
+  },
+  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost.",
+  takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class, and it makes a query between two classes more certain, not more correct.",
+  open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },
+  after: {
+    text: "A shop has three photographs of each product. You average each photograph with its 10 nearest neighbors before the search. What do you expect?",
+    choices: ["A better ranking: ten neighbors cancel more noise than two", "A worse ranking: most of the ten neighbors are of other products", "The same ranking: no labels are used"],
+    right: 1,
+    because: "A photograph has two others of its product. The other eight neighbors move it toward other products.",
+  },
+  notes: {
+    ask: "How would you choose k without any label? Which number in this lesson would you want to know first?",
+    wrong: "“It uses the test labels.” No step sees a label. But it sees the whole gallery, so a comparison must say so: a query that arrives alone gains less.",
+    stuck: "MAP@R and Recall@1 can move in opposite directions: averaging brings a class together, and at the same time an image can lose its very nearest neighbor. The points lie on a sphere, which the picture shows from above.",
+  },
+};

@@ -1,0 +1,74 @@
+"""The lesson on flats against the library's linear neighborhoods and PLM's similarity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from udml_core.graph import linear_neighborhoods_at
+from udml_core.losses.piecewise import cross_similarity, decay, split
+from udml_core.neighbors import nearest
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.mark.parametrize("state", [
+    {}, {"k": 24, "threshold": 0.3}, {"k": 9, "threshold": 0.99, "a": [-0.9, 0.5], "b": [0.6, 0.9], "turn": 35},
+    {"k": 1, "b": [-0.2, 1.2]}])
+def test_the_flats_and_similarities_of_the_lesson_are_the_library_s(compute: Callable[..., Any],
+                                                                   state: dict[str, Any]) -> None:
+    shown = compute("flat", state)
+    start = {"k": 12, "threshold": 0.9, "b": [0.2, 0.629], "turn": 0} | state
+    points = torch.tensor(shown["points"], dtype=torch.float64)
+    centers = torch.tensor([shown["center"], shown["second"]], dtype=torch.float64)
+    assert shown["center"] in shown["points"]
+    assert torch.dist(centers[1], torch.tensor(start["b"], dtype=torch.float64)) < 0.04
+    distances = torch.cdist(centers, points, compute_mode="donot_use_mm_for_euclid_dist")
+    candidates = distances.masked_fill(distances == 0, torch.inf).argsort(dim=1)[:, :start["k"]]
+    hoods = linear_neighborhoods_at(centers, points, candidates, 1, start["threshold"])
+    assert [tested["row"] for tested in shown["tested"]] == candidates[0].tolist()
+    assert [tested["isMember"] for tested in shown["tested"]] == hoods.members[0].tolist()
+    assert [tested["worst"] for tested in shown["tested"]] == pytest.approx(hoods.worst[0].tolist())
+    bases = hoods.basis[:, :, 0].numpy()
+    for direction, basis in zip((shown["fitted"], shown["other"]), bases, strict=True):
+        assert abs(np.dot(direction, basis)) == pytest.approx(1)
+    turn = np.radians(start["turn"])
+    rotation = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    turned = torch.tensor(rotation @ np.array(shown["fitted"]))[:, None]
+    basis = torch.stack([turned, hoods.basis[1]])
+    across, along = split(centers, centers, basis)
+    alpha, beta = decay(across, along)
+    for name, (point, center) in {"fromA": (1, 0), "fromB": (0, 1)}.items():
+        assert [shown[name][part] for part in ("across", "along", "alpha", "beta")] == pytest.approx(
+            [float(part[point, center]) for part in (across, along, alpha, beta)], abs=1e-7)
+    similar = cross_similarity(centers[1:], basis[1:], centers[:1], basis[:1])
+    assert shown["similarity"] == pytest.approx(float(similar), abs=1e-7)
+    diamond = centers[:1] + shown["distance"] * turned.T
+    assert shown["diamond"] == pytest.approx(float(torch.stack(decay(*split(diamond, centers[:1], basis[:1]))).prod()),
+                                             abs=1e-6)
+    assert shown["distance"] == pytest.approx(float(torch.dist(*centers)))
+    members = points[candidates[0][hoods.members[0]]] - centers[0]
+    assert shown["members"] == len(members)
+    assert shown["strangers"] == int((candidates[0][hoods.members[0]] >= len(points) // 2).sum())
+    assert shown["explained"] == pytest.approx(float((members @ turned).square().sum() / members.square().sum()))
+
+
+def test_the_cosine_is_that_of_unit_vectors_at_this_distance(compute: Callable[..., Any]) -> None:
+    shown = compute("flat", {})
+    angle = 2 * np.arcsin(shown["distance"] / 2)
+    rows = np.array([[1, 0], [np.cos(angle), np.sin(angle)]], dtype=np.float32)
+    assert shown["cosine"] == pytest.approx(1 - float(nearest(rows, 1)[0][0, 0]) / 2, abs=1e-6)
+
+
+def test_the_text_describes_the_pictures(open_lesson: Callable[..., Any]) -> None:
+    page = open_lesson("flat")
+    start, tilted = page.evaluate("""states => states.map((state) =>
+        window.lesson.lesson.compute({...window.lesson.start, ...state}, window.lesson.data))""", [
+        {}, {"k": 24, "threshold": 0.3}])
+    assert start["diamond"] > start["similarity"]
+    assert start["strangers"] == 0 < tilted["strangers"]
+    assert abs(np.dot(start["fitted"], tilted["fitted"])) < np.cos(np.radians(10))
