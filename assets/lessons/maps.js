@@ -94,7 +94,7 @@ const LESSON = {
     const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
       paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
     const thumbnails = SIZES.tsne.map((_size, at) => {
-      const canvas = element("canvas", { width: 260, height: 260, style: "width:130px;max-width:100%;aspect-ratio:1;display:block;margin:auto" });
+      const canvas = element("canvas", { width: 260, height: 260, style: "width:130px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);color:var(--text);border-radius:4px" });
       const caption = element("span", {});
       return { canvas, caption, button: element("button", { type: "button", style: "padding:3px 6px;min-width:0",
         onclick: () => change({ size: at }) }, canvas, caption) };
@@ -109,16 +109,6 @@ const LESSON = {
     let shown = ""; // the small maps that are drawn
     small.append(...thumbnails.map(({ button }) => button));
     stage.append(row);
-    const paintSmall = (canvas, positions) => {
-      const context = canvas.getContext("2d");
-      context.clearRect(0, 0, canvas.width, canvas.height);
-      context.fillStyle = getComputedStyle(canvas).color;
-      const values = [0, 1].map((axis) => positions.filter((_value, at) => at % 2 === axis));
-      const [low, high] = [values.map((part) => Math.min(...part)), values.map((part) => Math.max(...part))];
-      const unit = (canvas.width - 8) / Math.max(high[0] - low[0], high[1] - low[1]);
-      const [x, y] = [0, 1].map((axis) => (value) => canvas.width / 2 + unit * (value - (low[axis] + high[axis]) / 2));
-      for (let at = 0; at < positions.length; at += 2) context.fillRect(x(positions[at]) - 1.5, canvas.height - y(positions[at + 1]) - 1.5, 3, 3);
-    };
     return { draw({ points, method, size }, drawn) {
       numbers = drawn;
       const { positions, neighbors, isKept, keptHere, value } = drawn;
@@ -133,7 +123,7 @@ const LESSON = {
       thumbnails.forEach(({ button, canvas, caption }, at) => {
         button.setAttribute("aria-pressed", String(at === Math.round(size)));
         caption.textContent = `${SIZE_WORDS[method]} ${SIZES[method][at]}`;
-        if (key !== shown) paintSmall(canvas, maps[points].maps[`${method}${SIZES[method][at]}`].positions);
+        if (key !== shown) paintSmallMap(canvas, maps[points].maps[`${method}${SIZES[method][at]}`].positions);
       });
       shown = key;
       const tile = (other, kind, label) => ({ pixels: picture(other), kind, label, onclick: () => change({ image: other }) });
