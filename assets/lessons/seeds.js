@@ -171,7 +171,7 @@ const LESSON = {
       <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
       <p>Your gain is <b>${gain.toFixed(2)}</b>${error > 0 ? `, which is <b>${Math.abs(gain / error).toFixed(1)}</b> standard errors` : ""}. A common rule distrusts a gain below two standard errors.</p>`;
   },
-  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is more than two standard errors, although the settings are equal. Whoever reports the best of many runs, or chooses the seed on the test images, makes this draw. Then set <b>one run</b>: no standard deviation, no warning.",
+  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is more than two standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then set <b>one run</b>: no standard deviation, no warning.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {
