@@ -1,3 +1,30 @@
+const SMALL = [0.3, 0.45, 0.65, 0.9];
+const TABLE = [0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
+
+// Authority ascent. The parent of an image is its first step whose relevancy exceeds ε; without such a step it is a mode.
+function ascend({ rows, columns, relevancy, classes }, epsilon) {
+  const parents = Int32Array.from(classes, (_class, row) => row);
+  for (let step = rows.length - 1; step >= 0; step -= 1) if (relevancy[step] > epsilon) parents[rows[step]] = columns[step];
+  const modes = Int32Array.from(parents, (parent) => {
+    while (parents[parent] !== parent) parent = parents[parent];
+    return parent;
+  });
+  const clusters = new Map();
+  modes.forEach((mode, row) => {
+    if (!clusters.has(mode)) clusters.set(mode, []);
+    clusters.get(mode).push(row);
+  });
+  const sizes = [...clusters.values()].map((members) => members.length);
+  const most = [...clusters.values()].map((members) => {
+    const counts = new Uint16Array(10);
+    for (const row of members) counts[classes[row]] += 1;
+    return Math.max(...counts);
+  });
+  const singletons = sizes.filter((size) => size === 1).length;
+  return { parents, modes, clusters, count: sizes.length, largest: Math.max(...sizes), singletons,
+    coverage: 1 - singletons / classes.length, purity: most.reduce((sum, part) => sum + part, 0) / classes.length };
+}
+
 const LESSON = {
   id: "epsilon",
   number: 4,
@@ -6,74 +33,98 @@ const LESSON = {
   claim: "One threshold decides which images share a pseudo-label: a low ε merges classes, a high ε shatters them.",
   data: ["digits", "epsilon"],
   before: {
-    text: "At ε = 0.65 the 1,797 digits form some hundred clusters. What happens at ε = 0.45?",
+    text: "ε is the minimum strength of a link between two images. Linked images form a cluster. You lower ε: what happens to the clusters?",
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
-    because: "A lower threshold admits more edges, so more paths end at the same mode.",
+    because: "A lower threshold admits more links, so more images end at the same mode.",
   },
-  touch: "Move ε slowly from 0.3 to 0.9. Point at the map to see the digits.",
-  see: "Each color is a cluster; gray digits are singletons. First the sparse regions between digits break off, then each digit splits by handwriting. Areas, gaps and axes of the map carry no units.",
-  controls: [{ name: "epsilon", kind: "slider", label: "ε, minimum relevancy of an edge", low: 0.2, high: 0.95, step: 0.01, start: 0.65 }],
-  // The parent of an image is its first step whose relevancy exceeds ε; an image without such a step is a mode.
-  compute({ epsilon }, { epsilon: { rows, columns, relevancy, classes } }) {
-    const parents = Int32Array.from(classes, (_class, row) => row);
-    for (let step = rows.length - 1; step >= 0; step -= 1) if (relevancy[step] > epsilon) parents[rows[step]] = columns[step];
-    const modes = Int32Array.from(parents, (parent) => {
-      while (parents[parent] !== parent) parent = parents[parent];
-      return parent;
-    });
-    const clusters = new Map();
-    modes.forEach((mode, row) => {
-      if (!clusters.has(mode)) clusters.set(mode, []);
-      clusters.get(mode).push(row);
-    });
-    const sizes = [...clusters.values()].map((members) => members.length);
-    const most = [...clusters.values()].map((members) => {
-      const counts = new Uint16Array(10);
-      for (const row of members) counts[classes[row]] += 1;
-      return Math.max(...counts);
-    });
-    return { parents, modes, clusters, count: sizes.length, largest: Math.max(...sizes),
-      singletons: sizes.filter((size) => size === 1).length, purity: most.reduce((sum, part) => sum + part, 0) / classes.length };
-  },
-  readout: ({ count, largest, singletons, purity }) => [["clusters", count], ["largest", `${largest} images`],
-    ["singletons", singletons], ["purity", percent(purity)]],
-  build({ stage, data: { digits: { pixels }, epsilon: { positions, classes } } }) {
+  touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
+  see: "Each image follows its links (lines) up to a mode (large point); all images that end at one mode are a cluster and get one color. Training then uses the cluster as the image's class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units.",
+  controls: [
+    { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
+    { name: "epsilon", kind: "slider", label: "ε, minimum relevancy of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
+  ],
+  compute: ({ images, epsilon }, data) => ascend(data.epsilon[images], epsilon),
+  readout: ({ count, largest, singletons, coverage, purity }, { images }) => [["clusters", count],
+    ["largest", `${largest} ${images}`], ["singletons", singletons], ["coverage", percent(coverage)], ["purity", percent(purity)]],
+  build({ stage, state, change, data: { digits: { pixels }, epsilon } }) {
     const image = (row) => pixels.subarray(64 * row, 64 * row + 64);
-    const cloud = new Cloud(stage, { label: "Map of the digits", height: 360, stretch: true,
-      title: (row) => `digit ${classes[row]}`, paint: (context, row, size) => paintDigit(context, image(row), size) });
-    const row = element("div", {});
-    stage.append(row);
-    return { draw({ epsilon }, { modes, parents, clusters, count, largest, singletons }) {
+    const nameOf = (row) => (state().images === "digits" ? `digit ${epsilon.digits.classes[row]}` : `group ${epsilon.points.classes[row] + 1}`);
+    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": "The same images at other values of ε",
+      style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
+    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr))" }, map, small));
+    const clouds = { // the one of the points has no pictures
+      points: new Cloud(map, { label: "45 points", height: 320, title: nameOf }),
+      digits: new Cloud(map, { label: "Map of the digits", height: 320, title: nameOf, paint: (context, row, size) => paintDigit(context, image(row), size) }),
+    };
+    const thumbnails = SMALL.map((value) => {
+      const canvas = element("canvas", { width: 240, height: 240, style: "width:115px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);border-radius:4px" });
+      const words = element("span", {}, `ε = ${value}`);
+      const button = element("button", { type: "button", style: "padding:3px 6px;min-width:0", onclick: () => change({ epsilon: value }) }, canvas, words);
+      small.append(button);
+      return { value, canvas, button };
+    });
+    const row = element("div", { style: "min-height:70px" });
+    const body = element("tbody", {});
+    const head = ["ε", "clusters", "largest", "singletons", "coverage", "purity"];
+    stage.append(row, element("details", {}, element("summary", {}, "The same as a table"), element("table", {},
+      element("thead", {}, element("tr", {}, head.map((words) => element("th", { scope: "col", style: "padding:0 8px" }, words)))), body)));
+    const colorsOf = ({ clusters, modes }) => {
       const largestFirst = [...clusters].sort(([, one], [, other]) => other.length - one.length);
       const colors = new Map(largestFirst.map(([mode], index) => [mode, PALETTE[index % PALETTE.length]]));
-      cloud.describe(`Map of the digits at ε ${epsilon}: ${count} clusters, the largest with ${largest} images, ${singletons} singletons`);
-      cloud.draw({ positions, radius: 2.6,
-        colors: (image) => (clusters.get(modes[image]).length > 1 ? colors.get(modes[image]) : COLORS.gray),
-        segments: Array.from(parents, (parent, image) => [image, parent]).filter(([child, parent]) => child !== parent) });
-      row.replaceChildren(element("p", {}, "Modes of the largest clusters, with their numbers of images"),
-        digitTiles(largestFirst.slice(0, 10).map(([mode, members]) => ({ pixels: image(mode), words: String(members.length),
-          label: `A ${classes[mode]}, mode of ${members.length} images` })), "Modes of the largest clusters", 44));
+      return [largestFirst, (point) => (clusters.get(modes[point]).length > 1 ? colors.get(modes[point]) : COLORS.gray)];
+    };
+    let shown = ""; // the images whose small maps and table are drawn
+    const drawOthers = (images) => {
+      for (const { value, canvas } of thumbnails) {
+        paintSmallMap(canvas, epsilon[images].positions, colorsOf(ascend(epsilon[images], value))[1], images === "digits" ? 3 : 10);
+      }
+      body.replaceChildren(...TABLE.map((value) => {
+        const { count, largest, singletons, coverage, purity } = ascend(epsilon[images], value);
+        return element("tr", {}, [value, count, largest, singletons, percent(coverage), percent(purity)].map((part) => element("td", { style: "padding:0 8px;text-align:right" }, String(part))));
+      }));
+      shown = images;
+    };
+    return { draw({ images, epsilon: threshold }, numbers) {
+      const { parents, clusters, count, largest, singletons } = numbers;
+      const [largestFirst, colors] = colorsOf(numbers);
+      for (const [name, { box }] of Object.entries(clouds)) box.hidden = name !== images;
+      const cloud = clouds[images];
+      const modes = largestFirst.filter(([, members]) => members.length > 1).map(([mode]) => mode);
+      const isMode = new Set(modes);
+      cloud.describe(`${images === "digits" ? "Map of the digits" : "45 points in three groups"} at ε ${threshold}: ${count} clusters, the largest with ${largest} ${images}, ${singletons} singletons`);
+      cloud.draw({ positions: epsilon[images].positions, colors, order: modes,
+        radius: images === "digits" ? (point) => (isMode.has(point) ? 4.5 : 2.2) : (point) => (isMode.has(point) ? 8 : 5),
+        segments: Array.from(parents, (parent, point) => [point, parent]).filter(([child, parent]) => child !== parent) });
+      if (images !== shown) drawOthers(images);
+      for (const { value, button } of thumbnails) button.setAttribute("aria-pressed", String(Math.abs(value - threshold) < 0.005));
+      const largestTen = largestFirst.slice(0, 10);
+      row.replaceChildren(...(images === "digits"
+        ? [element("div", {}, "Modes of the largest clusters, with their numbers of images"),
+          digitTiles(largestTen.map(([mode, members]) => ({ pixels: image(mode), words: String(members.length),
+            label: `A ${epsilon.digits.classes[mode]}, mode of ${members.length} images` })), "Modes of the largest clusters", 36)]
+        : [element("div", {}, `Sizes of the largest clusters: ${largestTen.map(([, members]) => members.length).join(", ")}`)]));
     } };
   },
-  formula: ({ epsilon }, { count, singletons }) => `<p>Each image ascends along its steepest edge with
-    <math><mi>ψ</mi><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${epsilon.toFixed(2)}</mn></math>, where
+  formula: ({ epsilon }, { count, singletons, coverage }) => `<p>Each image ascends along its steepest link with
+    <math><mi>ψ</mi><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${epsilon.toFixed(2)}</mn></math>, where the relevancy ψ is<br>
     <math><msub><mi>ψ</mi><mi>ij</mi></msub><mo>=</mo><msub><mi>W</mi><mi>ij</mi></msub><mo>exp</mo><mo>(</mo><mo>−</mo><mi>γ</mi>
-    <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>
-    and ω is the share of time that a random walk spends at an image.</p>
-    <p>Here ${count} images have no such edge: they are the modes, and ${singletons} of these modes are alone in their clusters.</p>`,
-  fails: "If ε is too low, an 8 and a 1 share a pseudo-label, and training pulls them together. If ε is too high, nearly every image is a singleton, and there are no positive pairs. High purity alone is not a success: on the right it comes from singletons.",
-  takeaway: "ε is the minimum relevancy of an edge. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
-  open: { page: "clusters", label: "clusters at this ε", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
+    <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>.<br>
+    W is the similarity of two neighbors, ω is the share of time that a random walk spends at an image, and γ is a constant.</p>
+    <p>Here ${count} images have no such link: they are the modes, and ${singletons} of these modes are alone in their clusters.</p>
+    <p><b>Coverage</b> is the share of images in clusters of two or more, here ${percent(coverage)}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.</p>`,
+  fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",
+  takeaway: "ε is the minimum relevancy of a link. A lower ε merges clusters and a higher ε splits them; judge coverage and purity together.",
+  open: { page: "clusters", label: "clusters of a run", query: ({ epsilon }) => ({ epsilon: String(epsilon) }) },
   after: {
     text: "A clustering of unlabeled photographs has purity 99 %. What must you know before you trust it?",
     choices: ["Nothing else: 99 % is high", "How many images are singletons", "The number of true classes"],
     right: 1,
-    because: "A singleton is always pure. A clustering of singletons has purity 100 % and no positive pair.",
+    because: "A singleton is always pure. A clustering of singletons has purity 100 %, and no two images share a pseudo-label.",
   },
   notes: {
     ask: "At which ε would you train, and what would you look at to decide without labels?",
     wrong: "“The ε with the highest purity.” Purity rises to 100 % when every image is alone.",
-    stuck: "The map never changes; only the colors and lines do. ε acts on edges of the neighbor graph, not on the map.",
+    stuck: "The points never move; only the colors and lines change. ε acts on links of the neighbor graph, not on the map.",
   },
 };

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from udml_core.arrays import Array
 from udml_core.data import catalog
-from udml_core.exploration.lessons import digits_ascent
+from udml_core.exploration.lessons import SMALLEST, Ascent, digits_ascent, smallest_ascent
 
 
 def digits() -> dict[str, Any]:
@@ -19,12 +20,17 @@ def digits() -> dict[str, Any]:
 
 
 def epsilon() -> dict[str, Any]:
-    """Return the steps of authority ascent on the digits and the map's positions."""
+    """Return the steps of authority ascent and the positions, of 45 points in three groups and of the digits."""
     dataset, ascent = digits_ascent()
+    groups = np.repeat(np.arange(3, dtype=np.uint8), SMALLEST // 3)
+    return {"points": _steps(smallest_ascent(), groups), "digits": _steps(ascent, dataset.labels)}
+
+
+def _steps(ascent: Ascent, classes: Array) -> dict[str, Any]:
     rows, columns, relevancy = ascent.graph.steps()
     return {"rows": rows.astype(np.int16), "columns": columns.astype(np.int16),
             "relevancy": relevancy.astype(np.float32), "positions": ascent.positions.astype(np.float32),
-            "classes": dataset.labels.astype(np.uint8)}
+            "classes": classes.astype(np.uint8)}
 
 
 FILES = {"digits": digits, "epsilon": epsilon}

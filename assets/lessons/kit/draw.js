@@ -334,3 +334,23 @@ function randomStream(seed) {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
   };
 }
+
+// A small map on a canvas, one square a point, for small multiples. colors: row => color; the text color by default.
+function paintSmallMap(canvas, positions, colors = null, size = 3) {
+  const context = canvas.getContext("2d");
+  const { width, height } = canvas;
+  const [low, high] = [[Infinity, Infinity], [-Infinity, -Infinity]];
+  positions.forEach((value, at) => {
+    low[at % 2] = Math.min(low[at % 2], value);
+    high[at % 2] = Math.max(high[at % 2], value);
+  });
+  const unit = Math.min((width - 8) / (high[0] - low[0]), (height - 8) / (high[1] - low[1]));
+  context.clearRect(0, 0, width, height);
+  context.fillStyle = getComputedStyle(canvas).color;
+  for (let row = 0; row < positions.length / 2; row += 1) {
+    if (colors) context.fillStyle = colors(row);
+    const x = width / 2 + unit * (positions[2 * row] - (low[0] + high[0]) / 2);
+    const y = height / 2 - unit * (positions[2 * row + 1] - (low[1] + high[1]) / 2);
+    context.fillRect(x - size / 2, y - size / 2, size, size);
+  }
+}

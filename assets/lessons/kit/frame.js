@@ -259,7 +259,7 @@ class Lesson {
     else location.href = `${lesson.href}?${PRESENT}=1`;
   }
 
-  // One page to hand out: the picture as it is now, the formula, the failure, the takeaway and the notes.
+  // One page to hand out: the current picture, the formula, the failure, the takeaway and the notes.
   print() {
     const { lesson } = this;
     const { ask, wrong, stuck } = lesson.notes;

@@ -1,0 +1,167 @@
+const NEAREST = 10;
+const SIZES = { tsne: [2, 5, 30, 100], umap: [5, 15, 50, 200] };
+const SIZE_WORDS = { tsne: "perplexity", umap: "neighbors" };
+const unitRows = new WeakMap(); // pixels → the same rows with length 1
+
+function units(pixels) {
+  if (!unitRows.has(pixels)) {
+    const rows = new Float32Array(pixels.length);
+    for (let start = 0; start < pixels.length; start += 64) {
+      let squares = 0;
+      for (let at = start; at < start + 64; at += 1) squares += pixels[at] ** 2;
+      for (let at = start; at < start + 64; at += 1) rows[at] = pixels[at] / Math.fround(Math.sqrt(squares));
+    }
+    unitRows.set(pixels, rows);
+  }
+  return unitRows.get(pixels);
+}
+
+// Squared distances from one point to all, without rounding errors; the point itself comes last.
+function distances(points, width, row) {
+  return Float64Array.from({ length: points.length / width }, (_empty, other) => {
+    if (other === row) return Infinity;
+    let sum = 0;
+    for (let axis = 0; axis < width; axis += 1) sum += (points[width * row + axis] - points[width * other + axis]) ** 2;
+    return Math.round(sum * 1e9) / 1e9;
+  });
+}
+
+// The nearest rows, nearest first; of equally near rows the first.
+function nearestRows(away) {
+  const rows = [];
+  away.forEach((distance, row) => {
+    if (rows.length === NEAREST && distance >= away[rows[NEAREST - 1]]) return;
+    let place = rows.length;
+    while (place && away[rows[place - 1]] > distance) place -= 1;
+    rows.splice(place, 0, row);
+    rows.length = Math.min(rows.length, NEAREST);
+  });
+  return rows;
+}
+
+function countKept(pixels, positions, image) {
+  const near = nearestRows(distances(positions, 2, image));
+  return nearestRows(distances(units(pixels), 64, image)).filter((row) => near.includes(row)).length;
+}
+
+const LESSON = {
+  id: "maps",
+  number: 10,
+  minutes: 7,
+  title: "A map is not the territory",
+  claim: "A two-dimensional map of images loses true neighbors, and it can show groups that do not exist.",
+  data: ["maps"],
+  before: {
+    text: "Each of 600 images consists of random pixels, so no groups exist. How does their t-SNE map look at a low perplexity?",
+    choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
+    right: 1,
+    because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Choose “Random pixels” and perplexity 2.",
+  },
+  touch: "Click a point, or a picture below the map. Then press the small maps: the images stay the same, and their map changes.",
+  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: it is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Areas, gaps and axes of a map carry no units.",
+  controls: [
+    { name: "points", kind: "choice", label: "Images", start: "digits", options: [{ value: "digits", words: "600 digits" }, { value: "noise", words: "Random pixels" }] },
+    { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
+  ],
+  hidden: [{ name: "size", start: 2, low: 0, high: 3 }, { name: "image", start: 435, low: 0, high: 599 }],
+  compute({ points, method, size, image }, { maps }) {
+    const { pixels, maps: drawn } = maps[points];
+    const value = SIZES[method][Math.round(size)];
+    const { positions, kept, trustworthiness, continuity } = drawn[`${method}${value}`];
+    const row = Math.round(image);
+    const away = distances(units(pixels), 64, row);
+    const neighbors = nearestRows(away);
+    const onMap = nearestRows(distances(positions, 2, row));
+    const isKept = neighbors.map((neighbor) => onMap.includes(neighbor));
+    const intruders = onMap.filter((other) => !neighbors.includes(other));
+    // How far the ranks of the map's neighbors exceed k: 0 for a true neighbor
+    const excess = intruders.map((other) => 1 - NEAREST + away.reduce(
+      (count, distance, candidate) => count + (distance < away[other] || (distance === away[other] && candidate < other)), 0));
+    const total = excess.reduce((sum, part) => sum + part, 0);
+    const count = away.length;
+    return { row, value, positions, neighbors, onMap, isKept, excess: total, count, keptHere: isKept.filter(Boolean).length,
+      trustHere: 1 - 2 / (NEAREST * (2 * count - 3 * NEAREST - 1)) * total, kept, trustworthiness, continuity };
+  },
+  readout: ({ keptHere, kept, trustworthiness, continuity }) => [["true neighbors kept, ★", `${keptHere} of ${NEAREST}`],
+    ["kept, all images", percent(kept)], ["trustworthiness", percent(trustworthiness)], ["continuity", percent(continuity)]],
+  build({ stage, data: { maps }, state, change }) {
+    const pixelsOf = () => maps[state().points].pixels;
+    const picture = (row) => pixelsOf().subarray(64 * row, 64 * row + 64);
+    const words = (row) => (state().points === "digits" ? `a ${maps.classes[row]}` : `image ${row}`);
+    const [map, small] = [element("div", {}), element("div", { role: "group", "aria-label": "The same images with other settings",
+      style: "display:grid;gap:6px;grid-template-columns:repeat(2,minmax(0,1fr));align-content:start" })];
+    stage.append(element("div", { style: "display:grid;gap:6px;grid-template-columns:repeat(auto-fit,minmax(min(320px,100%),1fr));margin-bottom:6px" }, map, small));
+    const cloud = new Cloud(map, { label: "Map", height: 340, title: words,
+      paint: (context, row, size) => paintDigit(context, picture(row), size), picked: (row) => change({ image: row }) });
+    const thumbnails = SIZES.tsne.map((_size, at) => {
+      const canvas = element("canvas", { width: 260, height: 260, style: "width:130px;max-width:100%;aspect-ratio:1;display:block;margin:auto;background:var(--paper);color:var(--text);border-radius:4px" });
+      const caption = element("span", {});
+      return { canvas, caption, button: element("button", { type: "button", style: "padding:3px 6px;min-width:0",
+        onclick: () => change({ size: at }) }, canvas, caption) };
+    });
+    const findWorst = () => {
+      const { positions, count } = numbers;
+      const kept = Array.from({ length: count }, (_empty, row) => countKept(pixelsOf(), positions, row));
+      change({ image: kept.indexOf(Math.min(...kept)) });
+    };
+    const row = element("div", {});
+    let numbers = null; // what is shown now
+    let shown = ""; // the small maps that are drawn
+    small.append(...thumbnails.map(({ button }) => button));
+    stage.append(row);
+    return { draw({ points, method, size }, drawn) {
+      numbers = drawn;
+      const { positions, neighbors, isKept, keptHere, value } = drawn;
+      const image = drawn.row;
+      const kinds = new Map(neighbors.map((neighbor, at) => [neighbor, isKept[at]]));
+      cloud.describe(`${method === "tsne" ? "t-SNE" : "UMAP"} map with ${SIZE_WORDS[method]} ${value} of ${points === "digits" ? "the digits" : "random pixels"}: `
+        + `${keptHere} of the ${NEAREST} true neighbors of the chosen image are among its ${NEAREST} nearest on the map`);
+      cloud.draw({ positions, order: [...neighbors, image], segments: neighbors.map((neighbor) => [image, neighbor]),
+        colors: (other) => (other === image ? COLORS.query : kinds.has(other) ? (kinds.get(other) ? COLORS.hit : COLORS.miss) : COLORS.gray),
+        radius: (other) => (other === image ? 8 : kinds.has(other) ? (kinds.get(other) ? 6 : 4.5) : 2.4) });
+      const key = `${points} ${method} ${getComputedStyle(stage).color}`;
+      thumbnails.forEach(({ button, canvas, caption }, at) => {
+        button.setAttribute("aria-pressed", String(at === Math.round(size)));
+        caption.textContent = `${SIZE_WORDS[method]} ${SIZES[method][at]}`;
+        if (key !== shown) paintSmallMap(canvas, maps[points].maps[`${method}${SIZES[method][at]}`].positions);
+      });
+      shown = key;
+      const tile = (other, kind, label) => ({ pixels: picture(other), kind, label, onclick: () => change({ image: other }) });
+      const walk = (words, onclick) => element("button", { type: "button", onclick }, words);
+      const focused = row.contains(row.getRootNode().activeElement) ? [...row.querySelectorAll("button")].indexOf(row.getRootNode().activeElement) : -1;
+      row.replaceChildren(
+        element("div", { class: "choice" },
+          walk("Image that lost the most neighbors", findWorst),
+          walk("Previous image", () => change({ image: (image + drawn.count - 1) % drawn.count })),
+          walk("Next image", () => change({ image: (image + 1) % drawn.count }))),
+        digitTiles([tile(image, "query", `Chosen image: ${words(image)}`), ...neighbors.map((other, at) => tile(other, isKept[at] ? "hit" : "miss",
+          `True neighbor ${at + 1}: ${words(other)}, ${isKept[at] ? "kept" : "lost"} on the map; press to choose it`))],
+        "The chosen image and its true neighbors, nearest first", 42));
+      if (focused >= 0) row.querySelectorAll("button")[focused]?.focus();
+    } };
+  },
+  formula: ({ method }, { keptHere, value, excess, count, trustHere }) => `<p>The <b>${method === "tsne" ? "perplexity" : "number of neighbors"}</b>,
+    here ${value}, says how many others each image tries to stay close to on the map${method === "tsne" ? ", roughly" : ""}.</p>
+    <p><b>Neighbors kept</b> by ★: N are its true neighbors, M its nearest on the map, and
+    <math><mi>k</mi><mo>=</mo><mn>${NEAREST}</mn></math>:
+    <math><mfrac><mrow><mo>|</mo><mi>N</mi><mo>∩</mo><mi>M</mi><mo>|</mo></mrow><mi>k</mi></mfrac><mo>=</mo><mfrac><mn>${keptHere}</mn><mn>${NEAREST}</mn></mfrac></math></p>
+    <p><b>Trustworthiness</b> of ★: each false neighbor on the map costs its true rank minus k, and n is the number of images:<br>
+    <math><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mrow><mi>k</mi><mo>(</mo><mn>2</mn><mi>n</mi><mo>−</mo><mn>3</mn><mi>k</mi><mo>−</mo><mn>1</mn><mo>)</mo></mrow></mfrac>
+    <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>rank</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
+    <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${NEAREST * (2 * count - 3 * NEAREST - 1)}</mn></mfrac><mo>·</mo><mn>${excess}</mn><mo>=</mo><mn>${trustHere.toFixed(3)}</mn></math><br>
+    <b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.</p>`,
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you; the share of neighbors kept does. Less than a third remains, while every map of the digits keeps more than half.",
+  takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
+  open: { page: "map", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
+  after: {
+    text: "A UMAP map of customers shows two islands, far apart. What follows?",
+    choices: ["The two groups are very different, because the gap is wide", "Nothing yet: check true neighbors and other settings", "UMAP is wrong, because t-SNE would show one island"],
+    right: 1,
+    because: "The width of a gap carries no units. Whether two groups exist is a question for the original distances.",
+  },
+  notes: {
+    ask: "Which of the small maps is the correct one? How would you decide without the class of a digit?",
+    wrong: "“The map with the clearest islands is the best.” Clear islands also come from a low perplexity, even on random pixels.",
+    stuck: "True neighbors never change with the setting: they come from the 64 pixels. Only the map's neighbors change. Trustworthiness punishes false neighbors on the map; continuity punishes lost true neighbors.",
+  },
+};

@@ -1,0 +1,188 @@
+const IMAGES = 896; // digits 5 to 9, the queries of every run
+const TOTAL = 10; // runs of each setting
+const LUCKY = -1; // the draw of B's best and A's worst runs
+const BIN = 0.2;
+const [COLOR_A, COLOR_B] = [PALETTE[6], COLORS.after];
+const TRUTH = {
+  nothing: "A and B have the same settings. Only their seeds differ, so no gain exists: even ten runs of each differ by chance.",
+  angle: "B trains with a larger angle α in its loss, 55° instead of 45°.",
+  width: "B has a wider embedding: 10 numbers for each image instead of 8.",
+};
+const VERDICTS = [["a", "A is better"], ["b", "B is better"], ["open", "Too close to say"]];
+
+const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
+// The sample's standard deviation, with n − 1; none for one value.
+const deviation = (values) => {
+  const middle = mean(values);
+  return values.length > 1 ? Math.sqrt(values.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (values.length - 1)) : null;
+};
+
+// How many of the possible choices of n values have each sum: Map from the sum to the count.
+function countSums(values, n) {
+  const sums = Array.from({ length: n + 1 }, () => new Map());
+  sums[0].set(0, 1);
+  for (const value of values) {
+    for (let size = n; size >= 1; size -= 1) {
+      for (const [sum, count] of sums[size - 1]) sums[size].set(sum + value, (sums[size].get(sum + value) ?? 0) + count);
+    }
+  }
+  return sums[n];
+}
+
+function chooseRuns(random, n) {
+  const runs = Array.from({ length: TOTAL }, (_empty, run) => run);
+  return Array.from({ length: n }, () => runs.splice(Math.floor(random() * runs.length), 1)[0]);
+}
+
+const LESSON = {
+  id: "seeds",
+  number: 11,
+  minutes: 6,
+  title: "Is the gain real?",
+  claim: "A gain means little until you know how much the result changes with the seed alone.",
+  data: ["seeds"],
+  before: {
+    text: "Setting B beats setting A in three training runs each. Is B better?",
+    choices: ["Yes: three runs are enough", "No: B was lucky", "It depends on how much the runs of one setting differ"],
+    right: 2,
+    because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
+  },
+  touch: "Look at the drawn runs and decide which setting is better. Then press “Draw other runs” a few times. Repeat it with all three comparisons: only some gains are real.",
+  see: "Each mark is one training run. Runs of one setting differ only in their seed: the number that decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs, and the columns show the gain in every possible draw.",
+  controls: [
+    { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },
+    { name: "n", kind: "slider", label: "Runs drawn of each setting", low: 1, high: 10, step: 1, start: 3 },
+  ],
+  hidden: [{ name: "draw", start: 9, low: LUCKY, high: 9999 },
+    { name: "verdict", start: "", options: ["", ...Object.keys(TRUTH).flatMap((name) => VERDICTS.map(([verdict]) => `${name}-${verdict}`))].map((value) => ({ value })) }],
+  compute({ comparison, n, draw }, { seeds }) {
+    const [a, b] = [seeds.a, seeds.b[comparison]].map((recalls) => Array.from(recalls));
+    const random = randomStream(7919 * (draw + 1));
+    const ranked = (recalls, sign) => recalls.map((_recall, run) => run).sort((one, other) => sign * (recalls[one] - recalls[other])).slice(0, n);
+    const [runsA, runsB] = draw === LUCKY ? [ranked(a, 1), ranked(b, -1)] : [chooseRuns(random, n), chooseRuns(random, n)];
+    const [drawnA, drawnB] = [runsA.map((run) => a[run]), runsB.map((run) => b[run])];
+    const [deviationA, deviationB] = [deviation(drawnA), deviation(drawnB)];
+    const hits = (recalls) => recalls.map((recall) => Math.round(recall / 100 * IMAGES));
+    const gains = new Map(); // of all possible draws: bin → number of draws
+    let [aheadA, aheadB, all] = [0, 0, 0];
+    for (const [sumB, countB] of countSums(hits(b), n)) {
+      for (const [sumA, countA] of countSums(hits(a), n)) {
+        const [count, gain] = [countA * countB, 100 * (sumB - sumA) / n / IMAGES];
+        const bin = Math.floor(gain / BIN + 1e-9);
+        gains.set(bin, (gains.get(bin) ?? 0) + count);
+        all += count;
+        if (gain > 0) aheadB += count;
+        if (gain < 0) aheadA += count;
+      }
+    }
+    return { a, b, runsA, runsB, drawnA, drawnB, meanA: mean(drawnA), meanB: mean(drawnB), deviationA, deviationB,
+      gain: mean(drawnB) - mean(drawnA), error: n > 1 ? Math.sqrt((deviationA ** 2 + deviationB ** 2) / n) : null,
+      gains, all, aheadA: aheadA / all, aheadB: aheadB / all };
+  },
+  readout: ({ meanA, meanB, deviationA, deviationB, gain, error, aheadA, aheadB }, { verdict, comparison }) => {
+    const spread = (middle, part) => `${middle.toFixed(1)} ± ${part === null ? "?" : part.toFixed(1)}`;
+    const isDecided = verdict.startsWith(comparison);
+    return [["A, Recall@1 in %", spread(meanA, deviationA)], ["B, Recall@1 in %", spread(meanB, deviationB)],
+      ["gain B − A", `${gain < 0 ? "−" : "+"}${Math.abs(gain).toFixed(2)}`], ["standard error of the gain", error === null ? "?" : error.toFixed(2)],
+      ["A ahead, all draws", isDecided ? percent(aheadA) : "decide first"], ["B ahead, all draws", isDecided ? percent(aheadB) : "decide first"]];
+  },
+  build({ stage, state, change }) {
+    const width = stage.clientWidth < 480 ? 380 : 640; // so that a phone shows legible text
+    const button = (words, onclick) => element("button", { type: "button", onclick }, words);
+    stage.append(element("div", { class: "choice" },
+      button("Draw other runs", () => change({ draw: Math.floor(state().draw + 1) })),
+      button("Luckiest draw for B", () => change({ draw: LUCKY }))));
+    const strip = new Plane(stage, { x: [93.2, 98.4], y: [-0.75, 1.6], label: "Runs", width, height: 185, equal: false });
+    const verdicts = VERDICTS.map(([value, words]) => button(words, () => change({ verdict: `${state().comparison}-${value}` })));
+    const truth = element("p", { role: "status", style: "margin:4px 0;min-height:1.5em" });
+    stage.append(element("div", { class: "choice", role: "group", "aria-label": "Your decision" }, element("b", {}, "Your decision"), verdicts), truth);
+    const histogram = new Plane(stage, { x: [-3, 4.2], y: [-0.3, 1.15], label: "Gain in all possible draws", width, height: 150, equal: false });
+
+    const mark = (name, recall, row, isDrawn, at) => {
+      const place = [recall, row + (at % 5 - 2) * 0.07];
+      const look = isDrawn ? { stroke: "none", "fill-opacity": 0.9 } : { "fill-opacity": 0, stroke: COLORS.gray, "stroke-width": 1.3 };
+      if (name === "A") { strip.dot(place, { radius: isDrawn ? 7 : 5, color: COLOR_A, ...look }); return; }
+      const [x, y] = strip.at(place);
+      const half = isDrawn ? 6.5 : 4.5;
+      strip.add("rect", { x: x - half, y: y - half, width: 2 * half, height: 2 * half, fill: COLOR_B, ...look });
+    };
+    const drawStrip = ({ a, b, runsA, runsB, meanA, meanB, deviationA, deviationB, gain }, { n, comparison }, isDecided) => {
+      strip.clear();
+      for (const recall of [94, 95, 96, 97, 98]) {
+        strip.line([recall, -0.4], [recall, 1.5], { width: 1, "stroke-opacity": 0.4 });
+        strip.text([recall, -0.68], `${recall} %`, { size: 12 });
+      }
+      for (const [name, recalls, runs, middle, part, row] of [["A", a, runsA, meanA, deviationA, 1.1], ["B", b, runsB, meanB, deviationB, 0.1]]) {
+        if (part !== null) strip.line([middle - part, row - 0.32], [middle + part, row - 0.32], { width: 6, "stroke-opacity": 0.8 });
+        strip.line([middle, row - 0.42], [middle, row + 0.32], { width: 3.5, color: name === "A" ? COLOR_A : COLOR_B });
+        recalls.forEach((recall, run) => { if (isDecided && !runs.includes(run)) mark(name, recall, row, false, run); });
+        runs.forEach((run) => mark(name, recalls[run], row, true, run));
+        strip.text([93.25, row], `${name} ${name === "A" ? "●" : "■"}`, { anchor: "start", size: 16, "font-weight": 700, dy: 5 });
+      }
+      strip.svg.setAttribute("aria-label", `Recall@1 of ${n} ${n > 1 ? "runs" : "run"} of A and of B, comparison ${Object.keys(TRUTH).indexOf(comparison) + 1}: `
+        + `mean ${meanA.toFixed(2)} % for A and ${meanB.toFixed(2)} % for B, so ${gain > 0 ? "B is ahead" : gain < 0 ? "A is ahead" : "both are equal"}`);
+    };
+    const drawGains = ({ gains, all, gain, aheadA, aheadB }, isDecided) => {
+      histogram.clear();
+      histogram.line([-3, 0], [4.2, 0], { width: 1 });
+      for (const tick of [-2, -1, 0, 1, 2, 3, 4]) histogram.text([tick, -0.2], tick > 0 ? `+${tick}` : String(tick).replace("-", "−"), { size: 12 });
+      histogram.text([-3, 1.02], "Gain B − A in points, all possible draws", { anchor: "start", size: 13 });
+      if (!isDecided) {
+        histogram.text([0.6, 0.45], "Decide first: which setting is better?", { size: 15 });
+        histogram.svg.setAttribute("aria-label", "Hidden until you decide: the gain in all possible draws");
+        return;
+      }
+      const most = Math.max(...gains.values()) / all;
+      for (const [bin, count] of gains) {
+        const [left, right, height] = [bin * BIN, (bin + 1) * BIN, 0.85 * count / all / most];
+        const isBehind = bin < 0;
+        histogram.path([[left, 0], [left, height], [right, height], [right, 0]], { closed: true, width: 1, color: isBehind ? COLOR_A : COLOR_B,
+          style: `fill:${isBehind ? COLOR_A : COLOR_B};fill-opacity:${isBehind ? 0.35 : 0.75}` });
+      }
+      histogram.line([0, 0], [0, 0.95], { width: 2 });
+      histogram.line([gain, -0.06], [gain, 0.95], { width: 2.5, dashed: true });
+      histogram.text([gain, 1], "this draw", { size: 12, anchor: gain > 0.9 ? "start" : "end", dx: gain > 0.9 ? 4 : -4, dy: 10 });
+      histogram.text([-2.95, 0.6], `● A ahead: ${percent(aheadA)}`, { anchor: "start", size: 13 });
+      histogram.text([4.15, 0.6], `■ B ahead: ${percent(aheadB)}`, { anchor: "end", size: 13 });
+      histogram.svg.setAttribute("aria-label", `In all possible draws of this size, A is ahead in ${percent(aheadA)} and B in ${percent(aheadB)}`);
+    };
+    return { draw(now, numbers) {
+      const isDecided = now.verdict.startsWith(now.comparison);
+      const chosen = isDecided ? now.verdict.split("-")[1] : "";
+      verdicts.forEach((verdict, at) => verdict.setAttribute("aria-pressed", String(VERDICTS[at][0] === chosen)));
+      const other = { a: ["B", numbers.aheadB], b: ["A", numbers.aheadA] }[chosen];
+      truth.textContent = isDecided ? `${TRUTH[now.comparison]} ${other ? `${other[0]} is ahead in ${percent(other[1])} of the draws.` : ""}` : "";
+      drawStrip(numbers, now, isDecided);
+      drawGains(numbers, isDecided);
+    } };
+  },
+  formula: ({ n }, { drawnA, drawnB, meanA, meanB, deviationA, deviationB, gain, error }) => {
+    const number = (value) => `<mn>${value.toFixed(2)}</mn>`;
+    const list = (values) => values.map((value) => value.toFixed(2)).join(", ");
+    const means = `<p>Drawn runs of A: ${list(drawnA)}; of B: ${list(drawnB)}.</p><p>Mean:
+      <math><mover><mi>x</mi><mo>¯</mo></mover><mo>=</mo><mfrac><mn>1</mn><mi>n</mi></mfrac><mo>∑</mo><msub><mi>x</mi><mi>i</mi></msub></math>,
+      here <math>${number(meanA)}</math> for A and <math>${number(meanB)}</math> for B.</p>`;
+    if (n < 2) return `${means}<p><b>One run has no standard deviation.</b> Nothing tells you whether the gain of ${gain.toFixed(2)} points is real.</p>`;
+    return `${means}<p>Standard deviation, how far runs of one setting spread:
+      <math><mi>s</mi><mo>=</mo><msqrt><mfrac><mrow><mo>∑</mo><msup><mrow><mo>(</mo><msub><mi>x</mi><mi>i</mi></msub><mo>−</mo><mover><mi>x</mi><mo>¯</mo></mover><mo>)</mo></mrow><mn>2</mn></msup></mrow><mrow><mi>n</mi><mo>−</mo><mn>1</mn></mrow></mfrac></msqrt></math>,
+      here <math>${number(deviationA)}</math> for A and <math>${number(deviationB)}</math> for B.</p>
+      <p>Standard error of the gain, how far the difference of two means varies by chance:<br>
+      <math><msqrt><mfrac><msubsup><mi>s</mi><mi>A</mi><mn>2</mn></msubsup><mi>n</mi></mfrac><mo>+</mo><mfrac><msubsup><mi>s</mi><mi>B</mi><mn>2</mn></msubsup><mi>n</mi></mfrac></msqrt>
+      <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
+      <p>Your gain is <b>${gain.toFixed(2)}</b>${error > 0 ? `, which is <b>${Math.abs(gain / error).toFixed(1)}</b> standard errors` : ""}. A common rule distrusts a gain below two standard errors.</p>`;
+  },
+  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is more than two standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then set <b>one run</b>: no standard deviation, no warning.",
+  takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
+  open: { page: "compare", label: "two runs side by side" },
+  after: {
+    text: "A paper compares a new loss with an old one. Each was trained once, and the new one is ahead by 0.3 points. What do you conclude?",
+    choices: ["The new loss is better", "Nothing yet: the spread over seeds is missing", "The two losses are equally good"],
+    right: 1,
+    because: "One run each shows neither a gain nor equality. “A Metric Learning Reality Check” (Musgrave, Belongie and Lim, 2020) trained published losses again under equal conditions and found far smaller gains than the papers report.",
+  },
+  notes: {
+    ask: "How many runs would you pay for before you claim the difference of comparison 2?",
+    wrong: "“More runs make the standard deviation smaller.” They make the standard error smaller; the standard deviation stays about the same.",
+    stuck: "The standard deviation describes single runs. The standard error describes the difference of two means, so it shrinks with the number of runs.",
+  },
+};

@@ -1,0 +1,88 @@
+"""The lesson on maps against the library's measures of maps."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import Page
+
+from experiments.lessons.maps import (
+    NEIGHBORS,
+    PERPLEXITIES,
+    UMAP_NEIGHBORS,
+    digits_pixels,
+    quality,
+    random_pixels,
+    vectors,
+)
+from udml_core.evaluation import trustworthiness
+from udml_core.exploration.maps import neighbors_kept
+from udml_core.lessons import FOLDER
+from udml_core.neighbors import nearest
+
+pytestmark = pytest.mark.browser
+
+SETTINGS = [("tsne", size) for size in PERPLEXITIES] + [("umap", size) for size in UMAP_NEIGHBORS]
+PIXELS = {"digits": digits_pixels, "noise": random_pixels}
+
+
+STORED = json.loads((FOLDER / "maps.json").read_text(encoding="utf-8"))
+
+
+def stored_array(content: dict[str, Any]) -> Any:
+    """Return an array of the data file."""
+    return np.frombuffer(base64.b64decode(content["base64"]), content["dtype"]).reshape(content["shape"])
+
+
+def stored_positions(points: str, key: str) -> Any:
+    """Return a stored map's positions (600, 2)."""
+    return stored_array(STORED[points]["maps"][key]["positions"])
+
+
+@pytest.mark.parametrize("points", PIXELS)
+def test_the_stored_measures_and_pixels_are_the_library_s(points: str) -> None:
+    pixels = PIXELS[points]()
+    assert np.array_equal(stored_array(STORED[points]["pixels"]), pixels)
+    for method, size in SETTINGS:
+        expected = quality(vectors(pixels), stored_positions(points, f"{method}{size}"))
+        stored = STORED[points]["maps"][f"{method}{size}"]
+        assert {name: stored[name] for name in expected} == pytest.approx(expected, abs=2e-4)
+        assert expected["kept"] < 1 / 3 if points == "noise" else expected["kept"] > 1 / 2
+
+
+@pytest.mark.parametrize("points", PIXELS)
+@pytest.mark.parametrize("size", [0, 3])
+def test_the_numbers_of_an_image_are_the_library_s(open_lesson: Callable[..., Page], points: str, size: int) -> None:
+    page = open_lesson("maps")
+    space = vectors(PIXELS[points]())
+    for method, sizes in (("tsne", PERPLEXITIES), ("umap", UMAP_NEIGHBORS)):
+        positions = stored_positions(points, f"{method}{sizes[size]}")
+        true, on_map = nearest(space, NEIGHBORS)[1], nearest(positions, NEIGHBORS)[1]
+        kept, trust = neighbors_kept(true, on_map), trustworthiness(space, positions, NEIGHBORS)
+        shown = page.evaluate("""([points, method, size]) => Array.from({ length: 12 }, (_empty, at) =>
+            lesson.lesson.compute({ points, method, size, image: 50 * at }, lesson.data))""", [points, method, size])
+        for numbers in shown:
+            row = numbers["row"]
+            assert set(numbers["neighbors"]) == set(true[row].tolist())
+            assert set(numbers["onMap"]) == set(on_map[row].tolist())
+            assert numbers["keptHere"] / NEIGHBORS == pytest.approx(kept[row])
+            assert numbers["trustHere"] == pytest.approx(trust[row], abs=1e-9)
+
+
+def test_every_image_is_chosen_without_a_mouse(open_lesson: Callable[..., Page]) -> None:
+    page = open_lesson("maps")
+    page.click(".skip")
+    page.get_by_role("button", name="Image that lost the most neighbors").press("Enter")
+    row, kept = page.evaluate("[lesson.numbers.row, lesson.numbers.keptHere]")
+    positions = stored_positions("digits", "tsne30")
+    shares = neighbors_kept(nearest(vectors(digits_pixels()), NEIGHBORS)[1], nearest(positions, NEIGHBORS)[1])
+    assert kept == round(NEIGHBORS * shares.min()) == round(NEIGHBORS * shares[row])
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    assert page.evaluate("lesson.numbers.row") == row + 1
