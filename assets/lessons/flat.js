@@ -181,18 +181,18 @@ const LESSON = {
       with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
       <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if every member then keeps at least the share T of its squared distance in the flat.</p>`;
   },
-  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity, because a flat is of no help at tiny distances. On real images the curves are not drawn, so nobody sees a wrong flat.",
+  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity, because a flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
   takeaway: "Fit a flat to the neighbors that agree on one. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
   open: { page: "neighborhoods", label: "linear neighborhoods at this T", query: ({ k, threshold }) => ({ candidates: String(k), threshold: String(threshold) }) },
   after: {
-    text: "A person is photographed from the front, then turning slowly to the side. A second person is photographed from the front only. The front views of both are close in the embedding. What can a flat through the first person's front view use to tell them apart?",
-    choices: ["The direction in which the first person's photographs change", "The smaller cosine of the two front views", "Nothing: near points look the same to it"],
+    text: "Photographs show one bird from the front and then, step by step, from the side. Another bird is photographed from the front only. The front views of both are close in the embedding. What can a flat through the first bird's front view use to tell them apart?",
+    choices: ["The direction in which the first bird's photographs change", "The smaller cosine of the two front views", "Nothing: near points look the same to it"],
     right: 0,
-    because: "The turning photographs form a curve. The flat follows it, and the second person's photograph lies off this flat.",
+    because: "The photographs from front to side form a curve. The flat follows it, and the other bird's photograph lies off this flat.",
   },
   notes: {
     ask: "Where on the dashed circle is B most similar to A, and where least? Which choice of B would cosine prefer?",
     wrong: "“The nearer point is the more similar one.” That is true only along one direction; across the flat a small step can already leave the curve.",
-    stuck: "The flat is a line here because the picture has two dimensions and the flat has one. In PLM (Bhatnagar and Ahuja) it has three dimensions within a hundred or more. For embeddings of length 1, cosine is 1 minus half of the squared distance, so cosine and distance rank alike.",
+    stuck: "The flat is a line here because the picture has two dimensions and the flat has one. In PLM (Bhatnagar and Ahuja) it has three dimensions within a hundred or more. For embeddings of length 1, cosine is 1 minus half of the squared distance, so cosine and distance give the same ranking.",
   },
 };

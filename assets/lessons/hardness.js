@@ -186,6 +186,7 @@ const LESSON = {
       plane.text([0.05, 1.02], "semi-hard", { dy: -17, size: 13 });
       plane.line([low, 0], [high, 0], { color: COLORS.query, width: 6 });
       plane.text([right, -0.3], "δ²(A, N) − δ²(A, P)", { anchor: "end", size: 12 });
+      plane.svg.setAttribute("aria-label", `Number of triplets by difference of squared distances; your range from ${low.toFixed(2)} to ${high.toFixed(2)} holds ${results.own.count}, of which ${percent(results.own.wrong)} have a wrong label`);
       range.forEach((x, which) => ends[which].place([x, 0]));
       for (const { name, title, canvas, words } of maps) {
         const { recall, spread, used } = results[name];

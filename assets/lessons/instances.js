@@ -23,7 +23,7 @@ const LESSON = {
     text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
     choices: ["The push spreads over nearly all views", "The other 3s get an even larger part", "The push turns to the least similar views"],
     right: 0,
-    because: "The push grows exponentially with similarity divided by τ. A high τ makes all similarities look alike.",
+    because: "The push grows exponentially with similarity divided by τ. With a high τ, different similarities give nearly the same push.",
   },
   touch: "Move the temperature τ. Choose another digit, or press a competitor to make it the chosen image.",
   see: "Each stem is a view of another image: ● of the same class, □ of another class. Its height is its share of the push. All stems end on one curve, which a lower τ makes steeper. The bar adds up the shares.",
@@ -140,18 +140,18 @@ const LESSON = {
     <math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>denominator</mtext></mfrac></math>,
     which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${temperature.toFixed(2)} = ${(shares[strongest[0]] / temperature).toPrecision(2)}.</p>
     <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${loss.toPrecision(3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
-  fails: "Choose the 0 or the 1 and set τ to 0.1: the random crop changed its second view so much that other images are more similar, and P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push; at τ = 1 nearly all views share the push, even those that look nothing alike, and the model learns little from any of them.",
+  fails: "Choose the 0 or the 1 and set τ to 0.1: the random crop changed its second view so much that other images are more similar, and P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push; at τ = 1 nearly all views share the push, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },
   after: {
     text: "A data set of 100,000 products has 500 photographs of the same white mug. You train on it with every image as its own class, and a low τ. What happens to the mugs?",
-    choices: ["They move together, because they look alike", "They push each other apart, more than they push other products", "Nothing: the other products outnumber them"],
+    choices: ["They move together, because they look the same", "They push each other apart, more than they push other products", "Nothing: the other products outnumber them"],
     right: 1,
     because: "With a low τ only the most similar images get a noticeable push, and for a mug these are the other mugs.",
   },
   notes: {
     ask: "The push is strongest inside a class. Why do embeddings trained this way still group classes?",
     wrong: "“The loss must pull the class together somewhere.” Nothing pulls two images of a class together. Classes survive because one network embeds all views, and it cannot treat look-alikes very differently.",
-    stuck: "A push acts on a similarity, not on a position, and it is divided by τ as well. η multiplies every other view alike, so in the softmax it lowers P but leaves the split of the push by class unchanged; only the added term of PSLR and ISIF changes it.",
+    stuck: "A push acts on a similarity, not on a position, and it is divided by τ as well. η multiplies every other view by the same factor. In the softmax it therefore lowers P but leaves the split of the push by class unchanged; only the added term of PSLR and ISIF changes it.",
   },
 };

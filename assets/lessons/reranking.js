@@ -57,13 +57,13 @@ const LESSON = {
   claim: "A gallery without labels can improve its own ranking: averaging each image with its neighbors cancels noise, as long as most neighbors are of the same class.",
   data: ["reranking"],
   before: {
-    text: "Each image moved to the mean of itself and its five nearest neighbors, and the clusters tightened; nobody said which class an image has. Now take ten neighbors, and average twice. What happens to the five triangles?",
+    text: "Without any label, each image moved to the mean of itself and its five nearest neighbors, and the clusters tightened. Now take ten neighbors, and average twice. What happens to the five triangles?",
     choices: ["They form a tighter cluster of their own", "They move to another class", "They stay where they are"],
     right: 1,
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },
   touch: "Start with k = 0 and raise it. Then drag the query to the right, into the gap between circles and squares.",
-  see: "Small outlines are the images before, filled shapes after averaging. The query moves along its arrow to the mean with its own neighbors; lines lead to its five nearest images: solid ones are hits, dashed ones are misses. The chart shows the same k on galleries of real digits, twelve of each class, with the digits' pixels as embedding.",
+  see: "Small outlines are the images before, filled shapes after averaging. The query moves along its arrow to the mean with its own neighbors; lines lead to its five nearest images: solid lines to hits, dashed lines to misses. The chart shows the same k on galleries of real digits, twelve of each class, with the digits' pixels as embedding.",
   controls: [
     { name: "k", kind: "slider", label: "k, neighbors in the mean", low: 0, high: 20, step: 1, start: 5 },
     { name: "times", kind: "choice", label: "Average", options: [{ value: "1", words: "once" }, { value: "2", words: "twice" }], start: "1" },
@@ -80,9 +80,9 @@ const LESSON = {
       hitsBefore: hits(listed), hitsAfter: hits(relisted), measuresBefore: (GALLERY.measures ??= measureGallery(before)), measures: measureGallery(after) };
   },
   readout: ({ hitsBefore, hitsAfter, measuresBefore, measures }) => [
-    ["circles among the query's 5 nearest", `${hitsBefore} → ${hitsAfter}`],
-    ["Recall@1 of the gallery", change100(measuresBefore.recall, measures.recall)],
-    ["MAP@R of the gallery", change100(measuresBefore.map, measures.map)]],
+    ["hits of the query", `${hitsBefore} → ${hitsAfter}`],
+    ["Recall@1", change100(measuresBefore.recall, measures.recall)],
+    ["MAP@R", change100(measuresBefore.map, measures.map)]],
   build({ stage, data: { reranking }, change }) {
     const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 300, label: "Images before and after averaging" });
     const handle = plane.handle({ label: "Query", sign: "★", low: [-0.6, -0.5], high: [0.6, 0.48], step: 0.02, moved: (query) => change({ query }) });

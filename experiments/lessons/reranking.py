@@ -32,7 +32,7 @@ def measures(rows: Array, labels: Array, recipe: str) -> tuple[float, float]:
 
 def reranking() -> dict[str, Any]:
     """Return the mean Recall@1 and MAP@R of the galleries for each recipe and each k from 0 on."""
-    vectors, labels = digits_vectors(), catalog.load("digits").labels
+    vectors, labels = digits_vectors(), np.asarray(catalog.load("digits").labels)
     draws = [gallery_rows(labels, seed) for seed in range(GALLERIES)]
 
     def mean(recipe: str) -> Array:

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 def test_the_flats_and_similarities_of_the_lesson_are_the_library_s(compute: Callable[..., Any],
                                                                    state: dict[str, Any]) -> None:
     shown = compute("flat", state)
-    start = {"k": 12, "threshold": 0.9, "b": [0.2, 0.629], "turn": 0} | state
+    start: dict[str, Any] = {"k": 12, "threshold": 0.9, "b": [0.2, 0.629], "turn": 0} | state
     points = torch.tensor(shown["points"], dtype=torch.float64)
     centers = torch.tensor([shown["center"], shown["second"]], dtype=torch.float64)
     assert shown["center"] in shown["points"]

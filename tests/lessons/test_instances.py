@@ -55,6 +55,7 @@ def test_the_shares_loss_and_pushes_of_the_lesson_are_the_library_s(compute: Cal
             weights[0, image] = -torch.inf
             loss = torch.nn.functional.cross_entropy(logits + weights, torch.tensor([image + count]))
         loss.backward()
+        assert logits.grad is not None
         return loss.item(), logits.grad[0, torch.from_numpy(others)].numpy()
 
     assert shown["shares"] == pytest.approx(pushes(False)[1], abs=1e-12)

@@ -58,7 +58,7 @@ def test_the_averages_and_rankings_of_the_lesson_are_the_library_s(compute: Call
 
 def test_the_stored_measures_are_the_means_over_the_galleries() -> None:
     content = json.loads((FOLDER / "reranking.json").read_text())
-    vectors, labels = digits_vectors(), catalog.load("digits").labels
+    vectors, labels = digits_vectors(), np.asarray(catalog.load("digits").labels)
     draws = [reranking.gallery_rows(labels, seed) for seed in range(reranking.GALLERIES)]
     for name, recipe, k in (("averaged", "average:k=5", 5), ("averaged_twice", "average:k=0", 0),
                             ("reranked", "rerank:k1=7", 7)):
