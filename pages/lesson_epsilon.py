@@ -3,4 +3,4 @@
 import streamlit as st
 
 kept = {"epsilon": st.query_params["epsilon"]} if "epsilon" in st.query_params else {}
-st.switch_page("pages/learn.py", query_params={"lesson": "epsilon", **kept})
+st.switch_page("pages/learn.py", query_params={"lesson": "epsilon", "images": "digits", **kept})

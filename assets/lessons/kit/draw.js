@@ -42,10 +42,17 @@ function array({ dtype, shape: sizes, base64 }) {
   return Object.assign(new TYPES[dtype](bytes.buffer), { shape: sizes });
 }
 
+// On a narrow screen a picture is drawn smaller instead of being scaled down, so that letters and handles keep their size.
+const STAGE_PADDING = 18;
+const shareOf = (stage, width) => (stage.clientWidth ? clamp((stage.clientWidth - STAGE_PADDING) / width, 0.5, 1) : 1);
+
 // A plane: an SVG picture in data units.
 // options: {x: [low, high], y: [low, high], label, width = 640, height = 420, equal = true: one unit is as long up as across}
 class Plane {
   constructor(stage, { x, y, label, width = 640, height = 420, equal = true }) {
+    const share = shareOf(stage, width);
+    width *= share;
+    height *= share;
     Object.assign(this, { width, height });
     let [across, up] = [width / (x[1] - x[0]), height / (y[1] - y[0])];
     if (equal) across = up = Math.min(across, up);
@@ -248,6 +255,7 @@ class Cloud {
 class Chart {
   constructor(stage, options) {
     Object.assign(this, { width: 640, height: 260, ticks: null, ...options });
+    this.width *= shareOf(stage, this.width);
     this.svg = shape("svg", { class: "chart", viewBox: `0 0 ${this.width} ${this.height}`, role: "img", "aria-label": this.label });
     stage.append(this.svg);
   }
