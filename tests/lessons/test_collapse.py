@@ -31,7 +31,8 @@ def descend(points: Tensor, triplets: Tensor, rate: float, steps: int, is_orthon
     """Take steps by autograd; return the projection and its loss."""
     projection = Stiefel(64, 8).random(0)[0].double().requires_grad_()
     for _ in range(steps + 1):
-        loss = smooth_angular_loss(*(points[part] for part in triplets.T), projection, ALPHA)
+        anchor, positive, negative = (points[part] for part in triplets.T)
+        loss = smooth_angular_loss(anchor, positive, negative, projection, ALPHA)
         (gradient,) = torch.autograd.grad(loss, projection)
         last = projection.detach()
         if is_orthonormal:

@@ -48,7 +48,8 @@ def train(made: Made, low: float, high: float, epochs: int) -> tuple[Tensor, Ten
     projection = torch.from_numpy(made.data["projection"]).double().requires_grad_()
     for batch in list(chosen.split(50)) * epochs:
         embedding = made.points @ projection
-        loss = triplet_loss(*(embedding[part] for part in batch.T), MARGIN) / len(batch)
+        anchor, positive, negative = (embedding[part] for part in batch.T)
+        loss = triplet_loss(anchor, positive, negative, MARGIN) / len(batch)
         (gradient,) = torch.autograd.grad(loss, projection)
         projection = (projection - gradient).detach().requires_grad_()
     return projection.detach(), chosen

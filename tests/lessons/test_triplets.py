@@ -21,9 +21,10 @@ FAR = START | {"negative": [2.9, 1.9]}
 
 def loss_of(state: dict[str, Any], triplet: list[Tensor]) -> Tensor:
     """Compute the library's loss of one triplet."""
+    anchor, positive, negative = triplet
     if state["loss"] == "margin":
-        return triplet_loss(*triplet, state["margin"])
-    return angular_loss(*triplet, state["alpha"])
+        return triplet_loss(anchor, positive, negative, state["margin"])
+    return angular_loss(anchor, positive, negative, state["alpha"])
 
 
 @pytest.mark.parametrize(("state", "is_violation"), [
@@ -45,9 +46,9 @@ def test_losses_gradients_and_step_are_the_library_s(compute: Callable[..., Any]
     assert shown["after"] == pytest.approx(loss_of(state, moved).item())
     assert torch.allclose(torch.tensor(shown["stepped"], dtype=torch.float64)[:, None], torch.stack(moved))
     if state["loss"] == "angle":
-        fixed = [part.detach() for part in triplet]
-        assert shown["angle"] == pytest.approx(angle(*fixed).item())
-        assert shown["argument"] == pytest.approx(angular_argument(*fixed, state["alpha"]).item())
+        anchor, positive, negative = (part.detach() for part in triplet)
+        assert shown["angle"] == pytest.approx(angle(anchor, positive, negative).item())
+        assert shown["argument"] == pytest.approx(angular_argument(anchor, positive, negative, state["alpha"]).item())
 
 
 @pytest.mark.parametrize("loss", ["margin", "angle"])
