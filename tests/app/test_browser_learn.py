@@ -22,20 +22,20 @@ def test_a_reader_walks_from_the_path_through_a_lesson_to_the_page_on_clusters(p
     expect(page.locator(".because.right")).to_be_visible()
     page.get_by_role("slider").focus()
     for _ in range(5):
-        page.keyboard.press("ArrowLeft")
-    page.wait_for_url("**epsilon=0.6")
+        page.keyboard.press("ArrowRight")
+    page.wait_for_url("**epsilon=0.35")
     settle(page)
     assert read_answers(app.runs)["epsilon", "before"] == {0: 1}
     page.reload()
-    expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.6")
+    expect(page.get_by_role("slider")).to_have_attribute("aria-valuetext", "0.35")
     page.get_by_role("button", name="Try it on your data").click()
-    page.wait_for_url(re.compile(r"/clusters\?.*epsilon=0\.6"))
+    page.wait_for_url(re.compile(r"/clusters\?.*epsilon=0\.35"))
     settle(page)
 
 
 def test_an_old_link_to_the_lesson_on_epsilon_opens_it_with_its_value(page: Page, app: App) -> None:
     page.goto("/lesson_epsilon?epsilon=0.5")
-    page.wait_for_url("**/learn?lesson=epsilon&epsilon=0.5")
+    page.wait_for_url("**/learn?lesson=epsilon&images=digits&epsilon=0.5")
     expect(page.locator(".readout")).to_contain_text("44")
     page.get_by_role("link", name="All lessons").click()
     page.wait_for_url(re.compile(r"/learn$"))

@@ -68,7 +68,7 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     slider = page.get_by_role("slider")
     expect(page.locator(".controls[inert]")).to_have_count(1)
     page.get_by_label("More, smaller clusters").check()
-    expect(page.locator(".because").first).to_contain_text("✕ Not in this case. A lower threshold admits more edges")
+    expect(page.locator(".because").first).to_contain_text("✕ Not in this case. A lower threshold admits more links")
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because").first).to_contain_text("✓ Correct.")
     expect(page.locator(".controls[inert]")).to_have_count(0)
@@ -77,21 +77,21 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     expect(page.locator(".controls[inert]")).to_have_count(0)
     slider.focus()
     page.keyboard.press("ArrowRight")
-    page.wait_for_url("**epsilon=0.66")
+    page.wait_for_url("**epsilon=0.31")
 
 
 @pytest.mark.browser
 def test_the_address_holds_the_state_and_nonsense_in_it_is_ignored(open_lesson: Open) -> None:
-    assert open_lesson("epsilon", "?epsilon=0.3").evaluate("window.lesson.state.epsilon") == 0.3
+    assert open_lesson("epsilon", "?epsilon=0.5").evaluate("window.lesson.state.epsilon") == 0.5
     assert open_lesson("epsilon", "?epsilon=7").evaluate("window.lesson.state.epsilon") == 0.95
     for nonsense in ("?epsilon=", "?epsilon=nan", "?epsilon=1e999", "?epsilon=<b>"):
         state = open_lesson("epsilon", nonsense).evaluate("window.lesson.state.epsilon")
-        assert state in (0.65, 0.2), nonsense  # an empty number reads as 0, below the range
-    page = open_lesson("epsilon", "?epsilon=0.3")
+        assert state in (0.3, 0.2), nonsense  # an empty number reads as 0, below the range
+    page = open_lesson("epsilon", "?epsilon=0.5")
     page.get_by_role("button", name="Skip the question").click()
     page.get_by_role("button", name="Start over").click()
     page.wait_for_url(lambda url: "epsilon=" not in url)
-    assert page.evaluate("window.lesson.state.epsilon") == 0.65
+    assert page.evaluate("window.lesson.state.epsilon") == 0.3
 
 
 @pytest.mark.browser
