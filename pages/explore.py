@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts.base.analyses import show_analysis_progress
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
@@ -81,3 +82,4 @@ with show_user_errors():
     run = pick_run()
     if run is not None:
         explore(run)
+        show_analysis_progress(run)

@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, indices_from_address, write_address
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.epochs import has_record, load_record, pick_epoch
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
@@ -78,7 +79,7 @@ def pick_view(run: Run) -> str:
 
 
 def explain_missing(run: Run, view: str) -> None:
-    """Show why a view has nothing to show, and a link to train a method that fills it."""
+    """Show why a view has nothing to show, a link to train a method that fills it, and an example."""
     *others, last = (method.card.title for method in METHODS if method.card.supervision == "pairs")
     st.info(f"This run did not learn from pairs; {', '.join(others)} and {last} do. Choose another run or train one. "
             "You can label pairs of these images under 'Label pairs'." if view == STORED else
@@ -86,6 +87,7 @@ def explain_missing(run: Run, view: str) -> None:
             icon=":material/lightbulb:")
     st.page_link("pages/train.py", label=f"Train {NML.card.title}", icon=":material/model_training:",
                  query_params={"dataset": run.spec().dataset, "method": NML.card.name})
+    offer_example()
 
 
 st.title("Pairs")

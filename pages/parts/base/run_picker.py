@@ -12,6 +12,7 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.empty_state import offer_example
+from pages.parts.base.focus import carry_image, note_page
 from pages.parts.base.run_status import escaped, run_title
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
@@ -85,6 +86,7 @@ def _pick_app_run(runs: list[Run], fitting: list[Run], titles: dict[str, str], l
         for parameter in IMAGE_PARAMETERS:
             write_address(parameter, "")
     write_address(PARAMETER, run.id)
+    carry_image(run.spec().fingerprint)
     return run
 
 
@@ -139,8 +141,9 @@ def _warn_of_link(wanted: str) -> None:
 
 
 def begin_page() -> None:
-    """Note that the page has not drawn the app's run yet."""
+    """Note that the page has not drawn the app's run yet, and whether it was just opened."""
     st.session_state[IS_DRAWN] = False
+    note_page()
 
 
 def end_page() -> None:
