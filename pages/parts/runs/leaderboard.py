@@ -97,6 +97,8 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     frame = leaderboard(listed)
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
+    height = ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1)
+    st.html(f"<style>.st-key-{key} {{ min-height: {height}px; }}</style>")  # until the table's script arrives
     event = st.dataframe(
         frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
         height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
