@@ -70,7 +70,7 @@ def explore(run: Run) -> None:
             return None
         return show_path(clustering, current)
 
-    first = "path" if is_picked and "cluster" not in st.query_params else ""
+    first = "path" if current in clustering.indices and "cluster" not in st.query_params else ""
     clicked = show_sections([
         Section("largest", "Largest clusters", lambda: largest_clusters(clustering)),
         Section("path", PATH, path), Section("moved", "Moved images", lambda: show_moved(clustering)),
