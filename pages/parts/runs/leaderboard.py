@@ -97,14 +97,13 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     frame = leaderboard(listed)
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
-    height = ROW_HEIGHT * (min(len(frame), SHORT_TABLE) + 1)
-    st.html(f"<style>.st-key-{key} {{ min-height: {height}px; }}</style>")  # until the table's script arrives
-    event = st.dataframe(
-        frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
-        height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
-        selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
-        column_config=_columns(), placeholder="–",
-        alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines.")
+    with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
+        event = st.dataframe(
+            frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
+            height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
+            selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
+            column_config=_columns(), placeholder="–",
+            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines.")
     rows = [row for row in event.selection.rows if row < len(listed)]
     chosen_runs = [listed[row] for row in rows]
     # The first chosen run stays first when a run above it is ticked.
