@@ -50,7 +50,7 @@ def show_focus(bench: Workbench) -> None:
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
     dataset = dataset_of(run)
-    header = st.container()
+    header = st.container(key="explore-header")
     left, right = st.columns([62, 38], gap="medium")
     with left:
         toolbar = st.columns([2, 2, 3], vertical_alignment="bottom")
