@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from pages.parts.base.analyses import show_analysis_progress
+from pages.parts.base.analyses import frame_words, show_analysis_progress
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
@@ -58,6 +58,8 @@ def explore(run: Run) -> None:
             layout = pick_layout(run)
         with toolbar[2]:
             frame = pick_frame(layout)
+        with header:  # before the map is loaded, so that nothing moves when the header arrives
+            run_header(run, frame_words(frame))
         shown = layout.load(run, frame)
         with toolbar[1]:
             color = pick_color(shown)
@@ -68,8 +70,6 @@ def explore(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(shown)
             undo_buttons(dataset, "explore")
-    with header:
-        run_header(run, bench.frame_words)
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)

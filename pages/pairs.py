@@ -11,6 +11,7 @@ from pages.parts.base.epochs import has_record, load_record, pick_epoch
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.slots import slot
 from pages.parts.pairs.hinge import default_hinge, distance_charts, hinge_sliders
 from pages.parts.pairs.labeling import explore_labeling
 from pages.parts.pairs.prototypes import explore_prototypes
@@ -39,9 +40,9 @@ def explore(run: Run) -> None:
     with controls:
         hinge = hinge_sliders(run, "pairs")
     arguments = hinge.arguments(record.after, record.same)
-    charts = st.container(key="pairs-charts")
+    charts = slot("pairs-charts")
     violations(stored, hinge, arguments, epoch)
-    current_pair = st.container(key="pairs-current")
+    current_pair = slot("pairs-current")
     rows = pick_rows(stored, arguments)
     current = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
     current = int(rows[0]) if current is None and len(rows) else current
