@@ -1,6 +1,7 @@
 // A map's legend: the meaning of each color, its number of points, and a button that selects these points.
 const BINS = 6;
 const LISTED = 60;
+const MOST_BY_CODE = 24; // more categories are listed and colored by their size
 const shown = (value) => (Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, ""));
 
 class Legend {
@@ -24,8 +25,8 @@ class Legend {
       }
       const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
         chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
-        color: PALETTE[code % 8], holds: (row) => this.chart.values[row] === code }));
-      if (all.length > 24) all.sort((first, second) => second.count - first.count);
+        color: PALETTE[this.chart.styles[code] % 8], holds: (row) => this.chart.values[row] === code }));
+      if (all.length > MOST_BY_CODE) all.sort((first, second) => second.count - first.count);
       if (without) all.push({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }

@@ -8,6 +8,7 @@
 const TRAVEL = 700;
 const SIGHT = 0.8; // share of the window in which some point always lies
 const NONE = -1;
+const TOOLBAR = 40; // pixels of the line of tools above the points
 
 const ICONS = {
   pan: '<path d="M12 3v18M3 12h18M12 3l-3 3M12 3l3 3M12 21l-3-3M12 21l3-3M3 12l3-3M3 12l3 3M21 12l-3-3M21 12l-3 3"/>',
@@ -136,13 +137,12 @@ class Chart {
     this.codes = new Float32Array(values.length).fill(NONE);
     if (color.kind === "category") { // color by code, shape by rank, so that few classes all differ
       this.styles = new Int32Array(color.names.length).fill(NONE);
-      for (const code of values) if (code >= 0) this.styles[code] = 0;
-      let rank = 0;
-      this.styles.forEach((present, code) => {
-        if (present === NONE) return;
-        this.styles[code] = (code % 8) + 8 * (rank % SHAPES.length);
-        rank += 1;
-      });
+      const counts = new Int32Array(color.names.length);
+      for (const code of values) if (code >= 0) counts[code] += 1;
+      const present = [...counts.keys()].filter((code) => counts[code]);
+      const bySize = present.length > MOST_BY_CODE; // the largest of many clusters differ in color
+      if (bySize) present.sort((first, second) => counts[second] - counts[first]);
+      present.forEach((code, rank) => { this.styles[code] = ((bySize ? rank : code) % 8) + 8 * (rank % SHAPES.length); });
       for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];
       return this.points.upload("code", this.codes);
     }
@@ -188,8 +188,9 @@ class Chart {
     const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // bounds of all layouts of the map
     const width = Math.max(right - left, 1e-6); const height = Math.max(top - bottom, 1e-6);
     const room = this.room();
-    this.fitted = 0.92 * Math.min(room.width / width, room.height / height);
-    this.camera = { x: (left + right) / 2, y: (bottom + top) / 2, zoom: this.fitted };
+    const below = Math.min(TOOLBAR, room.height / 4); // points do not lie below the tools
+    this.fitted = 0.92 * Math.min(room.width / width, (room.height - below) / height);
+    this.camera = { x: (left + right) / 2, y: (bottom + top + below / this.fitted) / 2, zoom: this.fitted };
     this.cameraIsFitted = true;
   }
 
@@ -413,8 +414,8 @@ class Chart {
         this.stale = true;
       }
     }
-    if (this.stale && this.points.ready && !this.header.grid) {
-      this.points.draw({ count: this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
+    if (this.stale && this.points.ready) { // no points below a grid: the overlay draws it
+      this.points.draw({ count: this.header.grid ? 0 : this.header.count, center: [this.camera.x, this.camera.y], travel: this.eased(),
         scale: [(2 * this.camera.zoom) / width, (2 * this.camera.zoom) / height], size: this.pointSize() * density,
         numeric: this.header.color.kind === "number", dark: this.dark, ink: this.ink, gray: this.gray,
         dimmed: this.selectedCount > 0 });

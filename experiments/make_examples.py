@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from udml_core.analyses import Scope, plan_analysis
+from udml_core.analyses import plan_analysis
 from udml_core.data import catalog
 from udml_core.jobs import FIRST_RUN, plan
 from udml_core.paths import EXAMPLES
@@ -40,12 +40,10 @@ class Example:
 
     Attributes:
         request: Its options.
-        scope: The images on the t-SNE and UMAP maps.
         recipe: The refinement of the test half.
     """
 
     request: RunRequest
-    scope: Scope = "all"
     recipe: str = "whiten+average:k=10,times=2,alpha=3"
 
 
@@ -53,7 +51,7 @@ EXAMPLES_TO_MAKE = {
     "20261122-120000-rpml-digits": Example(FIRST_RUN),
     "20261122-120100-plm-clothes": Example(RunRequest(
         dataset="fashion-mini", method="plm", backbone="pixels", split="seen",
-        fields={"dimension": 8, "beginning": "random", "epochs": 6, "learning_rate": 0.003}), "test"),
+        fields={"dimension": 8, "beginning": "random", "epochs": 6, "learning_rate": 0.003})),
     "20261122-120200-isif-emoji": Example(RunRequest(
         dataset="emoji", method="isif", split="seen",
         fields={"dimension": 16, "beginning": "random", "epochs": 10, "learning_rate": 0.01})),
@@ -85,8 +83,7 @@ def analyze(run: Run, example: Example) -> None:
     PCA and the graph of the training half come with the run.
     """
     epochs = tuple(str(number) for number in run.epoch_numbers())
-    maps = [plan_analysis(kind="pca"), plan_analysis(kind="tsne", scope=example.scope),
-            plan_analysis(kind="umap", scope=example.scope)]
+    maps = [plan_analysis(kind="pca"), plan_analysis(kind="tsne"), plan_analysis(kind="umap")]
     grids = [plan_analysis(kind="grid", source=spec.id, frame=frame) for spec in maps for frame in spec.frames
              if frame == "final" or spec.kind == "umap"]
     through = plan_analysis(kind="umap", scope="sample", frames=epochs)  # first, as pages show the newest UMAP first

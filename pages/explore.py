@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts.base.analyses import frame_words, show_analysis_progress
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
@@ -17,11 +18,11 @@ from pages.parts.explore.workbench import (
     PARAMETER,
     Workbench,
     current_image,
-    follow_click,
     interesting_images,
     show_another,
 )
 from pages.parts.kit.pictures import picture
+from pages.parts.map.images import follow_click
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 570
@@ -49,7 +50,7 @@ def show_focus(bench: Workbench) -> None:
 def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
     dataset = dataset_of(run)
-    header = st.container()
+    header = st.container(key="explore-header")
     left, right = st.columns([62, 38], gap="medium")
     with left:
         toolbar = st.columns([2, 2, 3], vertical_alignment="bottom")
@@ -57,6 +58,8 @@ def explore(run: Run) -> None:
             layout = pick_layout(run)
         with toolbar[2]:
             frame = pick_frame(layout)
+        with header:  # before the map is loaded, so that nothing moves when the header arrives
+            run_header(run, frame_words(frame))
         shown = layout.load(run, frame)
         with toolbar[1]:
             color = pick_color(shown)
@@ -67,8 +70,6 @@ def explore(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(shown)
             undo_buttons(dataset, "explore")
-    with header:
-        run_header(run, bench.frame_words)
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)
@@ -81,3 +82,4 @@ with show_user_errors():
     run = pick_run()
     if run is not None:
         explore(run)
+        show_analysis_progress(run)

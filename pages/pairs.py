@@ -6,10 +6,12 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, indices_from_address, write_address
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.epochs import has_record, load_record, pick_epoch
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share, table_file
+from pages.parts.kit.slots import slot
 from pages.parts.pairs.hinge import default_hinge, distance_charts, hinge_sliders
 from pages.parts.pairs.labeling import explore_labeling
 from pages.parts.pairs.prototypes import explore_prototypes
@@ -38,9 +40,9 @@ def explore(run: Run) -> None:
     with controls:
         hinge = hinge_sliders(run, "pairs")
     arguments = hinge.arguments(record.after, record.same)
-    charts = st.container()
+    charts = slot("pairs-charts")
     violations(stored, hinge, arguments, epoch)
-    current_pair = st.container()
+    current_pair = slot("pairs-current")
     rows = pick_rows(stored, arguments)
     current = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
     current = int(rows[0]) if current is None and len(rows) else current
@@ -78,7 +80,7 @@ def pick_view(run: Run) -> str:
 
 
 def explain_missing(run: Run, view: str) -> None:
-    """Show why a view has nothing to show, and a link to train a method that fills it."""
+    """Show why a view has nothing to show, a link to train a method that fills it, and an example."""
     *others, last = (method.card.title for method in METHODS if method.card.supervision == "pairs")
     st.info(f"This run did not learn from pairs; {', '.join(others)} and {last} do. Choose another run or train one. "
             "You can label pairs of these images under 'Label pairs'." if view == STORED else
@@ -86,6 +88,7 @@ def explain_missing(run: Run, view: str) -> None:
             icon=":material/lightbulb:")
     st.page_link("pages/train.py", label=f"Train {NML.card.title}", icon=":material/model_training:",
                  query_params={"dataset": run.spec().dataset, "method": NML.card.name})
+    offer_example()
 
 
 st.title("Pairs")

@@ -18,6 +18,7 @@ from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.figures import histogram
 from pages.parts.kit.palette import percent
 from pages.parts.kit.sections import Section, show_sections
+from pages.parts.kit.slots import slot
 from pages.parts.kit.tables import table_behind
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, covering_map, show_distortion
@@ -58,7 +59,7 @@ def explore(run: Run) -> None:
     violating = stored.shape.angle > alpha
     st.markdown(f"**Violating α = {alpha:g}°: {violating.sum():,} of {len(violating):,} stored triplets** of epoch "
                 f"{epoch}.")
-    triangles = st.container()
+    triangles = slot("triplets-triangles")
     choice = browse_triplets(stored, violating, alpha)
     if choice is not None:
         with triangles:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from udml_core.explanations import Clusters, Pairs, Triplets
 from udml_core.exploration.clusters import cluster_purity
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
+from udml_core.workers import analyse
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -219,6 +221,27 @@ def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: 
     assert "PCA" in layouts.options
     assert "PCA · every epoch" in layouts.options
     assert plan_analysis(kind="pca").id in str(layouts.value) or layouts.value == "pca-now"
+
+
+def test_an_epoch_that_lacks_the_current_image_is_named_in_place_of_its_neighbors(rpml: Run) -> None:
+    sample = rpml.sample_indices()
+    outside = int(np.setdiff1d(np.arange(int(sample.max())), sample)[0])
+    missing = "stored for a fixed sample of the test half, which the current image is not in"
+    assert missing in texts(explored(rpml, map="pca-epochs", frame=1, picked=outside))
+    assert missing not in texts(explored(rpml, map="pca-epochs", frame=1, picked=sample[0]))
+
+
+def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chosen(rpml: Run, places: Path) -> None:
+    def layout(test: AppTest) -> str:
+        return str(test.selectbox(key=f"explore-map-{run.id}").value)
+
+    run = Run(shutil.copytree(rpml.folder, places / "runs" / "20250101-000000-rpml-0000aa"))
+    shutil.rmtree(run.folder / "analyses")
+    waiting, chosen = opened("explore", run=run.id), opened("explore", run=run.id)
+    chosen.selectbox(key=f"explore-map-{run.id}").set_value("pca-epochs").run()
+    assert (layout(waiting), layout(chosen)) == ("pca-now", "pca-epochs")
+    umap = analyse.keep(run, plan_analysis(kind="umap"), lambda _share, _step: None)
+    assert (layout(waiting.run()), layout(chosen.run())) == (umap.id, "pca-epochs")
 
 
 def test_nonsense_in_the_link_is_ignored(rpml: Run) -> None:

@@ -105,6 +105,14 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     assert "None" not in texts(test)
 
 
+def test_the_labels_of_the_baselines_lie_beside_the_curves(pair: list[Run]) -> None:
+    charts = [json.loads(chart.proto.spec)["layout"] for chart in opened("runs", run=pair[0].id).get("plotly_chart")]
+    labels = [label for chart in charts for label in chart.get("annotations", ())]
+    assert {label["text"].split("<br>")[0] for label in labels} == {"Frozen", "PCA"}
+    assert all((label["xref"], label["x"], label["xanchor"]) == ("paper", 1, "left") for label in labels)
+    assert all(chart["margin"]["r"] >= 50 for chart in charts if chart.get("annotations"))
+
+
 def test_the_comparison_stays_when_a_run_starts(pair: list[Run], root: Path) -> None:
     for number, run in enumerate(pair):
         run.write_notes(Notes.make(f"Run {number}"))

@@ -9,11 +9,10 @@ import pytest
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.train import preview
 from tests.app.opening import opened, texts
 from udml_core import jobs
-from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
-from udml_core.data.features import features_of
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.methods import find_method
@@ -282,9 +281,9 @@ def test_best_settings_name_their_evidence_and_the_best_method(submitted: list[S
 def test_the_preview_follows_alpha_and_epsilon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     link = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "fields": "dimension:16"}
+    monkeypatch.setattr(preview, "LONGEST_WAIT", 0.5)  # Digits take .9 s by the estimate.
     assert "The preview needs the features" in texts(opened("train", **link))
-    digits = catalog.load("digits")
-    features_of(digits, Encoder(choose_spec("pixels", digits.native_size, digits.gray)))
+    monkeypatch.setattr(preview, "LONGEST_WAIT", 1.0)
     test = opened("train", **link)
     assert not test.exception
     first = next(line for line in texts(test).splitlines() if "clusters** at ε = 0.65" in line)

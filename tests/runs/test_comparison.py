@@ -35,6 +35,11 @@ def test_runs_that_differ_only_in_the_seed_form_a_group() -> None:
     assert seed_groups([]) == []
 
 
+def test_a_repetition_with_the_same_seed_is_no_further_seed() -> None:
+    rows = [{"alpha": 1, "seed": seed} for seed in (0, 1, 0, 2)]
+    assert seed_groups(rows) == [[0, 1, 3], [2]]
+
+
 def test_the_spread_is_the_samples_standard_deviation() -> None:
     values = [31.0, 33.5, 30.25]
     result = spread([31.0, None, 33.5, 30.25])

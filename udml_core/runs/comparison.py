@@ -37,11 +37,15 @@ def differing_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[
 
 
 def seed_groups(settings: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-    """Group the positions of runs that are equal but for the seed, in order of their first run."""
+    """Group the positions of runs that are equal but for the seed, in order of their first run.
+
+    A repetition with the same seed is in a group of its own, because a spread over seeds needs different seeds.
+    """
     groups: list[tuple[dict[str, Any], list[int]]] = []
     for position, row in enumerate(settings):
         rest = {name: value for name, value in row.items() if name != "seed"}
-        members = next((members for known, members in groups if known == rest), None)
+        members = next((members for known, members in groups if known == rest and all(
+            settings[other].get("seed") != row.get("seed") for other in members)), None)
         if members is None:
             groups.append((rest, [position]))
         else:

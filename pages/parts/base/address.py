@@ -22,6 +22,9 @@ import streamlit as st
 from streamlit.errors import StreamlitAPIException
 
 LONGEST_NUMBER = 10
+IMAGE = "app-image"
+"""Session key of the image that the user made the current image on any page."""
+OF_IMAGE = ("picked", "add")
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -74,7 +77,12 @@ def join_indices(indices: Iterable[int]) -> str:
 
 
 def write_address(parameter: str, value: str, default: str = "") -> None:
-    """Keep a value in the address; a default is left out, which keeps links short."""
+    """Keep a value in the address; a default is left out, which keeps links short.
+
+    The session remembers the current image, so that the next page can show it too (see `pages.parts.base.focus`).
+    """
+    if parameter in OF_IMAGE and value:
+        st.session_state[IMAGE] = value.rsplit(".", 1)[-1]
     if value == default:
         st.query_params.pop(parameter, None)
     elif st.query_params.get(parameter) != value:

@@ -35,12 +35,12 @@ def best_example(page: str, examples: Sequence[Run], fits: Callable[[Run], bool]
 
 
 def offer_example(fits: Callable[[Run], bool] = lambda _run: True) -> None:
-    """Show a button that opens the example that shows the current page best, if the examples are hidden."""
+    """Show a button that opens the example that shows the current page best; hidden examples are listed again."""
     example = best_example(st.session_state.get("page", ""), example_runs(), fits)
     if example is None:
         return
     if st.button(f"Open the example {title_of(example.spec())}", icon=":material/play_circle:", key="open-example",
-                 help="A finished run that comes with the app. The examples are listed among your runs again."):
+                 help="A finished run that comes with the app."):
         show_examples(runs_folder())
         st.query_params["run"] = example.id
         st.rerun()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.parts.base.address import write_address
+from pages.parts.base.run_picker import app_run
 from pages.parts.base.run_status import run_title
 from udml_core.runs import Run
 
@@ -15,7 +16,7 @@ PARAMETER = "runs"
 
 
 def choose_compared(runs: Sequence[Run]) -> list[Run]:
-    """Choose two to six runs; at first those in the address, else the newest two on the same images.
+    """Choose two to six runs; at first those in the address, else the run in the sidebar and the newest on its images.
 
     Args:
         runs: Finished runs, newest first.
@@ -26,7 +27,8 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
     if len(known) < len(named):
         st.warning(f"The link names {len(named)} runs, of which {len(known)} can be compared: a run was removed or is "
                    f"not finished, or there are more than {MOST}.", icon=":material/link_off:")
-    default = known or newest_on_same_images(runs)
+    shown = [run for run in runs if run.id == app_run()]
+    default = known or newest_on_same_images([*shown, *(run for run in runs if run not in shown)])
     chosen = st.multiselect("Runs to compare", list(by_id), default, key="compare-runs", max_selections=MOST,
                             format_func=lambda run_id: f"{run_title(by_id[run_id])} · {run_id[-6:]}",
                             placeholder="Choose two to six runs", label_visibility="collapsed")

@@ -19,6 +19,8 @@ from udml_core.runs import Run
 
 NOW, EPOCHS, GRID = "pca-now", "pca-epochs", "grid-of-"
 FRAMES: tuple[str, ...] = ("initial", "final")
+DEFAULT = "explore-map-default"
+"""Session key of the run and its default layout when the page was drawn last."""
 FEW = 3
 """Up to this number, embeddings are buttons; more are a slider with a play button."""
 
@@ -54,25 +56,34 @@ class MapLayout:
 
 
 def pick_layout(run: Run) -> MapLayout:
-    """Choose a layout; the address parameter `map` holds it."""
+    """Choose a layout; the address parameter `map` holds it.
+
+    Until the user chooses another layout, the page shows the default: UMAP as soon as it is finished.
+    """
     layouts = {layout.id: layout for layout in _layouts(run)}
-    wanted = choice_from_address("map", layouts, next(iter(layouts)))
-    chosen = st.selectbox("Layout", list(layouts), list(layouts).index(wanted), key=f"explore-map-{run.id}",
+    default, key = next(iter(layouts)), f"explore-map-{run.id}"
+    followed = st.session_state.get(DEFAULT)
+    if followed not in (None, (run.id, default)) and followed == (run.id, st.session_state.get(key)):
+        st.session_state[key] = default
+        write_address("map", default, default)
+    st.session_state[DEFAULT] = (run.id, default)
+    wanted = choice_from_address("map", layouts, default)
+    chosen = st.selectbox("Layout", list(layouts), list(layouts).index(wanted), key=key,
                           format_func=lambda name: layouts[name].title if name in layouts else name)
-    write_address("map", chosen, next(iter(layouts)))
+    write_address("map", chosen, default)
     return layouts[chosen]
 
 
 def _layouts(run: Run) -> list[MapLayout]:
-    """List the layouts: maps of all images, UMAP first, quick PCA, grids, and maps of other images."""
-    finished = [analysis for kind in reversed(MAPS) for analysis in list_analyses(run, kind) if analysis.is_done()]
-    maps = [MapLayout(analysis.id, short_title(analysis.spec()), analysis.spec().frames) for analysis in finished]
-    whole = [layout for layout, analysis in zip(maps, finished, strict=True) if analysis.spec().scope == "all"]
-    others = [layout for layout in maps if layout not in whole]
-    quick = [] if any(layout.title == KIND_WORDS["pca"] for layout in whole) else [
+    """List the layouts: maps with UMAP first and of each kind all images first, quick PCA, and grids."""
+    specs = [analysis.spec() for kind in reversed(MAPS)
+             for analysis in sorted(list_analyses(run, kind), key=lambda analysis: (
+                 analysis.spec().scope != "all", len(analysis.spec().frames))) if analysis.is_done()]
+    maps = [MapLayout(spec.id, short_title(spec), spec.frames) for spec in specs]
+    quick = [] if any(layout.title == KIND_WORDS["pca"] for layout in maps) else [
         MapLayout(NOW, KIND_WORDS["pca"], FRAMES)]
     epochs = tuple(map(str, run.epoch_numbers()))
-    if len(epochs) > 1 and not any(layout.frames == epochs for layout in others):
+    if len(epochs) > 1 and not any(layout.frames == epochs for layout in maps):
         quick.append(MapLayout(EPOCHS, f"{KIND_WORDS['pca']} · every epoch", epochs))
     grids = []
     for layout in maps:
@@ -80,7 +91,7 @@ def _layouts(run: Run) -> list[MapLayout]:
             kind="grid", source=layout.id, frame=frame)).is_done())
         if frames:
             grids.append(MapLayout(GRID + layout.id, f"Grid of {layout.title}", frames))
-    return [*whole, *quick, *grids, *others]
+    return [*maps, *quick, *grids]
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

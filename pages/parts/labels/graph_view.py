@@ -10,6 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.cached import load_split
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
 from pages.parts.components.gallery import Mark
 from pages.parts.labels.few_labels import assigned_now, graph_of_run
@@ -90,10 +91,11 @@ def has_labels(run: Run, dataset: Dataset) -> bool:
 
 
 def offer_labeling(run: Run) -> None:
-    """Show that a run's graph has no labels, and a link to assign some."""
+    """Show that a run's graph has no labels, a link to assign some, and an example with labels."""
     st.info("This run did not learn from few labels, and no labels are assigned to its images. Assign a few to see "
             "them spread.", icon=":material/lightbulb:")
     st.page_link("pages/labels.py", label="Assign labels", icon=":material/new_label:", query_params={"run": run.id})
+    offer_example()
 
 
 def pick_source(run: Run, dataset: Dataset) -> str | None:

@@ -16,6 +16,7 @@ from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import UNSEEN
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share
+from pages.parts.kit.slots import slot
 from pages.parts.pairs.hinge import Hinge, hinge_sliders
 from pages.parts.pairs.labeled import labeled_pairs
 from pages.parts.pairs.session import Pair, answer, answer_word, labeling_session, skip, undo
@@ -39,7 +40,7 @@ def explore_labeling(run: Run) -> None:
     """Show the pair to label, the progress and the labeled pairs."""
     dataset = dataset_of(run)
     pairs = PairLog(dataset).read()
-    question_container = st.container()
+    question_container = slot("pairs-question")
     progress(run, pairs)
     with st.expander("Which pairs are labeled first?", icon=":material/tune:"):
         st.caption("In turn, the pairs below b whose squared distance after training is nearest to b − m, and the "

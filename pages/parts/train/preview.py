@@ -9,8 +9,9 @@ import streamlit as st
 from pages.parts.base.cached import load_dataset
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import histogram
+from udml_core.backbones import Encoder, image_seconds
 from udml_core.data.dataset import Dataset
-from udml_core.data.features import features_path
+from udml_core.data.features import features_of, features_path
 from udml_core.data.splits import SplitName, make_split
 from udml_core.exploration.preview import Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
@@ -19,6 +20,8 @@ from udml_core.runs import Spec
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
 SHOWN = 8
+LONGEST_WAIT = 10.0
+"""Seconds that missing features may take to be computed at once."""
 
 
 def show_preview(spec: Spec, dataset: Dataset) -> None:
@@ -28,6 +31,9 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
     alpha, epsilon, gamma, k = (spec.fields[name] for name in FIELDS)
     with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True):
         path = features_path(dataset, spec.encoder)
+        if not path.exists() and image_seconds(spec.encoder) * len(dataset) <= LONGEST_WAIT:
+            with st.spinner("Computing the features of these images once …"):
+                features_of(dataset, Encoder(spec.encoder))
         if not path.exists():
             st.caption("The preview needs the features of these images, which are computed once.")
             st.page_link("pages/data.py", label="Compute them: Browse these images", icon=":material/travel_explore:",
