@@ -13,7 +13,7 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.focus import carry_image, note_page
-from pages.parts.base.run_status import escaped, run_title
+from pages.parts.base.run_status import escaped, run_title, short_titles
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
 
@@ -60,7 +60,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     titles = {run.id: f"{run_title(run)} · {run.id}" for run in finished}
     titles |= {run.id: f"{run_title(run)} · {run.id} · {run.status().state}" for run in begun}
     if parameter == PARAMETER:
-        return _pick_app_run(runs, finished + begun, titles, label)
+        return _pick_app_run(runs, finished + begun, label)
     choices = [*([""] if optional else []), *titles]
     wanted = st.query_params.get(parameter, choices[0])
     if wanted not in choices:
@@ -71,13 +71,13 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
     return next((run for run in finished + begun if run.id == chosen), None)
 
 
-def _pick_app_run(runs: list[Run], fitting: list[Run], titles: dict[str, str], label: str) -> Run:
+def _pick_app_run(runs: list[Run], fitting: list[Run], label: str) -> Run:
     """Choose the app's run in the sidebar among the runs that fit the page."""
     by_id = {run.id: run for run in runs}
     _remember_link(by_id)
     wanted = by_id.get(st.session_state.get(CHOSEN, ""))
     preferred = wanted if wanted in fitting else _like(wanted, fitting)
-    run = by_id[_draw_box(titles, preferred.id, _remember_choice, label)]
+    run = by_id[_draw_box(fitting, preferred, _remember_choice, label)]
     if wanted not in (None, run):
         _say_instead(wanted, run)
     st.session_state[INSTEAD] = run.id if wanted not in (None, run) else ""
@@ -105,14 +105,18 @@ def _like(wanted: Run | None, fitting: list[Run]) -> Run:
     return (alike or fitting)[0]
 
 
-def _draw_box(titles: dict[str, str], preferred: str, on_change: Callable[[], None], label: str = "Run") -> str:
+def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None], label: str = "Run") -> str:
     """Draw the select box of the app's run in the sidebar; return the chosen id."""
     st.session_state[IS_DRAWN] = True
-    st.session_state[BOX] = preferred  # The user's own choice is remembered before the page runs, so it is kept.
+    st.session_state[BOX] = preferred.id  # The user's own choice is remembered before the page runs, so it is kept.
+    states = {run.id: run.stored_status().state for run in runs}
+    titles = {run_id: title if states[run_id] == "done" else f"{title} · {states[run_id]}"
+              for run_id, title in short_titles(runs).items()}
+    use = "Every page shows this run" if label == "Run" else label
     with st.sidebar.container(key="app-run-box"):
         return st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
                             format_func=lambda run_id: titles.get(run_id, run_id),
-                            help="Every page shows this run." if label == "Run" else f"{label}.")
+                            help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
 
 
 def _remember_choice() -> None:
@@ -153,10 +157,10 @@ def end_page() -> None:
     runs = list_runs(runs_folder())
     if any(run.id == st.query_params.get(PARAMETER) for run in runs):
         st.session_state[CHOSEN] = st.query_params[PARAMETER]
-    titles = {run.id: f"{run_title(run)} · {run.id}" for run in runs if run.stored_status().state == "done"}
-    if titles:
-        wanted = st.session_state.get(CHOSEN, "")
-        _draw_box(titles, wanted if wanted in titles else next(iter(titles)), _open_choice)
+    finished = [run for run in runs if run.stored_status().state == "done"]
+    if finished:
+        wanted = next((run for run in finished if run.id == st.session_state.get(CHOSEN)), finished[0])
+        _draw_box(finished, wanted, _open_choice)
 
 
 def app_run() -> str | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import html
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -53,6 +55,18 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
 def run_title(run: Run) -> str:
     """Return the name that the user gave a run, else its title; an example is marked."""
     return f"Example: {title_of(run.spec())}" if run.is_example else run.notes().name or title_of(run.spec())
+
+
+def short_titles(runs: Sequence[Run]) -> dict[str, str]:
+    """Return titles by id that fit the sidebar: the user's name, else method and data set.
+
+    Equal titles end with the end of the id.
+    """
+    titles = {run.id: run.notes().name or f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
+              for run in runs}
+    titles |= {run.id: f"Example: {titles[run.id]}" for run in runs if run.is_example}
+    counts = Counter(titles.values())
+    return {run_id: title if counts[title] == 1 else f"{title} · {run_id[-6:]}" for run_id, title in titles.items()}
 
 
 def method_title(run: Run) -> str:

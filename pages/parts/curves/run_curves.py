@@ -26,7 +26,9 @@ from udml_core.runs.comparison import differing_settings, settings_of
 SHARES = ("sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
           "sample knn@200", "neighbor stability", "violating", "admitted")
 """Curves that are stored as shares from 0 to 1 and shown in percent."""
-LINES = {"frozen": ("Frozen features", "dot"), "centered pca": ("PCA, same width", "dash")}
+LINES = {"frozen": ("Frozen", "dot"), "centered pca": ("PCA", "dash")}
+LABEL_WIDTH = 54
+"""Pixels beside a chart for the labels of the baselines, which would cover the curves inside it."""
 SHOWN_FIRST = ("sample map@r", "sample recall@1")
 A_ROW = 3
 FEWEST_POINTS = 3
@@ -146,20 +148,22 @@ def _chart(name: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Basel
                                mode="lines+markers" if len(points) >= FEWEST_POINTS else "markers",
                                line=line_style(number), hovertemplate="%{y:.1f} %" if unit else "%{y:.4g}")
             last.append(f"{run} {points[0][1]:.3g} to {points[-1][1]:.3g}{unit}")
-    for baseline, row in beaten.items():
-        if row.get(name) is not None and baseline in LINES:
-            title, dash = LINES[baseline]
-            value = 100 * row[name]
-            figure.add_hline(value, line={"color": BEFORE, "dash": dash, "width": 2},
-                             annotation={"text": f"{title} {percent(value)}", "font": {"size": 11}},
-                             annotation_position="top left" if baseline == "frozen" else "bottom right")
-            figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,
-                               hoverinfo="skip")  # keeps the line inside the chart's range
-            last.append(f"{title} {percent(value)}")
+    drawn = {baseline: 100 * row[name] for baseline, row in beaten.items()
+             if row.get(name) is not None and baseline in LINES}
+    for baseline, value in drawn.items():
+        title, dash = LINES[baseline]
+        figure.add_hline(value, line={"color": BEFORE, "dash": dash, "width": 2})
+        figure.add_annotation(text=f"{title}<br>{percent(value)}", font={"size": 11}, showarrow=False, align="left",
+                              x=1, xref="paper", xanchor="left", y=value,  # close lines keep their labels apart
+                              yanchor="bottom" if value == max(drawn.values()) else "top")
+        figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,
+                           hoverinfo="skip")  # keeps the line inside the chart's range
+        last.append(f"{title} {percent(value)}")
     title = CURVE_WORDS.get(name, name.capitalize())
     figure.update_layout(title={"text": title + (", percent" if unit else ""), "font": {"size": 14}},
                          height=240 if len(metrics) == 1 else 240 + 22 * len(metrics),
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified", showlegend=len(metrics) > 1,
+                         margin={"l": 8, "r": LABEL_WIDTH if drawn else 8, "t": 36, "b": 8},
+                         hovermode="x unified", showlegend=len(metrics) > 1,
                          legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
     figure.update_yaxes(tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, metrics.values())) <= 12 else None)

@@ -126,16 +126,17 @@ def _columns() -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "": column.TextColumn(width=30, help="★: the highest MAP@R among these runs on the same test images."),
-        "Run": column.TextColumn(width=250),
-        "Verdict": column.TextColumn(width=135, help="By MAP@R, against frozen features and PCA of the same width.")}
+        "Run": column.TextColumn(width=200),
+        "Verdict": column.TextColumn(width=130, help="By MAP@R, against frozen features and PCA of the same width.")}
     for name in MEASURES.values():
-        columns[f"{name} before"] = column.NumberColumn("before", format="%.1f %%", width=66,
+        more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
+        columns[f"{name} before"] = column.NumberColumn(format="%.1f %%", width=86 + more,
                                                         help=f"{name} before training, on the test half.")
-        columns[name] = column.NumberColumn(format="%.1f %%", width=70, help="After training, on the test half.")
+        columns[name] = column.NumberColumn(format="%.1f %%", width=66, help="After training, on the test half.")
         columns[f"{name} − frozen"] = column.NumberColumn(
-            "− frozen", format="%+.1f", width=72,
+            format="%+.1f", width=94 + more,
             help=f"{name} minus that of the frozen features, in percentage points.")
         columns[f"{name} − PCA"] = column.NumberColumn(
-            "− PCA", format="%+.1f", width=62,
+            format="%+.1f", width=80 + more,
             help=f"{name} minus that of centered PCA of the same width, in percentage points.")
     return columns
