@@ -23,6 +23,7 @@ from pages.parts.explore.workbench import (
     show_another,
 )
 from pages.parts.kit.pictures import picture
+from pages.parts.map.excluding import PARAMETER as EXCLUDED
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 570
@@ -67,7 +68,7 @@ def explore(run: Run) -> None:
         draw_map(bench, layout, shown, color, selected)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(shown)
-            undo_buttons(dataset, "explore")
+            undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
     with header:
         run_header(run, bench.frame_words)
     with right:

@@ -286,8 +286,8 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     runs = [create_run(spec(method="ssdml", labels_per_class=count, fields=free), root) for count in (4, 9)]
     assert title_of(runs[0].spec()) == "SSDML on Digits (learning rate 0.01, orthonormal projection off)"
     assert list(line_names(runs).values()) == ["SSDML, labels per class 4", "SSDML, labels per class 9"]
-    steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7}), root)
-    assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7)"
+    steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
+    assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
     assert setting_title("n_neighbors", "plm") == "Neighbor candidates · k"
 

@@ -29,8 +29,9 @@ def setting_words(name: str, value: Any, method: str) -> str:
     shown = {True: "on", False: "off"}[value] if isinstance(value, bool) else show(value)
     if field is None:
         return f"{name.replace('_', ' ')} {shown}"
-    unit = field.shown.unit
-    return f"{field.shown.symbol or _in_sentence(field.words)} {shown}{unit if unit == '°' else f' {unit}'.rstrip()}"
+    symbol, unit = field.shown.symbol, field.shown.unit
+    name = _in_sentence(field.words) if symbol.isascii() else symbol  # l 4 would say less than dimension 4
+    return f"{name} {shown}{unit if unit == '°' else f' {unit}'.rstrip()}"
 
 
 def setting_title(name: str, method: str) -> str:
