@@ -92,12 +92,14 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return test
 
 
+@pytest.mark.usefixtures("done")
 def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = drop(("zero", "one"), tmp_path, monkeypatch)
     assert test.title[0].value == "Train"
     assert Path(str(test.query_params["dataset"])).name == "pets"
 
 
+@pytest.mark.usefixtures("done")
 def test_a_dropped_tree_asks_which_folders_are_the_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     test = drop(("left/zero", "right/one"), tmp_path, monkeypatch)
     assert [element.value for element in test.title] != ["Train"]

@@ -289,7 +289,7 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
-    assert setting_title("n_neighbors", "plm") == "Neighbor candidates · k"
+    assert setting_title("candidates", "plm") == "Neighbor candidates · k"
 
 
 def test_disputed_queries_come_first() -> None:
