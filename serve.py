@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -20,6 +21,8 @@ from pages.parts.base.warming import warm_imports
 from udml_core.paths import ASSETS, expose, readable_roots
 
 INDEX = Path(st.__file__).parent / "static" / "index.html"
+IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
+"""A script that another one imports."""
 HEADERS = {
     # Streamlit's own pages need inline styles, compiled scripts and blobs. Nothing comes from another host.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
@@ -32,6 +35,32 @@ HEADERS = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
+
+
+FREQUENT = ("Html", "Selectbox", "BidiComponent", "Button", "ButtonGroup", "Metric", "ImageList", "Checkbox",
+            "TextInput")
+"""Streamlit's scripts of elements that most pages show."""
+
+
+def preloads(static: Path) -> str:
+    """Return links that fetch the scripts of frequent elements with the page.
+
+    Otherwise each element shows a gray bar of another height until its script has arrived, and moves what is below it.
+
+    Args:
+        static: Streamlit's folder with index.html and the folder static.
+    """
+    scripts = static / "static" / "js"
+    waiting = [path.name for name in FREQUENT for path in scripts.glob(f"{name}.*.js")]
+    found: dict[str, None] = {}
+    while waiting:
+        name = waiting.pop()
+        if name not in found and (scripts / name).is_file():
+            found[name] = None
+            waiting += IMPORTED.findall((scripts / name).read_text(encoding="utf-8"))
+    page = (static / "index.html").read_text(encoding="utf-8")
+    return "".join(f'<link rel="modulepreload" crossorigin href="./static/js/{name}">\n' for name in found
+                   if name not in page)
 
 
 class SecurityHeaders:
@@ -50,7 +79,7 @@ class SecurityHeaders:
 
 
 class EarlyStyle:
-    """Put the app's style into Streamlit's HTML page, so that nothing moves when app.py delivers the style."""
+    """Put the app's style and links to scripts into Streamlit's page, so that nothing moves when they arrive."""
 
     FRESH = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range", b"if-range")
     """Headers of a request that would be answered with a compressed page, a part of it, or none."""
@@ -59,7 +88,8 @@ class EarlyStyle:
         self._app = app
         self._page = INDEX.read_bytes()
         style = (ASSETS / "app.css").read_text(encoding="utf-8")
-        self._styled = self._page.replace(b"</head>", f"<style>\n{style}</style>\n</head>".encode(), 1)
+        head = f"<style>\n{style}</style>\n{preloads(INDEX.parent)}</head>"
+        self._styled = self._page.replace(b"</head>", head.encode(), 1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_visit = scope["type"] == "http" and scope["method"] == "GET"

@@ -10,6 +10,7 @@ const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "�
 const WORDS = { hit: "same class", miss: "other class", query: "query", same: "same", different: "different", anchor: "anchor", positive: "positive", negative: "negative" };
 const CHUNK = 300;
 const AHEAD = 150;
+const FEW = 12; // tiles that grow on a wide screen
 
 const asLink = async (answer) => URL.createObjectURL(await answer.blob());
 
@@ -45,8 +46,10 @@ class Gallery {
 
   resize() {
     if (!this.header) return;
-    const side = (this.header.resizable && imageSize()) || this.header.side;
-    this.grid.style.setProperty("--side", `${side}px`);
+    const chosen = this.header.resizable && imageSize();
+    this.grid.style.setProperty("--side", `${chosen || this.header.side}px`);
+    if (chosen) this.grid.style.setProperty("--wide", 1);
+    else this.grid.style.removeProperty("--wide");
   }
 
   async update(header, array, answers) {
@@ -63,6 +66,7 @@ class Gallery {
     this.grid.classList.toggle("scrolls", Boolean(header.height));
     this.grid.classList.toggle("pairs", Boolean(header.pairs));
     this.grid.classList.toggle("strip", Boolean(header.strip));
+    this.grid.classList.toggle("few", tiles.length <= FEW);
     if (content !== this.content) this.build(tiles);
     this.content = content;
     if (header.multiple && header.selection.revision > this.revision) {

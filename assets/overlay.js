@@ -1,5 +1,6 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
+const FRAMED = 8; // pixels from which an image of a grid shows its color as a frame
 const MOST_IMAGES_PER_CELL = 6;
 
 class Overlay {
@@ -60,7 +61,7 @@ class Overlay {
         const [sx, sy] = this.chart.screenPosition(row);
         if (sx < -side || sy < -side || sx > width + side || sy > height + side) continue;
         pen.globalAlpha = this.chart.grayed(row) ? 0.18 : 1;
-        if (this.chart.images && side >= 5) this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side > 24 ? this.chart.tint(row) : "");
+        if (this.chart.images && side >= 5) this.drawImage(pen, this.chart.idOf(row), sx, sy, side - gap, side >= FRAMED ? this.chart.tint(row) : "");
         else {
           pen.fillStyle = this.chart.tint(row);
           pen.fillRect(sx - side / 2, sy - side / 2, side - gap, side - gap);
@@ -115,7 +116,7 @@ class Overlay {
     if (!image) return;
     pen.drawImage(image, column * cell, row * cell, cell, cell, x - side / 2, y - side / 2, side, side);
     if (!frame) return;
-    pen.lineWidth = 2;
+    pen.lineWidth = side < 20 ? 1.5 : 2;
     pen.strokeStyle = frame;
     pen.strokeRect(x - side / 2, y - side / 2, side, side);
   }

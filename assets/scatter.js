@@ -8,6 +8,7 @@
 const TRAVEL = 700;
 const SIGHT = 0.8; // share of the window in which some point always lies
 const NONE = -1;
+const TOOLBAR = 40; // pixels of the line of tools above the points
 
 const ICONS = {
   pan: '<path d="M12 3v18M3 12h18M12 3l-3 3M12 3l3 3M12 21l-3-3M12 21l3-3M3 12l3-3M3 12l3 3M21 12l-3-3M21 12l-3 3"/>',
@@ -187,8 +188,9 @@ class Chart {
     const [left, bottom, right, top] = this.header.bounds ?? this.bounds; // bounds of all layouts of the map
     const width = Math.max(right - left, 1e-6); const height = Math.max(top - bottom, 1e-6);
     const room = this.room();
-    this.fitted = 0.92 * Math.min(room.width / width, room.height / height);
-    this.camera = { x: (left + right) / 2, y: (bottom + top) / 2, zoom: this.fitted };
+    const below = Math.min(TOOLBAR, room.height / 4); // points do not lie below the tools
+    this.fitted = 0.92 * Math.min(room.width / width, (room.height - below) / height);
+    this.camera = { x: (left + right) / 2, y: (bottom + top + below / this.fitted) / 2, zoom: this.fitted };
     this.cameraIsFitted = true;
   }
 

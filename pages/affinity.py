@@ -50,7 +50,8 @@ def explore(run: Run, dataset: Dataset) -> None:
     warn_if_outside(warnings, view, image_in_address(view.dataset))
     show_image(view)
     part = views.propagate_subgraph(view.graph, view.graph.rows_around(view.row, MOST_IMAGES), gamma)
-    ego_graphs(view, part)
+    with st.container(key="affinity-graphs"):
+        ego_graphs(view, part)
     clicked = show_sections([
         Section("halves", "Positives and negatives", lambda: sorted_halves(view, part)),
         Section("reach", "How far a label reaches", lambda: label_reach(view, gamma)),

@@ -59,6 +59,9 @@ def explore(run: Run) -> None:
         return
     shown = covering_map(run, clustering.indices)
     clicked_point = show_map(clustering, shown)
+    if clicked_point is not None:
+        write_address("picked", str(clicked_point))
+        open_section(SECTIONS, PATH)
     current = int(number_from_address("picked", -1))
     is_picked = 0 <= current < len(clustering.dataset)
 
@@ -68,15 +71,13 @@ def explore(run: Run) -> None:
             return None
         return show_path(clustering, current)
 
-    first = "path" if is_picked and "cluster" not in st.query_params else ""
+    first = "path" if current in clustering.indices and "cluster" not in st.query_params else ""
     clicked = show_sections([
         Section("largest", "Largest clusters", lambda: largest_clusters(clustering)),
         Section("path", PATH, path), Section("moved", "Moved images", lambda: show_moved(clustering)),
         Section("sweep", "Over ε", lambda: show_sweep(clustering, shown.map_id if shown else None)),
         Section("sizes", "Sizes", lambda: show_sizes(clustering))], SECTIONS, first)
-    if clicked_point is not None:
-        open_section(SECTIONS, PATH)
-    pick_clicked([clicked_point, clicked])
+    pick_clicked([clicked])
 
 
 def show_sizes(clustering: Clustering) -> None:

@@ -18,12 +18,12 @@ from pages.parts.explore.workbench import (
     PARAMETER,
     Workbench,
     current_image,
-    follow_click,
     interesting_images,
     show_another,
 )
 from pages.parts.kit.pictures import picture
 from pages.parts.map.excluding import PARAMETER as EXCLUDED
+from pages.parts.map.images import follow_click
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 570

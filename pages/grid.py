@@ -21,7 +21,7 @@ from pages.parts.map.choosing import announce_maps, new_map_menu, pick_map
 from pages.parts.map.coloring import pick_color
 from pages.parts.map.excluding import excluded_images, without_excluded
 from pages.parts.map.frame import MapFrame, load_map
-from pages.parts.map.images import pick_clicked, picked_image
+from pages.parts.map.images import follow_click, pick_clicked, picked_image
 from pages.parts.map.panel import side_panel
 from udml_core.analyses import ImageGrid, analysis_at, plan_analysis
 from udml_core.runs import Run
@@ -39,10 +39,11 @@ def show_grid(shown: MapFrame, grid_id: str, color: Color) -> None:
     """Show the grid, and the panel with the current image and the selection beside it."""
     grid = load_result(shown.run, grid_id)
     assert isinstance(grid, ImageGrid)
-    selected, current = selection(shown.dataset), picked_image(shown)
     size = f"{len(grid.indices):,} images in {grid.rows} rows and {grid.columns} columns"
     layout, color = without_excluded(grid_layout(grid, grid_id), color_in_order_of(grid, shown, color),
                                      excluded_images(shown.dataset))
+    follow_click("grid", layout.indices)
+    selected, current = selection(shown.dataset), picked_image(shown)
     left, right = st.columns([7, 3], gap="small")
     with left:
         clicks = [scatter(shown.dataset, layout, color, selected, size, "grid", height=HEIGHT, grid=grid)]

@@ -22,7 +22,7 @@ from pages.parts.map.comparison import changed_neighborhoods
 from pages.parts.map.cursor import pick_frame
 from pages.parts.map.excluding import excluded_images, without_excluded
 from pages.parts.map.frame import UNITS, MapFrame, show_distortion
-from pages.parts.map.images import pick_clicked, picked_image
+from pages.parts.map.images import follow_click, pick_clicked, picked_image
 from pages.parts.map.panel import side_panel
 from pages.parts.map.placing import place_images, placed_images
 from pages.parts.map.second_map import pick_comparison, pick_second_map
@@ -65,6 +65,9 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
 
 def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: Selection) -> int | None:
     """Draw one map or two, with the panel beside them."""
+    for key, frame in (("map", shown), ("map2", other)):
+        if frame is not None:
+            follow_click(key, np.setdiff1d(frame.layout.indices, excluded_images(frame.dataset)))
     current = picked_image(shown)
     columns = st.columns([7, 3] if other is None else [4, 4, 3], gap="small")
     clicks = []

@@ -39,9 +39,9 @@ def explore(run: Run) -> None:
     with controls:
         hinge = hinge_sliders(run, "pairs")
     arguments = hinge.arguments(record.after, record.same)
-    charts = st.container()
+    charts = st.container(key="pairs-charts")
     violations(stored, hinge, arguments, epoch)
-    current_pair = st.container()
+    current_pair = st.container(key="pairs-current")
     rows = pick_rows(stored, arguments)
     current = views.position_of_pair(stored.pairs, tuple(indices_from_address("pair", len(stored.dataset))))
     current = int(rows[0]) if current is None and len(rows) else current

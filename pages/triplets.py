@@ -58,7 +58,7 @@ def explore(run: Run) -> None:
     violating = stored.shape.angle > alpha
     st.markdown(f"**Violating α = {alpha:g}°: {violating.sum():,} of {len(violating):,} stored triplets** of epoch "
                 f"{epoch}.")
-    triangles = st.container()
+    triangles = st.container(key="triplets-triangles")
     choice = browse_triplets(stored, violating, alpha)
     if choice is not None:
         with triangles:

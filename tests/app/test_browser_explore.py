@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from urllib.parse import parse_qs, urlparse
 
 import pytest
@@ -10,7 +11,9 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.app.test_browser import settle
 from tests.app.test_browser_map import drawn_map, lasso
+from udml_core.analyses import plan_analysis
 from udml_core.runs import Run
+from udml_core.workers.analyse import keep
 
 pytestmark = pytest.mark.browser
 
@@ -45,6 +48,33 @@ def test_map_and_panel_share_one_image_and_one_selection(page: Page, finished: R
     expect(page.get_by_role("heading", name="Explore")).to_be_visible()  # what the callback loads must draw nothing
     page.keyboard.press("?")
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_no_points_of_the_map_stay_below_a_grid(page: Page, finished: Run) -> None:
+    run = Run(shutil.copytree(finished.folder, finished.folder.with_name("20250101-000000-rpml-0000ab")))
+    pca = plan_analysis(kind="pca")
+    for spec in (pca, plan_analysis(kind="grid", source=pca.id, frame="final")):
+        keep(run, spec, lambda _share, _step: None)
+    page.goto(f"/explore?run={run.id}&map={pca.id}")
+    chart = drawn_map(page)
+    assert _has_points(chart)
+    page.locator(f".st-key-explore-map-{run.id} input").click()
+    page.get_by_role("option", name="Grid of PCA").first.click()
+    page.wait_for_function("document.querySelector('div.scatter')?.chart.header.grid")
+    assert not _has_points(chart)
+
+
+def _has_points(chart: Locator) -> bool:
+    """Return whether the map draws a point."""
+    drawn: bool = chart.evaluate("""chart => {
+      const { chart: map } = chart, { gl } = map.points;
+      map.stale = true;
+      map.frame(performance.now());
+      const pixels = new Uint8Array(4 * gl.drawingBufferWidth * gl.drawingBufferHeight);
+      gl.readPixels(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight, gl.RGBA, gl.UNSIGNED_BYTE, pixels);
+      return pixels.some(Boolean);
+    }""")
+    return drawn
 
 
 def _click_a_point(page: Page, chart: Locator) -> None:

@@ -255,6 +255,14 @@ def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: 
     assert plan_analysis(kind="pca").id in str(layouts.value) or layouts.value == "pca-now"
 
 
+def test_an_epoch_that_lacks_the_current_image_is_named_in_place_of_its_neighbors(rpml: Run) -> None:
+    sample = rpml.sample_indices()
+    outside = int(np.setdiff1d(np.arange(int(sample.max())), sample)[0])
+    missing = "stored for a fixed sample of the test half, which the current image is not in"
+    assert missing in texts(explored(rpml, map="pca-epochs", frame=1, picked=outside))
+    assert missing not in texts(explored(rpml, map="pca-epochs", frame=1, picked=sample[0]))
+
+
 def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chosen(rpml: Run, places: Path) -> None:
     def layout(test: AppTest) -> str:
         return str(test.selectbox(key=f"explore-map-{run.id}").value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import importlib.util
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -122,6 +123,20 @@ def test_the_html_page_has_the_style_from_the_start(path: str) -> None:
     assert f"<style>\n{style}</style>" in body.decode()
     assert int(headers["content-length"]) == len(body)
     assert "etag" not in headers
+
+
+def test_the_scripts_of_frequent_elements_come_with_the_page_and_with_all_that_they_import() -> None:
+    page = ask("/", accept="text/html")[1].decode()
+    linked = re.findall(r'href="\./static/js/([^"]+)"|src="\./static/js/([^"]+)"', page)
+    names = [first or second for first, second in linked]
+    assert len(names) == len(set(names))
+    for frequent in serve.FREQUENT:
+        assert any(name.startswith(f"{frequent}.") for name in names), frequent
+    added = re.findall(r'js/([^"]+)"', serve.preloads(serve.INDEX.parent))
+    needed = {other for name in added for other in serve.IMPORTED.findall(
+        (serve.INDEX.parent / "static" / "js" / name).read_text(encoding="utf-8"))}
+    assert len(needed) > len(serve.FREQUENT)
+    assert needed <= set(names)
 
 
 def test_a_request_for_a_part_of_the_page_gets_all_of_it() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.run_status import short_titles
 from tests.app.opening import opened, texts
 from tests.running import worked
-from udml_core.runs import Run
+from udml_core.runs import Run, example_runs
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -60,6 +61,17 @@ def test_the_current_image_is_kept_from_page_to_page(newer: Run) -> None:
     test.query_params["picked"] = "9"
     test.run()
     assert test.query_params["picked"] in ("9", ["9"]), "the page that is open keeps its own image"
+
+
+def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older: Run,
+                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
+    assert short_titles([newer]) == {newer.id: "RPML on Digits"}
+    assert short_titles([newer, older]) == {run.id: f"RPML on Digits · {run.id[-6:]}" for run in (newer, older)}
+    monkeypatch.delenv("UDML_EXAMPLES")
+    examples = short_titles(example_runs())
+    assert "Example: PLM on Fashion-MNIST" in examples.values()
+    assert len(set(examples.values())) == len(examples)
+    assert max(map(len, examples.values())) < 32, "the box shows about 31 letters"
 
 
 def test_a_link_chooses_the_run_of_the_following_pages(newer: Run, older: Run) -> None:

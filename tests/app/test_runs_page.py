@@ -107,6 +107,14 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     assert "None" not in texts(test)
 
 
+def test_the_labels_of_the_baselines_lie_beside_the_curves(pair: list[Run]) -> None:
+    charts = [json.loads(chart.proto.spec)["layout"] for chart in opened("runs", run=pair[0].id).get("plotly_chart")]
+    labels = [label for chart in charts for label in chart.get("annotations", ())]
+    assert {label["text"].split("<br>")[0] for label in labels} == {"Frozen", "PCA"}
+    assert all((label["xref"], label["x"], label["xanchor"]) == ("paper", 1, "left") for label in labels)
+    assert all(chart["margin"]["r"] >= 50 for chart in charts if chart.get("annotations"))
+
+
 def test_the_comparison_stays_when_a_run_starts(pair: list[Run], root: Path) -> None:
     for number, run in enumerate(pair):
         run.write_notes(Notes.make(f"Run {number}"))
@@ -246,6 +254,15 @@ def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> No
     assert rows["MAP@R − frozen"].tolist() == ["-1.2", "-2.2"]
     assert rows[""].tolist() == ["★", ""]
     assert "seed" not in rows["Run"].iloc[0]
+
+
+def test_every_heading_of_compare_names_its_measure_and_columns_fit_the_page(pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
+    columns = json.loads(next(table for table in test.dataframe if "Seeds" in table.value).proto.columns)
+    shown = [columns[name].get("label") or name for name in columns if name not in ("", "Run", "Seeds", "_index")]
+    assert shown == [f"{measure} {what}" for measure in ("MAP@R", "R@1") for what in (
+        "before", "after", "− frozen", "− PCA")]
+    assert sum(column.get("width") or 0 for column in columns.values()) < 1100
 
 
 def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pair: list[Run], root: Path) -> None:

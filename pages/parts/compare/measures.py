@@ -87,17 +87,18 @@ def show_measures(runs: Sequence[Run]) -> None:
 
 
 def _columns() -> dict[str, Any]:
-    """Describe the columns with short labels, so that the table fits the page."""
+    """Describe the columns; the widths together fit the page."""
     column = st.column_config.TextColumn
-    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."), "Run": column(width=230),
+    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."), "Run": column(width=190),
                                "Seeds": st.column_config.Column(width=52)}
     for name in MEASURE_NAMES.values():
-        columns[f"{name} before"] = column("before", width=92, help=f"{name} before training.")
-        columns[f"{name} after"] = column(name, width=92, help=f"{name} after training.")
-        columns[f"{name} − frozen"] = column("− frozen", width=68, help=f"{name} minus that of the frozen features, in "
-                                                                        "percentage points.")
-        columns[f"{name} − PCA"] = column("− PCA", width=58, help=f"{name} minus that of centered PCA of the same "
-                                                                  "width, in percentage points.")
+        more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
+        columns[f"{name} before"] = column(width=92 + more, help=f"{name} before training.")
+        columns[f"{name} after"] = column(width=92 + more, help=f"{name} after training.")
+        columns[f"{name} − frozen"] = column(
+            width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
+        columns[f"{name} − PCA"] = column(
+            width=80 + more, help=f"{name} minus that of centered PCA of the same width, in percentage points.")
     return columns
 
 

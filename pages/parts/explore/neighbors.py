@@ -10,8 +10,10 @@ import streamlit as st
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import load_retrieval
 from pages.parts.explore.workbench import Workbench, link
+from pages.parts.retrieval.embeddings import load_refined
+from udml_core.analyses import REFINED
 from udml_core.exploration.neighborhoods import nearest_rows
-from udml_core.retrieval import Which
+from udml_core.retrieval import Query
 
 COUNT = 10
 
@@ -46,8 +48,14 @@ class Ranking:
 
 def show_neighbors(bench: Workbench) -> None:
     """Show the ten nearest images before training and in the map's embedding."""
-    in_sample = bench.frame.isdecimal() and (bench.run.sample_indices() == bench.focus).any()
-    frames = ("0", bench.frame) if in_sample and bench.frame != "0" else ("initial", "final")
+    is_epoch = bench.frame.isdecimal()
+    in_sample = is_epoch and (bench.run.sample_indices() == bench.focus).any()
+    frames = ("initial", "final") if bench.frame == "initial" or is_epoch else ("initial", bench.frame)
+    if in_sample and bench.frame != "0":
+        frames = ("0", bench.frame)
+    elif is_epoch and not in_sample:
+        st.caption(f"{bench.frame_words.capitalize()} is stored for a fixed sample of the test half, which the current "
+                   "image is not in. Click an image on the map to see its neighbors in that epoch.")
     rankings = [_sample_ranking(bench, int(frame)) if in_sample and frame.isdecimal() else _ranking(bench, frame)
                 for frame in frames]
     for position, ranking in enumerate(rankings):
@@ -57,15 +65,17 @@ def show_neighbors(bench: Workbench) -> None:
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {frame_words(ranking.frame)}", f"neighbors-{position}")
     where = (f"the fixed sample of {len(bench.run.sample_indices()):,} test images, which is stored for every epoch"
              if frames[0] == "0" else f"all {len(bench.dataset):,} images")
+    if bench.frame.startswith(REFINED):
+        where += ", after the refinement in the images that it covers"
     numbers = " or, without unit length, the ".join(sorted({ranking.number for ranking in rankings}))
     st.caption(f"The nearest first, searched in {where}. The number is the {numbers}.")
     link("retrieval", bench, add=bench.focus, gallery="all")
 
 
 def _ranking(bench: Workbench, frame: str) -> Ranking:
-    """Search all images before or after training."""
-    which: Which = "initial" if frame == "initial" else "final"
-    hits = load_retrieval(bench.run).search_item(bench.focus, COUNT, which, "all")
+    """Search all images in an embedding, or the test half in a refined one."""
+    hits = (load_refined(bench.run, frame).search(Query((bench.focus,)), COUNT) if frame.startswith(REFINED)
+            else load_retrieval(bench.run).search_item(bench.focus, COUNT, frame, "all"))
     return Ranking(frame, [hit.index for hit in hits], [hit.shown for hit in hits],
                    None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
                    "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")

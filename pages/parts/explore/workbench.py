@@ -130,25 +130,6 @@ def set_current_image(index: int) -> None:
     write_address(PARAMETER, str(index))
 
 
-def follow_click(map_key: str, shown: Array) -> bool:
-    """Make the image that was just clicked on the map the current image.
-
-    The answer of the map is read before the page is drawn, so that a click costs one run of the fragment.
-
-    Args:
-        map_key: The key of the map.
-        shown: Data set indices of the map's points, (n,).
-
-    Returns:
-        Whether an image was clicked on the map.
-    """
-    row = getattr(st.session_state.get(map_key), "picked", None)
-    if row is None or int(row) >= len(shown):
-        return False
-    set_current_image(int(shown[int(row)]))
-    return True
-
-
 def show_another(images: Array, current: int, step: int) -> None:
     """Make the next of some images, or a random one, the current image.
 

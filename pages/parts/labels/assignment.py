@@ -67,7 +67,8 @@ def _selected_images(board: Board, images: list[int], selected: Selection) -> No
 def _suggested_image(board: Board, image: int) -> None:
     how = KEYS_IN_WORDS if board.classes else "type its class; later, a key assigns the class again"
     st.markdown(f"**Suggested image** · {how}.")
-    picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
+    with st.container(key="labels-suggested"):
+        picture(board.dataset.images[image], 140, f"Suggested image: {board.dataset.names[image]}")
     st.caption(_reason(board.suggestions[0], len(board.images), bool((board.codes >= 0).any())))
 
 

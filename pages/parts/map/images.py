@@ -9,6 +9,7 @@ import streamlit as st
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.components.gallery import clicked_tile
 from pages.parts.map.frame import MapFrame
+from udml_core.arrays import Array
 
 
 def picked_image(shown: MapFrame) -> int | None:
@@ -21,9 +22,28 @@ def picked_image(shown: MapFrame) -> int | None:
     return current if current in shown.projection.indices else None
 
 
+def follow_click(map_key: str, shown: Array) -> bool:
+    """Make the image that was just clicked on the map the current image.
+
+    The answer of the map is read before the page is drawn, so that a click costs one run of the fragment.
+
+    Args:
+        map_key: The key of the map.
+        shown: Data set indices of the map's points, (n,).
+
+    Returns:
+        Whether an image was clicked on the map.
+    """
+    row = getattr(st.session_state.get(map_key), "picked", None)
+    if row is None or int(row) >= len(shown):
+        return False
+    write_address("picked", str(int(shown[int(row)])))
+    return True
+
+
 def pick_clicked(clicks: Iterable[int | None]) -> None:
-    """Make the image that was clicked in any of several views the current image."""
+    """Make the image that was clicked in any of several views the current image, unless `follow_click` did."""
     clicked = clicked_tile(clicks)
-    if clicked is not None:
+    if clicked is not None and clicked != int(number_from_address("picked", -1)):
         write_address("picked", str(clicked))
         st.rerun(scope="fragment")

@@ -39,7 +39,7 @@ def explore_labeling(run: Run) -> None:
     """Show the pair to label, the progress and the labeled pairs."""
     dataset = dataset_of(run)
     pairs = PairLog(dataset).read()
-    question_container = st.container()
+    question_container = st.container(key="pairs-question")
     progress(run, pairs)
     with st.expander("Which pairs are labeled first?", icon=":material/tune:"):
         st.caption("In turn, the pairs below b whose squared distance after training is nearest to b − m, and the "

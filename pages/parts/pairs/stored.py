@@ -67,7 +67,7 @@ def violations(stored: StoredPairs, hinge: Hinge, arguments: Array, epoch: int) 
     before = hinge.arguments(record.before, same)
     st.markdown(f"**{(arguments > 0).sum():,} of {len(same):,} stored pairs violate the margin at {hinge.words}** "
                 f"after epoch {epoch}, {(before > 0).sum():,} before training.")
-    with st.container(horizontal=True):
+    with st.container(horizontal=True, key="pairs-violations"):
         for word, kind, edge in (("Similar", same, "above b − m"), ("Dissimilar", ~same, "below b + m")):
             if kind.any():
                 now, earlier = 100 * (arguments[kind] > 0).mean(), 100 * (before[kind] > 0).mean()

@@ -28,7 +28,7 @@ def show_measures(live: Live, refined: Refined) -> None:
         st.info("The figures below leave out the views, because their features are not computed yet. Apply to all "
                 "images computes them.", icon=":material/visibility_off:")
     measures = refining.measure(refined, live.labels)
-    with st.container(horizontal=True, gap="small"):
+    with st.container(horizontal=True, gap="small", key="refine-measures"):
         for name, (title, unit, meaning) in MEASURES.items():
             if name not in measures:
                 continue

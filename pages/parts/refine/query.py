@@ -96,7 +96,7 @@ def _rank(live: Live, refined: Refined, query: int) -> Ranks:
 def show_query(live: Live, refined: Refined, query: int) -> None:
     """Show the rankings of a query before and after."""
     ranks, index = _rank(live, refined, query), int(live.images[query])
-    with st.container(horizontal=True, vertical_alignment="center"):
+    with st.container(horizontal=True, vertical_alignment="center", key="refine-query"):
         picture(live.dataset.images[index], 56, f"The query: {live.dataset.caption(index)}")
         st.markdown(f"**Query: {live.dataset.caption(index)}**", width="content",
                     help="Arrows: how many ranks the refinement moves an image up or down. Click an image to see why.")

@@ -56,7 +56,7 @@ def choose_tags(runs: Sequence[Run]) -> list[Run]:
 
 
 def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return a row for each run: measures before and after, differences to the baselines, and the verdict."""
+    """Return a row for each run: measures after training, differences to the baselines, and the verdict."""
     evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
     best = best_runs((run.id, (run.spec().fingerprint, run.spec().split), standing(evaluation).after)
                      for run, evaluation in zip(runs, evaluations, strict=True))
@@ -71,8 +71,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": name}
         for measure, title in MEASURES.items():
             of = standing(evaluation, measure)
-            row |= {f"{title} before": of.before, title: of.after, f"{title} − frozen": of.over_frozen,
-                    f"{title} − PCA": of.over_pca}
+            row |= {title: of.after, f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}
         row["Verdict"] = STATE_MARKS.get(state, RANK_WORDS[judged.rank])
         if are_tagged:
             row["Tags"] = list(written.tags)
@@ -98,12 +97,13 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     frame = leaderboard(listed)
     content = " ".join([str(st.session_state.get("runs-links", 0)), *ids])
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
-    event = st.dataframe(
-        frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
-        height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
-        selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
-        column_config=_columns(), placeholder="–",
-        alt="Leaderboard of runs: MAP@R and recall@1 before and after training.")
+    with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
+        event = st.dataframe(
+            frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
+            height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
+            selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
+            column_config=_columns(), placeholder="–",
+            alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines.")
     rows = [row for row in event.selection.rows if row < len(listed)]
     chosen_runs = [listed[row] for row in rows]
     # The first chosen run stays first when a run above it is ticked.
@@ -126,12 +126,10 @@ def _columns() -> dict[str, Any]:
     column = st.column_config
     columns: dict[str, Any] = {
         "": column.TextColumn(width=30, help="★: the highest MAP@R among these runs on the same test images."),
-        "Run": column.TextColumn(width=200),
-        "Verdict": column.TextColumn(width=130, help="By MAP@R, against frozen features and PCA of the same width.")}
+        "Run": column.TextColumn(width=340),
+        "Verdict": column.TextColumn(width=135, help="By MAP@R, against frozen features and PCA of the same width.")}
     for name in MEASURES.values():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        columns[f"{name} before"] = column.NumberColumn(format="%.1f %%", width=86 + more,
-                                                        help=f"{name} before training, on the test half.")
         columns[name] = column.NumberColumn(format="%.1f %%", width=66, help="After training, on the test half.")
         columns[f"{name} − frozen"] = column.NumberColumn(
             format="%+.1f", width=94 + more,
