@@ -356,9 +356,8 @@ class Instrument {
     this.cursor.value = this.at;
     if (this.shown === `${step} ${this.query}`) return this.moveDot();
     this.shown = `${step} ${this.query}`;
-    const when = step ? `epoch ${epochs[step]}` : "before training";
     const value = recall ? `${measure} ${recall[step].toFixed(1)} %` : "";
-    this.epoch.textContent = [when, value].filter(Boolean).join(" · ");
+    this.epoch.textContent = [epochs[step], value].filter(Boolean).join(" · ");
     this.cursor.setAttribute("aria-valuetext", this.epoch.textContent);
     this.root.dataset.epoch = step;
     this.root.dataset.query = this.query;
@@ -378,7 +377,7 @@ class Instrument {
   }
 
   drawCurve() {
-    const { recall, measure } = this.header;
+    const { epochs, recall, measure } = this.header;
     this.curve.toggleAttribute("hidden", !recall);
     if (!recall) return;
     const spot = (at) => [6 + (288 * at) / (this.last || 1), 66 - 0.6 * recall[at]];
@@ -388,8 +387,8 @@ class Instrument {
     this.curve.querySelector("line").setAttribute("y2", spot(0)[1]);
     const [before, after] = [recall[0], recall[this.last]].map((value) => `${value.toFixed(1)} %`);
     const [start, end] = this.curve.querySelectorAll("text");
-    start.textContent = `before training ${before}`;
-    end.textContent = `after training ${after}`;
+    start.textContent = `${epochs[0]} ${before}`;
+    end.textContent = `${epochs[this.last]} ${after}`;
     const verb = recall[this.last] >= recall[0] ? "rises" : "falls";
     this.curve.setAttribute("aria-label", `${measure} of the sample ${verb} from ${before} to ${after}`);
   }

@@ -37,14 +37,14 @@ def serving(script: str, environment: dict[str, str]) -> Iterator[tuple[str, sub
                               stderr=subprocess.STDOUT)
     url = f"http://127.0.0.1:{port}"
     try:
-        _wait_until_healthy(url, server)
+        wait_until_healthy(url, server)
         yield url, server
     finally:
         server.terminate()
         server.wait(60)
 
 
-def _wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
+def wait_until_healthy(url: str, server: subprocess.Popen[bytes]) -> None:
     """Wait until a server answers.
 
     Raises:

@@ -1,72 +1,115 @@
-"""Record a walk of a newcomer, from the start of the server to "I see what training did", as an animated picture.
+"""Record a walk of a newcomer, from `make app` to "I see what training did", as an animated picture in real time.
 
     python -m experiments.walk assets/readme/walk.webp
 
-Only the example that opens by itself is used. The printed seconds count from the start of the server.
+The packages are installed, as after the first start. Only the example that opens by itself is used, and every step is a
+click or a key that the page shows. A frame is shown for as long as it stood on the screen; the printed seconds count
+from `make app`.
 """
 
 from __future__ import annotations
 
+import html
 import io
 import os
+import signal
+import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from PIL import Image
 from playwright.sync_api import Page, sync_playwright
 
-from experiments.real_server import FLAGS, find_browser, serving
+from experiments.real_server import FLAGS, ROOT, find_browser, wait_until_healthy
 
-WIDTH, SHOWN_MS = 900, 1600
+COMMAND = ("make", "--old-file", ".venv/ready", "app")
+"""`make app` without a look at the installed packages, so that recording never installs any."""
+WIDTH = 900
+LOOK_MS, LAST_MS = 1500, 4000
+"""Time that a newcomer looks at a picture, and that the last frame is shown."""
+TERMINAL = "<pre style='font: 22px monospace; margin: 40px'>$ make app\n{}</pre>"
 
 
-def walk(page: Page, begin: float) -> list[Image.Image]:
-    """Open Home, watch the training, and look at the same images before and after it."""
-    frames: list[Image.Image] = []
+class Recorder:
+    """Frames of a page with the time of each."""
 
-    def keep(words: str) -> None:
+    def __init__(self, page: Page) -> None:
+        """Begin now."""
+        self._page = page
+        self._begin = time.perf_counter()
+        self.frames: list[Image.Image] = []
+        self.times: list[float] = []
+
+    def keep(self, words: str) -> None:
+        """Wait until the page is drawn, keep a frame, and look at it."""
+        page = self._page
         page.wait_for_function("!document.querySelector('[data-testid=stApp][data-test-script-state=running]')")
-        page.wait_for_timeout(300)
         picture = Image.open(io.BytesIO(page.screenshot()))
-        frames.append(picture.convert("RGB").resize((WIDTH, WIDTH * picture.height // picture.width)))
-        print(f"{time.perf_counter() - begin:5.1f} s  {words}", flush=True)
+        self.frames.append(picture.convert("RGB").resize((WIDTH, WIDTH * picture.height // picture.width)))
+        self.times.append(time.perf_counter() - self._begin)
+        print(f"{self.times[-1]:5.1f} s  {words}", flush=True)
+        page.wait_for_timeout(LOOK_MS)
 
-    page.goto("/")
+    def save(self, out: Path) -> None:
+        """Save the frames with their real durations; the first begins with the recording."""
+        ends = [*self.times[1:], self.times[-1] + LAST_MS / 1000]
+        begins = [0.0, *self.times[1:]]
+        shown = [round(1000 * (end - begin)) for begin, end in zip(begins, ends, strict=True)]
+        self.frames[0].save(out, save_all=True, append_images=self.frames[1:], duration=shown, loop=0, quality=60)
+
+
+@contextmanager
+def made_app(environment: dict[str, str]) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
+    """Run `make app`; yield the app's address and the process at once."""
+    port = environment.get("STREAMLIT_SERVER_PORT", "8501")
+    process = subprocess.Popen(COMMAND, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               start_new_session=True)
+    try:
+        yield f"http://127.0.0.1:{port}", process
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
+
+
+def walk(recorder: Recorder, page: Page, url: str) -> None:
+    """Open Home, watch the training, and look at the same query before and after it."""
+    page.goto(url)
     page.locator(".instrument[data-drawn]").wait_for()
-    keep("Home plays the training of an example")
+    recorder.keep("Home plays the training of an example")
     page.get_by_role("slider", name="Epoch").focus()
     page.keyboard.press("Home")
-    keep("before training: the query's neighbors and their recall")
+    recorder.keep("before training: the query's neighbors and their recall")
     for _ in range(3):
         page.keyboard.press("ArrowRight")
-    keep("three epochs later")
+    recorder.keep("three epochs later")
     page.keyboard.press("End")
-    keep("after training")
-    page.get_by_role("link", name="Retrieval").first.click()
+    recorder.keep("after training")
+    page.get_by_role("link", name="Browse: search with any image").click()
     page.get_by_role("group", name="The 10 nearest images, after training").wait_for()
-    keep("Retrieval: the query that training changed most, before and after")
-    page.locator(".st-key-query-next button").first.click()
-    keep("the next query")
-    page.get_by_role("link", name="Explore").first.click()
-    page.locator(".scatter[data-drawn]").first.wait_for()
-    keep("Explore: the map, and the neighbors of the current image")
-    return frames
+    recorder.keep("Retrieval: the query that training changed most, before and after")
 
 
 def main(out: Path) -> None:
-    with tempfile.TemporaryDirectory() as home:
+    with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs", "UDML_MAPS": "0"}
-        begin = time.perf_counter()
-        with serving("serve.py", environment) as (url, _), sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
-            page = browser.new_page(base_url=url, viewport={"width": 1400, "height": 900})
-            page.set_default_timeout(120_000)
-            frames = walk(page, begin)
-            browser.close()
-    frames[0].save(out, save_all=True, append_images=frames[1:], duration=SHOWN_MS, loop=0, quality=60)
-    print(f"{out}: {len(frames)} frames, {out.stat().st_size:,} bytes")
+        browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
+        page = browser.new_page(viewport={"width": 1400, "height": 900})
+        page.set_default_timeout(120_000)
+        recorder = Recorder(page)
+        with made_app(environment) as (url, process):
+            assert process.stdout is not None
+            said = process.stdout.readline().decode()
+            page.set_content(TERMINAL.format(html.escape(said)))
+            recorder.keep("make app")
+            wait_until_healthy(url, process)
+            walk(recorder, page, url)
+            recorder.save(out)
+        browser.close()
+    print(f"{out}: {len(recorder.frames)} frames, {out.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

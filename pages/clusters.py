@@ -5,6 +5,7 @@ import streamlit as st
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import request_analysis, show_analysis_progress
 from pages.parts.base.cached import load_split
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.clusters.ascent import show_moved, show_path
@@ -100,3 +101,4 @@ with show_user_errors():
             neighbors = run.spec().build_method().graph_neighbors(len(load_split(run).train))
             request_analysis(run, plan_analysis(kind="graph", scope="train", n_neighbors=neighbors), "Build graph",
                              "clusters-graph", primary=True)
+            offer_example()

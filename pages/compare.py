@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.maps import show_maps
@@ -56,6 +57,7 @@ with show_user_errors():
     if len(finished) < FEWEST:
         st.info("Comparing needs two finished runs. Train a run, then come back.", icon=":material/lightbulb:")
         st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
+        offer_example()
     else:
         compared = choose_compared(finished)
         if len(compared) < FEWEST:

@@ -22,6 +22,7 @@ from pages.parts.explore.workbench import (
     show_another,
 )
 from pages.parts.kit.pictures import picture
+from pages.parts.map.excluding import PARAMETER as EXCLUDED
 from pages.parts.map.images import follow_click
 from udml_core.runs import Run
 
@@ -69,7 +70,7 @@ def explore(run: Run) -> None:
         draw_map(bench, layout, shown, color, selected)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(shown)
-            undo_buttons(dataset, "explore")
+            undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)

@@ -10,6 +10,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import frame_words, load_result, request_analysis, show_analysis_progress
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.user_errors import show_user_errors
@@ -78,6 +79,7 @@ def explore(run: Run) -> None:
             color = pick_color(shown, "Border color", 220)
         new_map_menu(run)
     if source is None:
+        offer_example()
         return
     spec = plan_analysis(kind="grid", source=source, frame=name)
     if analysis_at(run, spec).is_done():
@@ -86,6 +88,7 @@ def explore(run: Run) -> None:
         st.info("This map has no grid yet. The grid is computed once in the background and kept with the run; it takes "
                 "seconds.", icon=":material/lightbulb:")
         request_analysis(run, spec, "Compute grid", "grid-compute", primary=True)
+        offer_example()
     announce_maps(run, source)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.analyses import frame_words, show_analysis_progress
+from pages.parts.base.empty_state import offer_example
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import Selection, selection
 from pages.parts.base.user_errors import show_user_errors
@@ -121,6 +122,7 @@ def explore(run: Run) -> None:
             comparison = pick_comparison(len(shown.projection.frames), 165)
         new_map_menu(run)
     if map_id is None:
+        offer_example()
         return
     if color.label == LABEL and shown.epoch is None:
         noise_slider(run)

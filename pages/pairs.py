@@ -66,14 +66,14 @@ def explore(run: Run) -> None:
 def label_pair(dataset: Dataset, pair: Pair) -> None:
     """Show a pair in the view that labels pairs."""
     ask_about(dataset, pair)
-    st.session_state["pairs-show"] = LABELING
+    st.session_state[f"pairs-show-{STORED}"] = LABELING
 
 
 def pick_view(run: Run) -> str:
     """Choose the view; the address holds the choice."""
     default = STORED if has_record(run, Pairs) else LABELING
     view = st.segmented_control("View", list(VIEWS), default=choice_from_address("show", VIEWS, default), required=True,
-                                key="pairs-show", format_func=VIEWS.__getitem__,
+                                key=f"pairs-show-{default}", format_func=VIEWS.__getitem__,
                                 label_visibility="collapsed") or default
     write_address("show", view, default)
     return view
@@ -97,6 +97,9 @@ with show_user_errors():
     if run is not None:
         view = pick_view(run)
         if view == LABELING:
+            if not has_record(run, Pairs):
+                st.caption("This run did not learn from pairs. Label some below, or see what a run with pairs learned:")
+                offer_example()
             explore_labeling(run)
         elif not has_record(run, Pairs if view == STORED else Prototypes):
             explain_missing(run, view)

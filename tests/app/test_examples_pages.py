@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from streamlit.testing.v1 import AppTest
 
 from pages.parts.base.empty_state import BEST, best_example
 from tests.app.opening import ROOT, opened, texts
@@ -71,10 +73,39 @@ def test_a_page_without_runs_offers_an_example_and_opens_it() -> None:
     hide_examples(runs_folder())
     test = opened("map")
     assert "Train a run" in texts(test)
+    assert BEST["map"] in opened_example(test)
+    assert list_runs(runs_folder()) == example_runs()
+
+
+@pytest.mark.parametrize("page", ["affinity", "pairs"])
+def test_a_run_without_what_the_page_shows_leads_to_the_example_that_has_it(page: str) -> None:
+    test = opened(page, run=BEST["map"])
+    assert BEST[page] in opened_example(test)
+    assert "did not learn" not in texts(test)
+    assert "open-example" not in [button.key for button in test.button]
+
+
+@pytest.mark.parametrize("page", ["map", "grid", "clusters"])
+def test_a_run_without_an_analysis_offers_to_compute_it_and_an_example(page: str, tmp_path: Path) -> None:
+    fresh = shutil.copytree(EXAMPLES[BEST["labels"]].folder, tmp_path / "runs" / "20250101-000000-ssdml-0000aa")
+    shutil.rmtree(fresh / "analyses")
+    assert BEST[page] in opened_example(opened(page, run=fresh.name))
+
+
+def test_compare_offers_the_examples_if_there_is_nothing_to_compare() -> None:
+    hide_examples(runs_folder())
+    test = opened("compare")
+    assert "needs two finished runs" in texts(test)
+    assert opened_example(test)
+    assert len(test.multiselect(key="compare-runs").value) == 2
+    assert not test.warning, "the two runs search the same images"
+
+
+def opened_example(test: AppTest) -> str:
+    """Press the button that opens an example, and return the run in the address."""
     test.button("open-example").click().run()
     assert not test.exception
-    assert list_runs(runs_folder()) == example_runs()
-    assert test.query_params["run"] in ([BEST["map"]], BEST["map"])
+    return str(test.query_params["run"])
 
 
 def test_without_examples_a_page_says_only_how_to_train(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,9 +11,13 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.explore import map_view
+from pages.parts.explore.layouts import MapLayout
+from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.workbench import Workbench, current_image, interesting_images
 from tests.app.opening import opened, texts
+from tests.app.test_refine_page import components
 from tests.running import worked
 from udml_core.analyses import plan_analysis
 from udml_core.data.selections import store_selection
@@ -213,6 +217,34 @@ def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:
     test.button(key="explore-clear").click().run()
     assert "Selection" not in str(panels(test))
     assert "Before training" in texts(test)
+
+
+@pytest.mark.parametrize("layout", ["pca-now", "grid"])
+def test_selected_images_are_excluded_from_the_map_or_grid_until_all_are_shown(layout: str, rpml: Run) -> None:
+    run, dataset = rpml, rpml.dataset()
+    pca = analyse.keep(run, plan_analysis(kind="pca"), lambda _share, _step: None)
+    analyse.keep(run, plan_analysis(kind="grid", source=pca.id, frame="final"), lambda _share, _step: None)
+    token = f"{dataset.fingerprint[:6]}:{store_selection(np.array([3, 5, 9]))}"
+    test = explored(run, map=pca.id if layout == "pca-now" else f"grid-of-{pca.id}", selected=token, panel="selected")
+    whole = components(test, "scatter")[0]["count"]
+    test.button(key="explore-exclude").click().run()
+    assert not test.exception
+    assert components(test, "scatter")[0]["count"] == whole - 3
+    assert "3 images excluded from view" in texts(test)
+    test.button(key="explore-undo").click().run()
+    assert components(test, "scatter")[0]["count"] == whole
+    test.button(key="explore-redo").click().run()
+    test.button(key="explore-map-all").click().run()
+    assert components(test, "scatter")[0]["count"] == whole
+
+
+def test_a_click_on_a_map_without_excluded_images_names_the_drawn_image(
+        rpml: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout = MapLayout("pca-now", "PCA", ("initial", "final"))
+    shown = layout.load(rpml, "final")
+    every = shown_images(layout, shown, "final")
+    monkeypatch.setattr(map_view, "excluded_images", lambda _dataset: np.array([0, 4]))
+    np.testing.assert_array_equal(shown_images(layout, shown, "final"), np.setdiff1d(every, [0, 4]))
 
 
 def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: Path) -> None:

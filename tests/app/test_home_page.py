@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.components.transport import Message
 from pages.parts.home import instrument
 from tests.app.opening import opened, texts
-from tests.running import worked
+from tests.running import worked, write_digits
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.usefixtures("own_places")
@@ -47,7 +47,7 @@ def array(part: dict[str, int], parts: bytes, kind: Any) -> np.ndarray:
 def test_home_sends_every_epoch_of_a_training_once(done: Run) -> None:
     header, parts = sent(opened("home"))
     epochs, count = len(done.epoch_numbers()), len(done.sample_indices())
-    assert header["epochs"] == done.epoch_numbers()
+    assert header["epochs"] == ["before training", "epoch 1", "after training"], "named as on every other page"
     assert array(header["positions"], parts, np.float32).shape == (2 * epochs * count,)
     rows = array(header["neighbors"], parts, np.int32).reshape(epochs, count, 10)
     assert rows.min() >= 0
@@ -77,6 +77,42 @@ def test_home_plays_the_chosen_run(done: Run) -> None:
         assert sent(test)[0]["token"].startswith(copy.id)
     finally:
         shutil.rmtree(copy.folder)
+
+
+def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """Drop images of two digits on Home, each digit in a folder below `pets`."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    written = write_digits(tmp_path / "written", 30)
+    files = [(f"pets/{folder}/{path.name}", path.read_bytes(), "image/png") for digit, folder in enumerate(folders)
+             for path in (written / f"class {digit}").iterdir()]
+    test = opened("home")
+    test.file_uploader(key="home-upload").set_value(files).run()
+    assert not test.exception
+    assert not test.error
+    return test
+
+
+@pytest.mark.usefixtures("done")
+def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = drop(("zero", "one"), tmp_path, monkeypatch)
+    assert test.title[0].value == "Train"
+    assert Path(str(test.query_params["dataset"])).name == "pets"
+
+
+@pytest.mark.usefixtures("done")
+def test_a_dropped_tree_asks_which_folders_are_the_classes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    test = drop(("left/zero", "right/one"), tmp_path, monkeypatch)
+    assert [element.value for element in test.title] != ["Train"]
+    levels = test.radio[0]
+    assert [option.split(" (")[0] for option in levels.options] == ["No classes", "Level 1: 2 classes: left",
+                                                                   "Level 2: 2 classes: one"]
+    levels.set_value(2).run()
+    test.button(key="home-train").click().run()
+    assert not test.exception
+    assert test.title[0].value == "Train"
+    assert str(test.query_params["dataset"]).endswith("/pets#level=2")
+    assert not test.warning, "the data set is listed"
+    assert len(list((tmp_path / "cache" / "imports").iterdir())) == 1, "the files are stored once"
 
 
 def test_a_large_sample_is_thinned_evenly(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:

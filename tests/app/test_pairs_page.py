@@ -189,7 +189,7 @@ def test_the_selected_pair_can_be_labeled_at_any_b(run: Run, log: PairLog) -> No
     test = opened("pairs", run=run.id, show="give")
     pair = load_record(run, 2).pairs[5]
     train = make_split(run.dataset(), "seen").train
-    test.segmented_control(key="pairs-show").set_value("learnt").run()
+    test.segmented_control(key="pairs-show-learnt").set_value("learnt").run()
     test.query_params["pair"], test.query_params["bias"] = ".".join(map(str, train[pair].tolist())), "0.2"
     test.run()
     press(test, "Label this pair")

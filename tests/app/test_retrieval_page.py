@@ -233,6 +233,16 @@ def test_the_number_of_hits_is_read_from_the_link(run: Run) -> None:
     assert test.toggle(key="query-epochs").value
 
 
+def test_the_kept_epoch_is_called_after_training(run: Run) -> None:
+    last = run.kept_epoch()
+    test = opened("retrieval", run=run.id, add=str(run.sample_indices()[0]), epochs="1")
+    badges = [tile["badge"] for tile in tiles(test, "Nearest image by epoch")]
+    assert badges == ["before training", *(f"epoch {epoch}" for epoch in range(1, last)), "after training"]
+    embeddings = test.multiselect(key=f"compare-{run.id}").options
+    assert f"Epoch {last}, after training" in embeddings
+    assert f"Epoch {last - 1}" in embeddings
+
+
 def test_images_without_classes_can_be_searched_but_have_no_failures(places: Path, tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "flat", 60, by_class=False)
     unlabeled = worked(places / "runs", method="frozen", dataset=str(folder), split="all")

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.run_status import title_of
+from pages.parts.base.setting_words import setting_title, setting_words
 from pages.parts.compare.measures import measure_table, setting_text
 from pages.parts.compare.queries import disputed_queries
 from pages.parts.curves.run_curves import common_baselines, line_names, shown_rows
@@ -254,6 +256,59 @@ def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> No
     assert "seed" not in rows["Run"].iloc[0]
 
 
+def test_every_heading_of_compare_names_its_measure_and_columns_fit_the_page(pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
+    columns = json.loads(next(table for table in test.dataframe if "Seeds" in table.value).proto.columns)
+    shown = [columns[name].get("label") or name for name in columns if name not in ("", "Run", "Seeds", "_index")]
+    assert shown == [f"{measure} {what}" for measure in ("MAP@R", "R@1") for what in (
+        "before", "after", "− frozen", "− PCA")]
+    assert sum(column.get("width") or 0 for column in columns.values()) < 1100
+
+
+def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pair: list[Run], root: Path) -> None:
+    repeated = Run(shutil.copytree(pair[0].folder, root / "20250101-000000-rpml-0000aa"))
+    rows = measure_table([pair[0], repeated])
+    assert rows["Seeds"].tolist() == [1, 1]
+    assert "±" not in " ".join(rows["MAP@R after"])
+    assert rows["Run"].nunique() == 2
+    assert rows["Run"].tolist() == list(line_names([pair[0], repeated]).values()), "named as in the curves"
+    equal = [info.value for info in opened("compare", runs=f"{pair[0].id}.{repeated.id}").info]
+    assert len(equal) == 1
+    assert equal[0].startswith("**RPML · ")
+    assert "have equal settings, also the seed" in equal[0]
+    assert not opened("compare", runs=f"{pair[0].id}.{pair[1].id}").info, "another seed is no repetition"
+
+
+def test_compare_starts_with_the_run_in_the_sidebar_and_follows_it(pair: list[Run], root: Path) -> None:
+    repeated = Run(shutil.copytree(pair[1].folder, root / "20250101-000000-rpml-0000aa"))
+    alone = worked(root, split="zero-shot")
+    test = opened("runs", run=pair[1].id)
+    test.query_params.clear()
+    test.switch_page("pages/compare.py").run()
+    box = test.multiselect(key="compare-runs")
+    assert box.value == [pair[1].id, pair[0].id], "the run itself, and a run that differs from it"
+    assert box.value != [pair[1].id, repeated.id]
+    test.sidebar.selectbox(key="choose-run").set_value(repeated.id).run()
+    assert test.multiselect(key="compare-runs").value == [repeated.id, pair[0].id]
+    assert not test.info
+    test.sidebar.selectbox(key="choose-run").set_value(alone.id).run()
+    assert test.multiselect(key="compare-runs").value == [pair[0].id, pair[1].id]
+    assert "is the only finished run on its test images" in test.info[0].value
+    test.multiselect(key="compare-runs").set_value([alone.id, pair[0].id]).run()
+    assert test.multiselect(key="compare-runs").value == [alone.id, pair[0].id], "the user's choice stays"
+
+
+def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
+    free = {"learning_rate": 0.01, "orthogonal": False}
+    runs = [create_run(spec(method="ssdml", labels_per_class=count, fields=free), root) for count in (4, 9)]
+    assert title_of(runs[0].spec()) == "SSDML on Digits (learning rate 0.01, orthonormal projection off)"
+    assert list(line_names(runs).values()) == ["SSDML, labels per class 4", "SSDML, labels per class 9"]
+    steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
+    assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
+    assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
+    assert setting_title("candidates", "plm") == "Neighbor candidates · k"
+
+
 def test_disputed_queries_come_first() -> None:
     atlases = [atlas([2, 4, 6], [True, True, False]), atlas([2, 4, 6], [True, False, False])]
     assert disputed_queries(atlases, 2).tolist() == [4, 2]
@@ -268,7 +323,7 @@ def test_every_part_of_compare_opens_from_a_link(part: str, pair: list[Run]) -> 
     assert not test.error
     if part == "Settings":
         settings = next(table for table in tables(test) if "Setting" in table)
-        assert settings["Setting"].tolist() == ["seed"]
+        assert settings["Setting"].tolist() == ["Seed"]
         test.toggle(key="compare-equal").set_value(True).run()
         settings = next(table for table in tables(test) if "Setting" in table)
         assert settings[""].tolist() == ["≠"] + [""] * (len(settings) - 1)

@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import pytest
+import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.train import preview
 from tests.app.opening import opened, texts
 from udml_core import jobs
+from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
+from udml_core.data.features import features_of, features_path
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.methods import find_method
@@ -278,17 +280,43 @@ def test_best_settings_name_their_evidence_and_the_best_method(submitted: list[S
     assert submitted[0].fields["beginning"] == "pca"
 
 
-def test_the_preview_follows_alpha_and_epsilon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def clusters_at(test: AppTest, epsilon: float) -> str:
+    """Return the preview's line on clusters."""
+    return next(line for line in texts(test).splitlines() if f"clusters** at ε = {epsilon:g}" in line)
+
+
+def test_the_preview_needs_no_stored_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "seed": "3",
+            "fields": "dimension:16"}
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    link = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "fields": "dimension:16"}
-    monkeypatch.setattr(preview, "LONGEST_WAIT", 0.5)  # Digits take .9 s by the estimate.
-    assert "The preview needs the features" in texts(opened("train", **link))
-    monkeypatch.setattr(preview, "LONGEST_WAIT", 1.0)
-    test = opened("train", **link)
+    computed = clusters_at(opened("train", **link), 0.65)
+    digits = catalog.load("digits")
+    encoder = Encoder(choose_spec("pixels", digits.native_size, digits.gray))
+    assert not features_path(digits, encoder.spec).exists(), "only the sample is encoded"
+    features_of(digits, encoder)
+    st.cache_resource.clear()
+    assert clusters_at(opened("train", **link), 0.65) == computed
+
+
+def test_a_slow_preview_is_computed_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("pages.parts.train.preview.LONGEST_WAIT", 0.1)
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", seed="4",
+                  fields="dimension:16")
+    assert "The preview needs the features of 1,500 images" in texts(test)
+    assert "clusters** at" not in texts(test)
+    test.button(key="train-preview").click().run()
+    assert "needs the features" not in texts(test)
+    test.slider(key="train-rpml-alpha").set_value(20.0).run()
+    assert clusters_at(test, 0.65)
+
+
+def test_the_preview_follows_alpha_and_epsilon() -> None:
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", fields="dimension:16")
     assert not test.exception
-    first = next(line for line in texts(test).splitlines() if "clusters** at ε = 0.65" in line)
+    first = clusters_at(test, 0.65)
     test.slider(key="train-rpml-epsilon").set_value(0.9).run()
-    second = next(line for line in texts(test).splitlines() if "clusters** at ε = 0.9" in line)
+    second = clusters_at(test, 0.9)
     count = [int(line.split("**")[1].split()[0].replace(",", "")) for line in (first, second)]
     assert count[0] < count[1], "a larger ε gives more clusters"
     test.slider(key="train-rpml-epsilon").set_value(1.0).run()

@@ -24,7 +24,7 @@ def features() -> np.ndarray:
 
 def test_the_preview_of_all_images_equals_what_a_run_computes(features: np.ndarray) -> None:
     train = np.arange(100, 300)
-    sample = draw_sample(features, train, 10)
+    sample = draw_sample(features.__getitem__, train, 10)
     assert sample.indices.tolist() == train.tolist(), "all images fit into the sample"
     unit = features[train] / np.linalg.norm(features[train], axis=1, keepdims=True)
     clusters = AuthorityGraph.build(unit, 10).clusters(0.5, 100.0)
@@ -42,7 +42,7 @@ def test_the_preview_of_all_images_equals_what_a_run_computes(features: np.ndarr
 
 def test_the_example_is_a_cluster_of_median_size(features: np.ndarray) -> None:
     train = np.arange(0, 300, 2)
-    sample = draw_sample(features, train, 10)
+    sample = draw_sample(features.__getitem__, train, 10)
     result = preview(sample, 0.5, 100.0)
     labels = np.asarray(sample.graph.clusters(0.5, 100.0).labels)
     members = {tuple(train[labels == label]) for label in range(labels.max() + 1)}
@@ -54,14 +54,14 @@ def test_the_example_is_a_cluster_of_median_size(features: np.ndarray) -> None:
 def test_a_large_half_is_sampled_without_the_other_half(features: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SAMPLE", 40)
     train = np.arange(1, 300, 3)
-    sample = draw_sample(features, train, 60)
+    sample = draw_sample(features.__getitem__, train, 60)
     assert len(sample.indices) == len(np.unique(sample.indices)) == 40
     assert set(sample.indices) <= set(train)
     assert sample.graph.authority.shape == (40,)
 
 
 def test_without_triplets_there_are_no_violations(features: np.ndarray) -> None:
-    result = preview(draw_sample(features, np.arange(300), 10), 1.0, 100.0)
+    result = preview(draw_sample(features.__getitem__, np.arange(300), 10), 1.0, 100.0)
     assert result.clusters.count == result.clusters.singletons == 300
     assert result.shape is None
     assert result.violations(1.0) == 0.0
@@ -70,7 +70,8 @@ def test_without_triplets_there_are_no_violations(features: np.ndarray) -> None:
 
 def test_a_step_of_the_full_sample_is_fast() -> None:
     random = np.random.default_rng(1)
-    sample = draw_sample(random.normal(size=(module.SAMPLE, 512)).astype(np.float32), np.arange(module.SAMPLE), 50)
+    features = random.normal(size=(module.SAMPLE, 512)).astype(np.float32)
+    sample = draw_sample(features.__getitem__, np.arange(module.SAMPLE), 50)
     preview(sample, 0.5, 100.0)
     began = time.process_time()
     preview(sample, 0.6, 100.0)

@@ -64,6 +64,21 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32), compute, report, "features")
 
 
+def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> Array:
+    """Return the frozen encoder's features of a few images, (m, d) float32; they are not stored.
+
+    Args:
+        dataset: The data set.
+        encoder: The frozen encoder.
+        indices: Indices (m,) of the images.
+    """
+    if dataset.vectors is not None:
+        return dataset.vectors[indices]
+    pixels = _PreparedImages(dataset, encoder, indices=indices)
+    return np.concatenate([embed_pixels(encoder, pixels[start : min(start + BLOCK, len(indices))])
+                           for start in range(0, len(indices), BLOCK)])
+
+
 def features_path(dataset: Dataset, spec: EncoderSpec) -> Path:
     """Return the path of the stored features."""
     return dataset_cache(dataset.fingerprint) / f"{spec.key}.npy"

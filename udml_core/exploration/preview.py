@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,18 +53,18 @@ class Preview:
         return 0.0 if self.shape is None else float((self.shape.angle > alpha).mean())
 
 
-def draw_sample(features: Array, train: Integers, n_neighbors: int, seed: int = 0) -> Sample:
+def draw_sample(features: Callable[[Integers], Array], train: Integers, n_neighbors: int, seed: int = 0) -> Sample:
     """Draw a sample of training images and build its graph.
 
     Args:
-        features: Features (n, d) of all images.
+        features: Returns the features (m, d) of images, by their indices (m,).
         train: Indices of the training half.
         n_neighbors: k of the graph; less if the sample is small.
         seed: Seed of the draw.
     """
     random = np.random.default_rng(seed)
     indices = np.sort(random.choice(train, min(SAMPLE, len(train)), replace=False))
-    rows = np.asarray(features[indices], dtype=np.float32)
+    rows = np.asarray(features(indices), dtype=np.float32)
     rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
     return Sample(indices, rows, AuthorityGraph.build(rows, min(n_neighbors, len(rows) - 1)))
 

@@ -185,12 +185,9 @@ def _evaluations_by_seed(run: Run) -> list[Mapping[str, Mapping[str, Any]]]:
     """Return the evaluations of the finished runs that equal a run but for the seed, itself included."""
     rivals = [run] + [other for other in list_runs(run.root) if other.id != run.id
                       and other.spec().method == run.spec().method
-                      and other.spec().fingerprint == run.spec().fingerprint]
-    settings = [settings_of(other) for other in rivals]
-    group = next(members for members in seed_groups(settings) if 0 in members)
-    by_seed = {settings[position]["seed"]: rivals[position] for position in reversed(group)
-               if rivals[position].status().state == "done"}
-    return [evaluation for other in by_seed.values() if (evaluation := other.evaluation())]
+                      and other.spec().fingerprint == run.spec().fingerprint and other.status().state == "done"]
+    group = next(members for members in seed_groups([settings_of(other) for other in rivals]) if 0 in members)
+    return [evaluation for position in group if (evaluation := rivals[position].evaluation())]
 
 
 def _spread(evaluations: list[Mapping[str, Mapping[str, Any]]], measure: str) -> str:

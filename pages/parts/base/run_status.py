@@ -10,9 +10,9 @@ from typing import Any
 
 import streamlit as st
 
+from pages.parts.base.setting_words import setting_words
 from udml_core import jobs
 from udml_core.errors import UserError
-from udml_core.jobs.presets import show
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, runs_folder
 from udml_core.tasks import ADVICE, Status
@@ -44,7 +44,7 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
     """
     titles = {method.card.name: method.card.title for method in METHODS}
     fields = spec.changed_fields() if spec.method in titles else spec.fields
-    changed = ", ".join(f"{name} {show(value)}" for name, value in fields.items())
+    changed = ", ".join(setting_words(name, value, spec.method) for name, value in fields.items())
     parts = [titles.get(spec.method, f"{spec.method} (unknown method)"),
              f"on {spec.dataset_title}" if with_dataset else "",
              f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",

@@ -8,15 +8,19 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.run_picker import app_run
-from pages.parts.base.run_status import run_title
+from pages.parts.base.run_status import escaped, run_title
 from udml_core.runs import Run
+from udml_core.runs.comparison import differing_settings, settings_of
 
 FEWEST, MOST = 2, 6
 PARAMETER = "runs"
+BOX = "compare-runs"
+SEEN = "compare-app-run"
+"""Session key of the app's run when the page was drawn last."""
 
 
 def choose_compared(runs: Sequence[Run]) -> list[Run]:
-    """Choose two to six runs; at first those in the address, else the run in the sidebar and the newest on its images.
+    """Choose two to six runs; at first those in the address, else the app's run and another on its images.
 
     Args:
         runs: Finished runs, newest first.
@@ -27,22 +31,55 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
     if len(known) < len(named):
         st.warning(f"The link names {len(named)} runs, of which {len(known)} can be compared: a run was removed or is "
                    f"not finished, or there are more than {MOST}.", icon=":material/link_off:")
-    shown = [run for run in runs if run.id == app_run()]
-    default = known or newest_on_same_images([*shown, *(run for run in runs if run not in shown)])
-    chosen = st.multiselect("Runs to compare", list(by_id), default, key="compare-runs", max_selections=MOST,
-                            format_func=lambda run_id: f"{run_title(by_id[run_id])} · {run_id[-6:]}",
-                            placeholder="Choose two to six runs", label_visibility="collapsed")
+    own = by_id.get(app_run() or "", runs[0])
+    if BOX not in st.session_state:
+        st.session_state[BOX] = known or compared_by_default(runs, own)
+    elif own.id not in (st.session_state.get(SEEN), *st.session_state[BOX]):  # just chosen in the sidebar
+        st.session_state[BOX] = compared_by_default(runs, own)
+    st.session_state[SEEN] = own.id
+    chosen: list[str] = st.multiselect(
+        "Runs to compare", list(by_id), key=BOX, max_selections=MOST,
+        format_func=lambda run_id: f"{run_title(by_id[run_id])} · {run_id[-6:]}",
+        placeholder="Choose two to six runs", label_visibility="collapsed")
+    if own.id not in chosen and not rivals_of(own, runs):
+        _say_alone(own)
     write_address(PARAMETER, ".".join(chosen))
     return [by_id[run_id] for run_id in chosen]
 
 
-def newest_on_same_images(runs: Sequence[Run]) -> list[str]:
-    """Return the ids of the newest two runs on the same test images; fewer if there are none."""
-    for position, run in enumerate(runs):
-        for other in runs[position + 1 :]:
-            if share_images([run, other]):
-                return [run.id, other.id]
-    return [run.id for run in runs[:FEWEST]]
+def compared_by_default(runs: Sequence[Run], own: Run) -> list[str]:
+    """Return the ids of two runs on the same test images, if possible with different settings.
+
+    Args:
+        runs: Finished runs, newest first.
+        own: The run to begin with; another if it is alone on its images.
+
+    Returns:
+        Two ids; if no runs share images, the ids of two runs on different images.
+    """
+    for first in [own, *runs]:
+        rivals = rivals_of(first, runs)
+        if rivals:
+            return [first.id, next((other for other in rivals if are_different([first, other])), rivals[0]).id]
+    return [own.id, *(run.id for run in runs if run.id != own.id)][:FEWEST]
+
+
+def rivals_of(run: Run, runs: Sequence[Run]) -> list[Run]:
+    """Return the other runs on the same test images."""
+    return [other for other in runs if other.id != run.id and share_images([run, other])]
+
+
+def are_different(runs: Sequence[Run]) -> bool:
+    """Return whether runs differ in a setting, such as the seed."""
+    return bool(differing_settings([settings_of(run) for run in runs]))
+
+
+def _say_alone(run: Run) -> None:
+    """Say that the app's run has no rival, and offer to train one."""
+    st.info(f"**{escaped(run_title(run))}** is the only finished run on its test images. Other runs are compared.",
+            icon=":material/swap_horiz:")
+    st.page_link("pages/train.py", label="Train another run like it", icon=":material/model_training:",
+                 query_params={"like": run.id})
 
 
 def share_images(runs: Sequence[Run]) -> bool:

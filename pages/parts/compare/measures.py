@@ -8,8 +8,10 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.run_status import run_title, title_of
+from pages.parts.base.run_status import escaped
+from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
+from pages.parts.curves.run_curves import line_names
 from pages.parts.kit.palette import percent
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
@@ -25,9 +27,10 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     differences to frozen features and to PCA of the same width.
     """
     groups = [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
+    names = line_names([members[0] for members in groups], without=("seed",))
     rows: list[dict[str, Any]] = []
     for members in groups:
-        row: dict[str, Any] = {"": "", "Run": group_title(members), "Seeds": len(members)}
+        row: dict[str, Any] = {"": "", "Run": names[members[0].id], "Seeds": len(members)}
         for measure, name in MEASURE_NAMES.items():
             of = [standing(run.evaluation(), measure) for run in members]
             row |= {f"{name} before": spread_text(spread([value.before for value in of])),
@@ -44,11 +47,16 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def group_title(members: Sequence[Run]) -> str:
-    """Return the title of runs that are equal but for the seed, without the seed."""
-    if len(members) == 1:
-        return run_title(members[0])
-    return title_of(members[0].spec().model_copy(update={"seed": 0}))
+def equal_runs(runs: Sequence[Run]) -> list[list[str]]:
+    """Return the names of the runs in Markdown, grouped by equal settings, the seed included."""
+    groups: list[tuple[dict[str, Any], list[str]]] = []
+    for run, name in zip(runs, line_names(runs).values(), strict=True):
+        settings = settings_of(run)
+        names = next((names for known, names in groups if known == settings), None)
+        if names is None:
+            groups.append((settings, names := []))
+        names.append(f"**{escaped(name)}**")
+    return [names for _, names in groups]
 
 
 def spread_text(value: Spread | None) -> str:
@@ -68,23 +76,29 @@ def show_measures(runs: Sequence[Run]) -> None:
     st.dataframe(measure_table(runs), hide_index=True, width="stretch", height="content", column_config=_columns(),
                  alt="Measures before and after training, by run.")
     st.caption("Test half. Runs that are equal but for the seed form one row: mean ± standard deviation.")
+    repeated = [names for names in equal_runs(runs) if len(names) > 1]
+    if repeated:
+        st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training, so "
+                         "differences between them are no effect of a setting." for names in repeated),
+                icon=":material/content_copy:")
     if not share_images(runs):
         st.warning("These runs search different test images, so their measures cannot be compared with each other.",
                    icon=":material/warning:")
 
 
 def _columns() -> dict[str, Any]:
-    """Describe the columns with short labels, so that the table fits the page."""
+    """Describe the columns; the widths together fit the page."""
     column = st.column_config.TextColumn
-    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."), "Run": column(width=230),
+    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."), "Run": column(width=190),
                                "Seeds": st.column_config.Column(width=52)}
     for name in MEASURE_NAMES.values():
-        columns[f"{name} before"] = column("before", width=92, help=f"{name} before training.")
-        columns[f"{name} after"] = column(name, width=92, help=f"{name} after training.")
-        columns[f"{name} − frozen"] = column("− frozen", width=68, help=f"{name} minus that of the frozen features, in "
-                                                                        "percentage points.")
-        columns[f"{name} − PCA"] = column("− PCA", width=58, help=f"{name} minus that of centered PCA of the same "
-                                                                  "width, in percentage points.")
+        more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
+        columns[f"{name} before"] = column(width=92 + more, help=f"{name} before training.")
+        columns[f"{name} after"] = column(width=92 + more, help=f"{name} after training.")
+        columns[f"{name} − frozen"] = column(
+            width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
+        columns[f"{name} − PCA"] = column(
+            width=80 + more, help=f"{name} minus that of centered PCA of the same width, in percentage points.")
     return columns
 
 
@@ -98,7 +112,8 @@ def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
     if not fields:
         st.info("All settings of these runs are equal.", icon=":material/info:")
         return
-    frame = pd.DataFrame({"": ["≠" if field in differing else "" for field in fields], "Setting": fields} | {
+    titles = [next(setting_title(field, row["method"]) for row in settings if field in row) for field in fields]
+    frame = pd.DataFrame({"": ["≠" if field in differing else "" for field in fields], "Setting": titles} | {
         name: [setting_text(row.get(field)) for field in fields] for name, row in zip(names, settings, strict=True)})
     styled = frame.style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
     st.dataframe(styled, hide_index=True, width="stretch", height="content",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import method_title
+from pages.parts.base.setting_words import setting_words
 from pages.parts.kit.figures import CURVE_WORDS, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
@@ -34,21 +36,27 @@ MOST_SETTINGS = 3
 """Differing settings that name a line."""
 
 
-def line_names(runs: Sequence[Run]) -> dict[str, str]:
+def line_names(runs: Sequence[Run], without: Collection[str] = ()) -> dict[str, str]:
     """Return a short name for each run's line, by id.
 
-    A run is called by the user's name, else by its method and the settings in which the runs differ; equal names get
-    the end of the id.
+    A run is called by the user's name, else by its method and the settings in which the runs differ. Of equal names, an
+    example says so, and another run gets the end of its id.
+
+    Args:
+        runs: The runs.
+        without: Settings that name no line.
     """
     differing = differing_settings([settings_of(run) for run in runs])
-    shown = [name for name, values in differing.items() if name != "method"
+    shown = [name for name, values in differing.items() if name not in ("method", *without)
              and all(value is None or isinstance(value, str | int | float) for value in values)][:MOST_SETTINGS]
     titles = {}
     for position, run in enumerate(runs):
-        settings = [f"{name} {differing[name][position]}" for name in shown if differing[name][position] is not None]
+        settings = [setting_words(name, differing[name][position], run.spec().method) for name in shown
+                    if differing[name][position] is not None]
         titles[run.id] = run.notes().name or ", ".join([method_title(run), *settings])
-    alone = {run_id for run_id, title in titles.items() if list(titles.values()).count(title) == 1}
-    return {run_id: title if run_id in alone else f"{title} · {run_id[-6:]}" for run_id, title in titles.items()}
+    counts = Counter(titles.values())
+    return {run.id: title if counts[title] == 1 else f"Example: {title}" if run.is_example else
+            f"{title} · {run.id[-6:]}" for run, title in zip(runs, titles.values(), strict=True)}
 
 
 def show_curves(runs: Sequence[Run], key: str) -> None:

@@ -16,6 +16,7 @@ from pages.parts.components.scatter import scatter
 from pages.parts.explore.layouts import MapLayout
 from pages.parts.explore.workbench import Workbench
 from pages.parts.map.coloring import COLOR_WORDS, colorings
+from pages.parts.map.excluding import excluded_images, show_excluded, visible_images, without_excluded
 from pages.parts.map.frame import MapFrame
 
 KEY = "explore-map"
@@ -53,6 +54,7 @@ def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color,
     if grid is not None:
         points = grid_layout(grid, f"{layout.id} {bench.frame}")
         color = replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
+    points, color = without_excluded(points, color, excluded_images(bench.dataset))
     row = int(rows_of(points.indices, np.array([bench.focus]))[0])
     lines = [] if row < 0 or points.neighbors is None else points.neighbors[row][:LINES].tolist()
     marks = [] if row < 0 else [{"row": row, "word": "current", "lines": lines}]
@@ -63,11 +65,14 @@ def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color,
 def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.ndarray:
     """Return the data set indices of the map's points in their order, (n,)."""
     grid = layout.grid(shown.run, bench_frame)
-    return shown.projection.indices if grid is None else grid.indices
+    indices = shown.projection.indices if grid is None else grid.indices
+    drawn: np.ndarray = indices[visible_images(indices, excluded_images(shown.dataset))]
+    return drawn
 
 
 def show_facts(shown: MapFrame) -> None:
     """Say in one line how far the map can be trusted."""
+    show_excluded(shown.dataset, shown.projection.indices, KEY)
     trust = float(shown.projection.trustworthiness[shown.frame].mean())
     kept = "" if np.isnan(trust) else f" {100 * trust:.1f} % of the map's neighbors are true neighbors."
     st.caption(f"{len(shown.projection.indices):,} images. Click an image to make it the current image; Shift and drag "

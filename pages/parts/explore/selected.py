@@ -9,6 +9,7 @@ from pages.parts.base.selection import select, selection
 from pages.parts.components.gallery import tile_of
 from pages.parts.explore.workbench import Workbench
 from pages.parts.kit.downloads import image_list
+from pages.parts.map.excluding import exclude_button
 from pages.parts.retrieval.query import MOST as MOST_QUERY
 
 MOST = 150
@@ -28,6 +29,7 @@ def show_selected(bench: Workbench) -> None:
         st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:",
                      help=f"Search with the mean of the selected images, at most {MOST_QUERY}.",
                      query_params={"run": run.id, "gallery": "all", "add": join_indices(ids[:MOST_QUERY].tolist())})
+        exclude_button(dataset, ids, "explore-exclude")
         st.download_button("CSV", lambda: image_list(dataset, ids), "selection.csv", "text/csv",
                            icon=":material/download:", on_click="ignore", key="explore-export", type="tertiary")
         st.button("Clear", icon=":material/close:", key="explore-clear", type="tertiary", on_click=select,

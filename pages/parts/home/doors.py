@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 import streamlit as st
+from streamlit.runtime.uploaded_file_manager import UploadedFile
 
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.user_errors import show_user_errors
+from pages.parts.data.importing import choose_level
 from udml_core import jobs
 from udml_core.data import catalog
+from udml_core.data.sources.levels import name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.runs import Run, runs_folder
 
@@ -55,15 +59,35 @@ def show_first_run() -> None:
 
 
 def _import_files() -> None:
-    """Import dropped images, and open the page Train with them."""
+    """Import dropped images, choose the folders that are the classes, and open the page Train with the images."""
     files = st.file_uploader("Drop a folder with images", type=sorted(ending[1:] for ending in ENDINGS),
                              accept_multiple_files="directory", key="home-upload")
     if not files:
         return
-    name = PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images"
-    with st.spinner(f"Importing {len(files):,} files …"):
-        folder = catalog.import_files(name, ((file.name, file.getvalue()) for file in files))
-        source = catalog.find(str(folder))
-        load_dataset(source.name)
-        catalog.remember(folder)
-    st.switch_page("pages/train.py", query_params={"dataset": source.name})
+    folder = _imported(files)
+    level = None
+    if _has_levels(folder):
+        level = choose_level(folder)
+        if not st.button("Train on these images", type="primary", icon=":material/arrow_forward:", key="home-train"):
+            return
+    name = name_with_level(folder, level)
+    load_dataset(name)
+    catalog.remember(name)
+    st.switch_page("pages/train.py", query_params={"dataset": name})
+
+
+def _imported(files: Sequence[UploadedFile]) -> str:
+    """Return the name of the data set of dropped files, which are stored once."""
+    dropped = tuple(file.file_id for file in files)
+    if st.session_state.get("home-dropped", ((), ""))[0] != dropped:
+        name = PurePosixPath(files[0].name).parts[0] if "/" in files[0].name else "My images"
+        with st.spinner(f"Importing {len(files):,} files …"):
+            folder = catalog.import_files(name, ((file.name, file.getvalue()) for file in files))
+            st.session_state["home-dropped"] = (dropped, catalog.find(str(folder)).name)
+    return str(st.session_state["home-dropped"][1])
+
+
+def _has_levels(folder: str) -> bool:
+    """Return whether the classes of a folder can be at several levels of its subfolders."""
+    source = catalog.folder_of(folder)
+    return not source.names_classes and not source.missing() and any(found.level > 1 for found in source.levels())

@@ -7,6 +7,7 @@ import streamlit as st
 
 from pages.parts.base.analyses import load_projection
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.epochs import epoch_words
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_picker import app_run, open_search
 from pages.parts.base.run_status import run_title
@@ -72,7 +73,8 @@ def show_instrument(run: Run) -> None:
     message = Message()
     header = {
         "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
-        "token": f"{run.id} {len(indices)}", "epochs": run.epoch_numbers(), "count": len(indices),
+        "token": f"{run.id} {len(indices)}", "count": len(indices),
+        "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": played.clearest_query, "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),

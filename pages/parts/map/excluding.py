@@ -40,15 +40,42 @@ def exclude_images(dataset: Dataset, ids: Array) -> None:
         select(dataset.fingerprint, NONE)
 
 
+def exclude_button(dataset: Dataset, ids: Array, key: str) -> None:
+    """Show the button that excludes the selected images from view."""
+    st.button("Exclude", icon=":material/visibility_off:", key=key, type="tertiary", on_click=exclude_images,
+              args=(dataset, ids), help="Hide the selected images and fit the window to the rest.")
+
+
 def show_all_images() -> None:
     """Exclude no image any longer."""
     write_address(PARAMETER, "")
 
 
+def show_excluded(dataset: Dataset, indices: Array, key: str) -> None:
+    """Say how many images of a map are excluded from view, with a button that shows them.
+
+    Args:
+        dataset: The data set.
+        indices: Data set indices of the map's images.
+        key: Prefix of the button's key.
+    """
+    count = int(np.isin(indices, excluded_images(dataset)).sum())
+    if count:
+        with st.container(horizontal=True, vertical_alignment="center"):
+            st.caption(f"{count:,} images excluded from view")
+            st.button("Show all", key=f"{key}-all", type="tertiary", on_click=show_all_images)
+
+
+def visible_images(indices: Array, excluded: Array) -> Array:
+    """Return which of a map's images are drawn, (n,); all if none would be left."""
+    kept: Array = ~np.isin(indices, excluded)
+    return kept if kept.any() else ~kept
+
+
 def without_excluded(layout: Layout, color: Color, excluded: Array) -> tuple[Layout, Color]:
     """Return a map without the excluded images; the window then fits the rest."""
-    kept = ~np.isin(layout.indices, excluded)
-    if kept.all() or not kept.any():
+    kept = visible_images(layout.indices, excluded)
+    if kept.all():
         return layout, color
     neighbors = None if layout.neighbors is None else keep_neighbors(layout.neighbors, kept)
     rest = Layout(layout.indices[kept], layout.positions[kept], f"{layout.name} {(~kept).sum()}", None, neighbors)

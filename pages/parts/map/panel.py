@@ -12,7 +12,7 @@ from pages.parts.components.gallery import clicked_tile, gallery, mark_of, selec
 from pages.parts.kit.downloads import image_list
 from pages.parts.kit.palette import CLASSES, color_legend
 from pages.parts.map.excluding import PARAMETER as EXCLUDED
-from pages.parts.map.excluding import exclude_images, excluded_images, show_all_images
+from pages.parts.map.excluding import exclude_button, show_excluded
 from pages.parts.map.frame import MapFrame
 from udml_core.runs import Run
 
@@ -43,7 +43,7 @@ def side_panel(shown: MapFrame, selected: Selection, current: int | None, where:
     with st.container(height=height, border=True, key=f"{key}-panel"):
         with st.container(horizontal=True, gap="small"):
             undo_buttons(shown.dataset, key, parameters=(EXCLUDED,))
-        _show_excluded(shown, key)
+        show_excluded(shown.dataset, shown.projection.indices, key)
         if len(selected.ids):
             clicks.append(selected_images(shown, selected, f"{key}-selected"))
         if current is not None:
@@ -79,24 +79,13 @@ def _show_actions(run: Run, shown: MapFrame, selected: Selection, key: str) -> N
         st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:", width="content",
                      help=f"Search with the mean of the selected images.{first}",
                      query_params={"run": run.id, "add": join_indices(ids[:MOST_SEARCHED].tolist())})
-        st.button("Exclude", icon=":material/visibility_off:", key=f"{key}-exclude", type="tertiary",
-                  on_click=exclude_images, args=(dataset, ids),
-                  help="Hide the selected images and fit the window to the rest.")
+        exclude_button(dataset, ids, f"{key}-exclude")
         st.download_button("CSV", lambda: image_list(dataset, ids), "selection.csv", "text/csv", type="tertiary",
                            icon=":material/download:", on_click="ignore", key=f"{key}-csv",
                            help="Save index, name and class of the selected images.")
         st.button("Clear", icon=":material/close:", key=f"{key}-clear", type="tertiary",
                   on_click=select, args=(dataset.fingerprint, ids[:0]),
                   help="Select no image. Esc on the map does the same.")
-
-
-def _show_excluded(shown: MapFrame, key: str) -> None:
-    """Say how many images of the map are excluded from view."""
-    count = int(np.isin(shown.projection.indices, excluded_images(shown.dataset)).sum())
-    if count:
-        with st.container(horizontal=True, vertical_alignment="center"):
-            st.caption(f"{count:,} images excluded from view")
-            st.button("Show all", key=f"{key}-all", type="tertiary", on_click=show_all_images)
 
 
 def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int | None:

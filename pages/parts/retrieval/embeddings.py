@@ -93,14 +93,16 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
     """Return the titles of all embeddings that can be searched, by name; the many epochs come last."""
     recipes = {analysis.id: analysis.spec().recipe for analysis in finished_refinements(retrieval.run)}
     refined = {name: "Refined" if len(recipes) == 1 else f"Refined: {recipe}" for name, recipe in recipes.items()}
-    stored = retrieval.stored_embeddings()
+    stored, kept = retrieval.stored_embeddings(), retrieval.run.kept_epoch()
     main = {name: TITLES[name] for name in stored if name in TITLES and (name != "initial" or retrieval.is_changed)}
     others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     if any(name not in others and (runs_folder() / name).is_dir() for name in _linked()):
         _other_runs.clear()  # the link names a run that may have ended since the last look
         others = _other_runs(runs_folder(), retrieval.spec.fingerprint)
     others.pop(retrieval.run.id, None)
-    return main | refined | others | {name: f"Epoch {name}" for name in stored if name not in TITLES}
+    return main | refined | others | {
+        name: f"Epoch {name}" + (", after training" if name == str(kept) else "")
+        for name in stored if name not in TITLES}
 
 
 @st.cache_data(ttl="10s", max_entries=8, show_spinner=False)

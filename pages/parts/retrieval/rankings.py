@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import write_address
+from pages.parts.base.epochs import epoch_words
 from pages.parts.base.run_status import escaped
 from pages.parts.components.gallery import Mark, Tile, gallery, mark_of, tile_of
 from pages.parts.kit.downloads import Download, share, table_file
@@ -128,7 +129,7 @@ def show_epochs(retrieval: Retrieval, index: int, on_pick: Callable[[int], None]
         return
     nearest = history.indices[history.nearest[:, row]].tolist()
     tiles = [tile_of(retrieval.dataset, other, mark_of(retrieval.dataset, other, index),
-                     f"epoch {epoch}" if epoch else "before training")
+                     epoch_words(retrieval.run, epoch))
              for epoch, other in zip(history.epochs, nearest, strict=True)]
     st.caption(f"The search covers the fixed sample of {len(history.indices):,} test images.")
     gallery(retrieval.dataset, tiles, "Nearest image by epoch", "retrieval-epochs", side=SIDE, cell=CELL,

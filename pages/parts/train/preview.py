@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import streamlit as st
 
 from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_status import duration
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import histogram
-from udml_core.backbones import Encoder, image_seconds
+from udml_core.arrays import Array, Integers
+from udml_core.backbones import Encoder, EncoderSpec, image_seconds
 from udml_core.data.dataset import Dataset
-from udml_core.data.features import features_of, features_path
+from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import SplitName, make_split
-from udml_core.exploration.preview import Sample, draw_sample, preview
+from udml_core.exploration.preview import SAMPLE, Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.files import read_array
 from udml_core.runs import Spec
@@ -21,7 +21,7 @@ from udml_core.runs import Spec
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
 SHOWN = 8
 LONGEST_WAIT = 10.0
-"""Seconds that missing features may take to be computed at once."""
+"""Seconds that missing features of the sample may take to be computed without a click."""
 
 
 def show_preview(spec: Spec, dataset: Dataset) -> None:
@@ -30,16 +30,9 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
         return
     alpha, epsilon, gamma, k = (spec.fields[name] for name in FIELDS)
     with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True):
-        path = features_path(dataset, spec.encoder)
-        if not path.exists() and image_seconds(spec.encoder) * len(dataset) <= LONGEST_WAIT:
-            with st.spinner("Computing the features of these images once …"):
-                features_of(dataset, Encoder(spec.encoder))
-        if not path.exists():
-            st.caption("The preview needs the features of these images, which are computed once.")
-            st.page_link("pages/data.py", label="Compute them: Browse these images", icon=":material/travel_explore:",
-                         query_params={"dataset": dataset.name})
+        if not _may_compute(spec, dataset):
             return
-        sample = _sample(dataset.name, str(path), spec.split, spec.seed, int(k))
+        sample = _sample(dataset.name, spec.encoder.key, spec.split, spec.seed, int(k), spec.encoder)
         result = preview(sample, float(epsilon), float(gamma), spec.seed)
         left, right = st.columns(2, gap="medium")
         with left:
@@ -63,7 +56,32 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
                    "Only triplets beyond α pull and push; ε decides which images count as the same.")
 
 
-@st.cache_resource(max_entries=4, show_spinner="Preparing the preview …")
-def _sample(name: str, path: str, split: SplitName, seed: int, k: int) -> Sample:
+def _may_compute(spec: Spec, dataset: Dataset) -> bool:
+    """Return whether the features of a sample are stored, quick to compute, or asked for; else offer to compute them.
+
+    Pixels and small images take seconds.
+    """
+    key = f"train-preview-{dataset.name}-{spec.encoder.key}"
+    seconds = image_seconds(spec.encoder) * min(SAMPLE, len(dataset))
+    if seconds <= LONGEST_WAIT or st.session_state.get(key) or features_path(dataset, spec.encoder).exists():
+        return True
+    st.caption(f"The preview needs the features of {min(SAMPLE, len(dataset)):,} images: about {duration(seconds)} on "
+               "two CPU cores.")
+    st.button("Compute the preview", icon=":material/visibility:", key="train-preview",
+              on_click=lambda: st.session_state.update({key: True}))
+    return False
+
+
+@st.cache_resource(max_entries=8, show_spinner="Preparing the preview: encoding a sample of the images …")
+def _sample(name: str, encoder_key: str, split: SplitName, seed: int, k: int,  # noqa: ARG001 (part of the cache's key)
+            _encoder: EncoderSpec) -> Sample:
+    """Return a sample with the stored features, or with features that are computed for it alone."""
     dataset = load_dataset(name)
-    return draw_sample(read_array(Path(path), mapped=True), make_split(dataset, split, "last", seed).train, k, seed)
+    path = features_path(dataset, _encoder)
+
+    def features(indices: Integers) -> Array:
+        if path.exists():
+            return read_array(path, mapped=True)[indices]
+        return features_of_some(dataset, Encoder(_encoder), indices)
+
+    return draw_sample(features, make_split(dataset, split, "last", seed).train, k, seed)

@@ -12,6 +12,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_status import duration
+from pages.parts.base.setting_words import setting_words
 from pages.parts.results.table import measure_words
 from udml_core import jobs
 from udml_core.data.dataset import Dataset
@@ -124,7 +125,7 @@ def _quick(method: type[Method], dataset: Dataset) -> Settings:
     except UserError:  # the form explains what does not fit
         return Settings("quick")
     more = "" if expected <= 1.5 * jobs.QUICK_SECONDS else " Fewer epochs do not make it shorter."
-    st.caption(f"For a first look, not for results: {_listed(fields) or 'the default values'}; about "
+    st.caption(f"For a first look, not for results: {_listed(fields, method) or 'the default values'}; about "
                f"{duration(expected)} with features.{more}")
     return Settings("quick-" + jobs.write_fields(fields), fields)
 
@@ -132,7 +133,7 @@ def _quick(method: type[Method], dataset: Dataset) -> Settings:
 def _best(method: type[Method], dataset: Dataset) -> Settings:
     best = jobs.best_settings(method.card.name, jobs.image_kind(dataset))
     st.caption(" ".join(part for part in (
-        f"{_listed(best.fields)}. {best.says}" if best.fields else
+        f"{_listed(best.fields, method)}. {best.says}" if best.fields else
         f"No record varies {method.card.title} on such images with a gain, so the default values are shown.",
         best.method_says) if part))
     if best.method and best.method != method.card.name:
@@ -142,5 +143,5 @@ def _best(method: type[Method], dataset: Dataset) -> Settings:
     return Settings("best", best.fields)
 
 
-def _listed(fields: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in fields.items())
+def _listed(fields: Mapping[str, Any], method: type[Method]) -> str:
+    return ", ".join(setting_words(name, value, method.card.name) for name, value in fields.items())
