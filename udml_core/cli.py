@@ -147,7 +147,6 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     from udml_core import jobs
     from udml_core.data import catalog
     from udml_core.data.given.pairs import MOST_PAIRS
-    from udml_core.data.splits import make_split
     from udml_core.runs import RunRequest
 
     # The paper's preset replaces every option that the user does not give.
@@ -170,7 +169,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
         for departure in jobs.departures(spec, dataset):
             typer.echo(f"departure from the paper: {departure}", err=True)
     if pairs is not None:
-        inside = pairs.within(make_split(dataset, spec.split, spec.holds_out, spec.seed).train)
+        inside = pairs.within(spec.halves(dataset).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
     _follow_new_run(jobs.submit(spec, _root(root), pairs, maps), wait, as_json)
 

@@ -79,7 +79,7 @@ def summarize_run(run: Run) -> dict[str, Any]:
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
-            "example": run.is_example,
+            "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest}, "example": run.is_example,
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 
 

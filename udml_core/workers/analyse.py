@@ -14,7 +14,6 @@ from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data.dataset import Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
-from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.evaluation import distortion, distortion_neighbors
 from udml_core.graph import AuthorityGraph
@@ -108,7 +107,7 @@ class Material:
             case "sample":
                 indices = self.run.sample_indices()
             case "test" | "train":
-                split = make_split(self.dataset, self.spec.split, self.spec.holds_out, self.spec.seed)
+                split = self.spec.halves(self.dataset)
                 indices = split.test if spec.scope == "test" else split.train
         if len(indices) < LEAST:
             raise UserError(f"Analyses need at least {LEAST} images, and the scope '{spec.scope}' has "
@@ -117,7 +116,7 @@ class Material:
 
     def training_indices(self) -> Array:
         """Return the indices (m,) of the training half; none if the test half has the same images."""
-        split = make_split(self.dataset, self.spec.split, self.spec.holds_out, self.spec.seed)
+        split = self.spec.halves(self.dataset)
         return split.train if split.name != "all" else np.zeros(0, np.int64)
 
     def vectors(self, frame: str, indices: Array) -> Array:

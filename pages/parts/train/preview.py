@@ -11,7 +11,7 @@ from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import histogram
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
-from udml_core.data.splits import SplitName, make_split
+from udml_core.data.splits import SplitName
 from udml_core.exploration.preview import Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.files import read_array
@@ -33,7 +33,7 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
             st.page_link("pages/data.py", label="Compute them: Browse these images", icon=":material/travel_explore:",
                          query_params={"dataset": dataset.name})
             return
-        sample = _sample(dataset.name, str(path), spec.split, spec.seed, int(k))
+        sample = _sample(str(path), spec.split, spec.seed, int(k), spec.excluded.digest, spec)
         result = preview(sample, float(epsilon), float(gamma), spec.seed)
         left, right = st.columns(2, gap="medium")
         with left:
@@ -58,6 +58,6 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
 
 
 @st.cache_resource(max_entries=4, show_spinner="Preparing the preview …")
-def _sample(name: str, path: str, split: SplitName, seed: int, k: int) -> Sample:
-    dataset = load_dataset(name)
-    return draw_sample(read_array(Path(path), mapped=True), make_split(dataset, split, "last", seed).train, k, seed)
+def _sample(path: str, split: SplitName, seed: int, k: int, excluded: str, _spec: Spec) -> Sample:  # noqa: ARG001
+    train = _spec.halves(load_dataset(_spec.dataset), "last").train
+    return draw_sample(read_array(Path(path), mapped=True), train, k, seed)
