@@ -82,8 +82,8 @@ def test_undo_of_an_exclusion_keeps_what_an_earlier_action_excluded(digits: Data
     assert excluded_images(digits).tolist() == [1]
 
 
-@pytest.mark.parametrize("tail", [b'{"exclude": ["digit 8', b"\xff\xfe\x00\n", b'{"exclude": 3}\n', b'{"exclude": [3]}\n'
-                                  b"[]\n"], ids=["cut", "binary", "number", "not names"])
+@pytest.mark.parametrize("tail", [b'{"exclude": ["digit 8', b"\xff\xfe\x00\n", b'{"exclude": 3}\n',
+                                  b'{"exclude": [3]}\n[]\n'], ids=["cut", "binary", "number", "not names"])
 def test_a_writer_that_was_killed_or_a_damaged_line_loses_no_other_action(tail: bytes, digits: Dataset) -> None:
     exclude(digits, [5])
     path = log_path_of(digits, "exclusions")
