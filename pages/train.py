@@ -128,6 +128,8 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
                + (f" · {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")
                + ("" if expected.measured else ". A rough estimate for two CPU cores; a GPU is faster.")
                + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
+    if spec.excluded.count:
+        st.caption(f"{spec.excluded.count:,} excluded images are neither trained on nor evaluated.")
     if pairs.given is not None:
         train = spec.halves(dataset).train
         st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "

@@ -11,17 +11,19 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from udml_core.data import catalog
-from udml_core.data.splits import Split
-from udml_core.exploration import audit as auditing
+from udml_core.data.splits import Split, make_split
 from udml_core.exploration.audit import (
     Audit,
+    AuditSettings,
     Compare,
     all_but_first,
     audit_of,
     compare_images,
+    find_problems,
     groups_of,
     leaking,
     outliers,
+    report_of,
     small_classes,
 )
 
@@ -39,8 +41,12 @@ def audit() -> Audit:
     return compare_images(perceptual, content, features)
 
 
+def settings(compare: Compare, distance: int, cosine: float) -> AuditSettings:
+    return AuditSettings(compare=compare, hash_distance=distance, least_cosine=cosine)
+
+
 def pairs_of(audit: Audit, compare: Compare, distance: int, cosine: float) -> list[list[int]]:
-    return sorted(audit.near_pairs(ALL, compare, distance, cosine).tolist())
+    return sorted(audit.near_pairs(ALL, settings(compare, distance, cosine)).tolist())
 
 
 def test_hash_and_features_find_the_pairs_that_each_should(audit: Audit) -> None:
@@ -50,7 +56,7 @@ def test_hash_and_features_find_the_pairs_that_each_should(audit: Audit) -> None
     assert pairs_of(audit, "features", 5, 0.99) == [[0, 1], [1, 2], [6, 7]]
     assert pairs_of(audit, "either", 5, 0.99) == [[0, 1], [1, 2], [5, 6], [6, 7]]
     assert pairs_of(audit, "both", 2, 0.9) == []
-    assert [0, 3] not in pairs_of(audit, "either", 12, -1.0)  # equal content is no near-duplicate
+    assert [0, 3] not in pairs_of(audit, "either", 12, 0.0)  # equal content is no near-duplicate
 
 
 def test_the_stored_values_are_the_distances_and_cosines_of_the_pairs(audit: Audit) -> None:
@@ -63,15 +69,15 @@ def test_the_stored_values_are_the_distances_and_cosines_of_the_pairs(audit: Aud
 
 def test_groups_connect_equal_and_nearly_equal_images_without_excluded_ones(audit: Audit) -> None:
     assert [group.tolist() for group in audit.exact_groups(ALL)] == [[0, 3]]
-    groups = audit.duplicate_groups(ALL, "both", 5, 0.99)
+    groups = audit.duplicate_groups(ALL, settings("both", 5, 0.99))
     assert [group.tolist() for group in groups] == [[0, 1, 2, 3]]
     assert all_but_first(groups).tolist() == [1, 2, 3]
     kept = ALL.copy()
     kept[0] = False
     assert audit.exact_groups(kept) == ()
-    assert [group.tolist() for group in audit.duplicate_groups(kept, "both", 5, 0.99)] == [[1, 2, 3]]  # 3 is like 0
+    assert [group.tolist() for group in audit.duplicate_groups(kept, settings("both", 5, 0.99))] == [[1, 2, 3]]
     kept[3] = False
-    assert [group.tolist() for group in audit.duplicate_groups(kept, "both", 5, 0.99)] == [[1, 2]]
+    assert [group.tolist() for group in audit.duplicate_groups(kept, settings("both", 5, 0.99))] == [[1, 2]]
     assert all_but_first(()).tolist() == []
 
 
@@ -84,7 +90,7 @@ def test_equal_images_stay_connected_when_the_first_of_them_is_excluded() -> Non
 def test_without_features_the_hash_decides() -> None:
     audit = compare_images(np.array([0, 1, 2**40 - 1], np.uint64), np.arange(3), None)
     assert not audit.has_features
-    assert audit.near_pairs(np.ones(3, bool), "both", 1, 0.9).tolist() == [[0, 1]]
+    assert audit.near_pairs(np.ones(3, bool), settings("both", 1, 0.9)).tolist() == [[0, 1]]
     assert np.isnan(audit.cosines).all()
 
 
@@ -136,9 +142,31 @@ def test_a_folder_with_a_scaled_and_a_mirrored_copy_is_audited(tmp_path: Path, m
     audit = audit_of(catalog.load(str(folder)), features, lambda _share, step: steps.append(step))
     kept = np.ones(5, bool)
     assert [group.tolist() for group in audit.exact_groups(kept)] == [[1, 4]]
-    assert audit.near_pairs(kept, "both", auditing.DISTANCE, auditing.COSINE).tolist() == [[0, 2]]
-    assert [group.tolist() for group in audit.duplicate_groups(kept, "either", 6, 0.9)] == [[0, 2, 3], [1, 4]]
+    assert audit.near_pairs(kept, AuditSettings()).tolist() == [[0, 2]]
+    assert [group.tolist() for group in audit.duplicate_groups(kept, settings("either", 6, 0.9))] == [[0, 2, 3], [1, 4]]
     assert list(dict.fromkeys(steps)) == ["hashes of the images", "comparing hashes", "comparing features"]
+
+
+def test_findings_leave_out_excluded_images_and_name_each_split_with_two_halves() -> None:
+    digits = catalog.load("digits")
+    train, test = make_split(digits, "seen").train, make_split(digits, "seen").test
+    content = np.arange(len(digits))
+    content[test[0]] = content[train[1]] = train[0]  # two equal images to train on, one to test
+    audit = compare_images(None, content, None)
+    found = find_problems(audit, digits, np.zeros(0, np.int64), AuditSettings())
+    group = sorted([int(train[0]), int(train[1]), int(test[0])])
+    assert [images.tolist() for images in found.exact] == [group]
+    assert {name: [images.tolist() for images in groups] for name, groups in found.leaks.items()} == {
+        "zero-shot": [] if len(set(digits.labels[group] < 5)) == 1 else [group], "seen": [group]}
+    assert found.near == ()
+    assert len(found.outliers) == 0
+    assert find_problems(audit, digits, test[:1], AuditSettings()).leaks["seen"] == ()
+    assert len(find_problems(audit, digits, test[:1], AuditSettings()).exact) == 1
+    unlabeled = replace(digits, labels=None, class_names=())
+    assert list(find_problems(audit, unlabeled, test[:1], AuditSettings()).leaks) == ["seen"]
+    report = report_of(audit, digits, test[1:3], AuditSettings(least_images=10))
+    assert report["exact_duplicates"] == report["leakage"]["seen"] == [[digits.names[index] for index in group]]
+    assert report["excluded"] == [digits.names[index] for index in test[1:3]]
 
 
 def test_the_rows_of_a_table_are_equal_where_their_vectors_are() -> None:

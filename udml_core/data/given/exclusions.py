@@ -121,6 +121,21 @@ def indices_of(dataset: Dataset, names: Iterable[str]) -> Integers:
     return np.array([index for index, name in enumerate(dataset.names) if name in wanted] if wanted else [], np.int64)
 
 
+def find_names(names: Iterable[str], dataset: Dataset) -> list[int]:
+    """Return the indices of the images with these names.
+
+    Raises:
+        UserError: A name is not that of an image.
+    """
+    index_of = {name: index for index, name in enumerate(dataset.names)}
+    wanted = list(names)
+    unknown = [name for name in wanted if name not in index_of]
+    if unknown:
+        raise UserError(f"{dataset.title} has no image {quoted(unknown[0])}. Names are as in this data set, such as "
+                        f"{quoted(dataset.names[0])}.")
+    return [index_of[name] for name in wanted]
+
+
 def write_list(dataset: Dataset) -> bytes:
     """Write the exclusion list as the CSV file that `read_list` reads."""
     table = io.StringIO()
