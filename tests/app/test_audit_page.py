@@ -172,7 +172,7 @@ def test_outliers_small_classes_and_broken_files_are_shown(dataset: Dataset, aud
     assert set(shown[-1]) == set(np.flatnonzero(dataset.labels == 0).tolist())
     assert "china (8)" in texts(small)
     broken = audit_page(dataset, finding="broken")
-    assert broken.dataframe[0].value["File"].tolist() == ["flower/broken.png"]
+    assert broken.dataframe[-1].value["File"].tolist() == ["flower/broken.png"]
 
 
 def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dataset, audited: None

@@ -1,4 +1,4 @@
-"""Hashes of images: equal contents, and images that look alike.
+"""Hashes of images, which find equal content and similar images.
 
 The perceptual hash is the difference hash: an image is reduced to 9×8 gray values, and each of the 64 bits says whether
 a value is smaller than its right neighbor. It hardly changes when an image is scaled, compressed or brightened; it does

@@ -26,7 +26,7 @@ from udml_core.neighbors import nearest
 
 Compare = Literal["both", "either", "hash", "features"]
 LARGEST_DISTANCE = 12
-"""Largest Hamming distance that is stored. Of 12,720 pairs of different photographs of birds none is below 14."""
+"""Largest Hamming distance that is stored; of 12,720 pairs of different photographs of birds none is below 14."""
 NEIGHBORS = 10
 """Nearest images by features that an image is compared with."""
 BLOCK = 4096
@@ -38,9 +38,10 @@ Groups = tuple[Integers, ...]
 class AuditSettings(Options):
     """What counts as a near-duplicate, an outlier and a small class.
 
-    The defaults are measured on 160 photographs of birds: scaled by half, brightened by 30 % or saved as JPEG of
-    quality 30, all of them differ from the original in at most 6 bits, and 5 % are below a cosine of 0.91 with the
-    default backbone; no two different photographs are within 13 bits or above 0.84.
+    The defaults are measured on 160 photographs of birds with the default backbone. Scaled by half, brightened by 30 %
+    or saved as JPEG of quality 30, all differ from the original in at most 6 bits, and at least 95 % have a cosine of
+    0.90 or more. No two different photographs are within 13 bits or above a cosine of 0.84. The hashes of small gray
+    images say less: of 700 images of clothes, 1,543 pairs are within 6 bits, and 57 of them above 0.85.
     """
 
     compare: Annotated[Compare, Shown(label="Near-duplicates by")] = "both"
@@ -50,7 +51,7 @@ class AuditSettings(Options):
     hash_distance: Annotated[int, Field(ge=0, le=LARGEST_DISTANCE), Shown(label="Largest Hamming distance")] = 6
     """Largest number of differing bits, of 64, between the hashes of near-duplicates."""
 
-    least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.9
+    least_cosine: Annotated[float, Field(ge=0, le=1), Shown(label="Least cosine similarity", step=0.01)] = 0.85
     """Least cosine similarity of the features of near-duplicates."""
 
     fence: Annotated[float, Field(ge=0, le=20), Shown(label="Fence of outliers", high=6, step=0.1)] = 3.0
