@@ -235,7 +235,8 @@ def compare_images(perceptual: Array | None, content: Integers, features: Array 
         features: Features (n, d); None if there are none.
         report: Receives the finished share and the step.
     """
-    pairs, distances = np.zeros((0, 2), np.int64), np.zeros(0, np.uint8)
+    pairs: Integers = np.zeros((0, 2), np.int64)
+    distances: Integers = np.zeros(0, np.uint8)
     if perceptual is not None:
         first = np.flatnonzero(content == np.arange(len(content)))  # an image for each content
         rows, distances = close_pairs(perceptual[first], LARGEST_DISTANCE,
