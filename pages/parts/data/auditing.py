@@ -161,7 +161,8 @@ def _of_leaks(dataset: Dataset, found: Findings) -> Shown:
 def _show_gallery(dataset: Dataset, finding: str, shown: Shown) -> None:
     """Show the images of a finding and the buttons that exclude them."""
     if not len(shown.images):
-        list_buttons(dataset)
+        with st.container(horizontal=True, gap="small"):
+            list_buttons(dataset)
         st.success(NOTHING[finding], icon=":material/check_circle:")
         return
     chosen = selection(dataset)
