@@ -6,6 +6,7 @@ from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_picker import app_dataset
 from pages.parts.base.user_errors import show_user_errors
+from pages.parts.data.auditing import show_audit
 from pages.parts.data.browsing import show_duplicates, show_gallery, show_outliers
 from pages.parts.data.classes import show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
@@ -14,7 +15,7 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.paths import is_exposed, readable_roots
 
-VIEWS = {"gallery": "Gallery", "duplicates": "Near-duplicates", "outliers": "Outliers",
+VIEWS = {"gallery": "Gallery", "audit": "Audit", "duplicates": "Near-duplicates", "outliers": "Outliers",
          "classes": "Classes and splits"}
 
 
@@ -37,7 +38,7 @@ def choose_name() -> str | None:
                         help=next(source.summary for source in sources if source.name == wanted)
                         if wanted in names else None)
     if name != st.query_params.get("dataset"):
-        for parameter in ("class", "find", "sort"):  # they mean nothing in another data set
+        for parameter in ("class", "find", "sort", "finding"):  # they mean nothing in another data set
             st.query_params.pop(parameter, None)
     st.query_params["dataset"] = name
     problem = next(source for source in sources if source.name == name).missing()
@@ -60,6 +61,8 @@ def show_view(dataset: Dataset) -> None:
                                      required=True)
     write_address("view", view, "gallery")
     match view:
+        case "audit":
+            show_audit(dataset)
         case "duplicates":
             show_duplicates(dataset, nearest)
         case "outliers":

@@ -19,7 +19,6 @@ from pages.parts.train.settings import Settings, choose_settings, forget_fields,
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
-from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
@@ -129,8 +128,10 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
                + (f" · {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")
                + ("" if expected.measured else ". A rough estimate for two CPU cores; a GPU is faster.")
                + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
+    if spec.excluded.count:
+        st.caption(f"{spec.excluded.count:,} excluded images are neither trained on nor evaluated.")
     if pairs.given is not None:
-        train = make_split(dataset, spec.split, spec.select, spec.seed).train
+        train = spec.halves(dataset).train
         st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "
                    "training half.")
     if st.button("Start training", type="primary", icon=":material/play_arrow:", width="stretch"):

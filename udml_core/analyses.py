@@ -1,4 +1,4 @@
-"""Analyses of a finished run: maps, graphs, image grids and refined embeddings.
+"""Analyses of a finished run: maps, graphs, image grids, refined embeddings and the audit of its data set.
 
 Analyses are computed in the background and stored with the run. An analysis is a folder RUN/analyses/KIND-HASH. The
 hash covers the request, so the same analysis is computed only once. Only this module knows the names of the files in
@@ -26,10 +26,11 @@ from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, State, Status, Task
 
 if TYPE_CHECKING:
+    from udml_core.exploration.audit import Audit
     from udml_core.graph import AuthorityGraph
     from udml_core.runs import Run
 
-Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed", "refine"]
+Kind = Literal["pca", "tsne", "umap", "graph", "grid", "placed", "refine", "audit"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 MAPS: tuple[Kind, ...] = ("pca", "tsne", "umap")
 Scope = Literal["test", "train", "all", "sample"]
@@ -45,6 +46,7 @@ RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "grid": ("source", "frame"),
     "placed": ("source", "frame", "names", "content"),
     "refine": ("scope", "frames", "recipe"),
+    "audit": (),
 }
 """The fields that change the result of each kind."""
 
@@ -55,7 +57,9 @@ SHAPES: dict[Kind, dict[str, str]] = dict.fromkeys(MAPS, _MAP) | {
     "grid": {"indices": "int m", "cells": "int m", "right": "float rows steps", "down": "float drops columns"},
     "placed": {"indices": "int m", "positions": "float q 2", "nearest": "int q k"},
     "refine": {"indices": "int m", "embedding": "float m l", "neighbors": "int m k", "scores": "float m k",
-               "before": "int m k", "protocol": "text", "seen": "text s 2", "names": "text t", "values": "float 2 t"}}
+               "before": "int m k", "protocol": "text", "seen": "text s 2", "names": "text t", "values": "float 2 t"},
+    "audit": {"content": "int n", "pairs": "int p 2", "distances": "int p", "cosines": "float p",
+              "neighbors": "int n k", "similarities": "float n k"}}
 """Types and axes of the arrays of a result; see `misfit`."""
 
 
@@ -69,8 +73,8 @@ class AnalysisSpec(Options):
     model_config = ConfigDict(strict=False)
 
     kind: Kind
-    """The kind of analysis; pca, tsne and umap are maps, a grid arranges a map's images, and refine improves the
-    embedding by what the unlabeled images know about each other."""
+    """The kind of analysis; pca, tsne and umap are maps, a grid arranges a map's images, refine improves the embedding
+    by what the unlabeled images know about each other, and audit compares all images by frozen features and hashes."""
 
     scope: Scope = "all"
     """The images: all, a half of the run without the images held out for validation, or the sample of test images
@@ -114,7 +118,8 @@ class AnalysisSpec(Options):
         if not isinstance(values, Mapping):
             return values
         defaults: dict[Any, dict[str, Any]] = {"graph": {"n_neighbors": 50, "frames": ("frozen",)},
-                                               "refine": {"scope": "test", "frames": ("final",)}}
+                                               "refine": {"scope": "test", "frames": ("final",)},
+                                               "audit": {"frames": ("frozen",)}}
         return defaults.get(values.get("kind"), {}) | dict(values)
 
     @field_validator("recipe")
@@ -264,8 +269,8 @@ class Refined:
     measures: Mapping[str, tuple[float, float]]
 
 
-Result: TypeAlias = "Projection | ImageGrid | AuthorityGraph | Placed | Refined"
-OneResult = TypeVar("OneResult", "Projection", "Refined")
+Result: TypeAlias = "Projection | ImageGrid | AuthorityGraph | Placed | Refined | Audit"
+OneResult = TypeVar("OneResult", "Projection", "Refined", "Audit")
 
 
 @dataclass(frozen=True)
@@ -340,6 +345,10 @@ class Analysis(Task):
                 from udml_core.graph import AuthorityGraph
 
                 return AuthorityGraph(arrays["authority"], arrays["rows"], arrays["columns"], arrays["affinity"])
+            case "audit":
+                from udml_core.exploration.audit import Audit
+
+                return Audit(**arrays)
 
     def projection(self) -> Projection:
         """Read the result of a map.
@@ -356,6 +365,16 @@ class Analysis(Task):
             UserError: The analysis is not a refinement, or is not done.
         """
         return self._result_as(Refined, "refinement")
+
+    def audit(self) -> Audit:
+        """Read the result of an audit.
+
+        Raises:
+            UserError: The analysis is not an audit, or is not done.
+        """
+        from udml_core.exploration.audit import Audit
+
+        return self._result_as(Audit, "audit")
 
     def _result_as(self, kind: type[OneResult], title: str) -> OneResult:
         """Read the result, which must be of a kind."""

@@ -28,6 +28,7 @@ from udml_core.analyses import (
 from udml_core.cli_options import call_with_options, takes_options
 from udml_core.cli_output import (
     analysis_line,
+    audit_lines,
     exit_with,
     follow_analysis,
     follow_run,
@@ -57,6 +58,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs. Default: UDML_RUNS, else ./runs.")]
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
+DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
 Fields = Annotated[list[str] | None, typer.Option("--set", metavar="FIELD=VALUE",
                                                   help="Set a hyper-parameter; VALUE is JSON.")]
@@ -147,7 +149,6 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     from udml_core import jobs
     from udml_core.data import catalog
     from udml_core.data.given.pairs import MOST_PAIRS
-    from udml_core.data.splits import make_split
     from udml_core.runs import RunRequest
 
     # The paper's preset replaces every option that the user does not give.
@@ -170,7 +171,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
         for departure in jobs.departures(spec, dataset):
             typer.echo(f"departure from the paper: {departure}", err=True)
     if pairs is not None:
-        inside = pairs.within(make_split(dataset, spec.split, spec.holds_out, spec.seed).train)
+        inside = pairs.within(spec.halves(dataset).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
     _follow_new_run(jobs.submit(spec, _root(root), pairs, maps), wait, as_json)
 
@@ -489,6 +490,87 @@ def lessons(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The fold
     files = export_course(folder)
     print_answer({"folder": str(folder), "files": [path.name for path in files]}, as_json,
                  lambda: [str(path) for path in files])
+
+
+@app.command(context_settings={"allow_extra_args": True, "ignore_unknown_options": True}, add_help_option=False)
+def audit(context: typer.Context) -> Any:
+    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set."""
+    from udml_core.exploration.audit import AuditSettings  # its fields are the options
+
+    return call_with_options(_audit, AuditSettings, context)
+
+
+def _audit(options: dict[str, Any], dataset: DatasetName,
+           backbone: Annotated[str | None, typer.Option(help="Backbone whose stored features are compared.")] = None,
+           out: Annotated[Path | None, typer.Option(help="Write the findings as JSON to this file.")] = None,
+           as_json: Json = False) -> None:
+    """Find broken files, duplicates, outliers, small classes and images in both halves of a data set.
+
+    Images are compared by hashes and, if they are stored, by features. `udml train DATASET --method frozen` stores
+    features. Excluded images are left out.
+    """
+    from udml_core import jobs
+    from udml_core.backbones import DEFAULT_BACKBONE
+    from udml_core.data import catalog
+    from udml_core.data.features import features_path
+    from udml_core.data.given.exclusions import excluded_images
+    from udml_core.exploration.audit import AuditSettings, audit_of, report_of
+    from udml_core.files import read_array, replace_text
+
+    loaded = catalog.load(dataset, print_progress())
+    features = loaded.vectors
+    if features is None:
+        path = features_path(loaded, jobs.encoder_of(loaded, backbone or DEFAULT_BACKBONE))
+        features = read_array(path, mapped=True) if path.exists() else None
+    if features is None:
+        typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
+                   f"found. Compute them: udml train --dataset {loaded.name} --method frozen", err=True)
+    report = report_of(audit_of(loaded, features, print_progress()), loaded, excluded_images(loaded),
+                       AuditSettings(**options))
+    if out is not None:
+        replace_text(out, json.dumps(report, indent=1, ensure_ascii=False))
+    print_answer(report, as_json, lambda: audit_lines(report))
+
+
+@app.command()
+def exclude(dataset: DatasetName,
+            images: Annotated[list[str] | None, typer.Argument(metavar="[IMAGE]...", help="Names of images.")] = None,
+            file: Annotated[Path | None, typer.Option("--file", metavar="CSV", help=(
+                "Also read names from the column image of this file."))] = None,
+            again: Annotated[bool, typer.Option("--include", help=(
+                "Remove these images from the list instead, so that runs use them again."))] = False,
+            undo: Annotated[bool, typer.Option("--undo", help="Revert the last change of the list.")] = False,
+            out: Annotated[Path | None, typer.Option(help="Write the list as CSV to this file.")] = None,
+            as_json: Json = False) -> None:
+    """Exclude images of a data set from later runs, or list the excluded images.
+
+    Excluded images are neither trained on nor evaluated. Their files do not change.
+    """
+    from udml_core.data import catalog
+    from udml_core.data.given import exclusions
+    from udml_core.files import replace_bytes
+
+    loaded = catalog.load(dataset, print_progress())
+    if undo and (images or file or again):
+        raise UserError("An undo takes no images. Remove the images, or --undo.")
+    if again and not (images or file):
+        raise UserError("--include needs the names of images, or --file.")
+    changed = exclusions.undo(loaded) if undo else 0
+    if images or file:
+        listed = exclusions.find_names(images or [], loaded)
+        if file is not None:
+            read = exclusions.read_list(file, loaded)
+            listed = [*listed, *read.images.tolist()]
+            if read.unknown:
+                typer.echo(f"{len(read.unknown)} names in {file} are no images of {loaded.title}, such as "
+                           f"{quoted(read.unknown[0])}", err=True)
+        changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
+    names = exclusions.excluded_names(loaded)
+    if out is not None:
+        replace_bytes(out, exclusions.write_list(loaded))
+    typer.echo(f"{changed} images changed; {len(names)} of {len(loaded)} images are excluded", err=True)
+    print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
+                  "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
 
 
 def main() -> NoReturn:

@@ -50,6 +50,24 @@ def print_levels(folder: Located, as_json: bool) -> None:
         or [folder.describe()])
 
 
+def audit_lines(report: dict[str, Any]) -> list[str]:
+    """Return the findings of an audit as lines of text: their numbers, each with the first example."""
+    def first(groups: list[list[str]]) -> str:
+        return f": {', '.join(groups[0][:SHOWN_CLASSES])}" if groups else ""
+
+    exact, near, classes = (report[name] for name in ("exact_duplicates", "near_duplicates", "small_classes"))
+    apart, broken = report["outliers"], report["broken_files"]
+    return [
+        f"{len(broken)} broken files" + (f": {broken[0]['file']}: {broken[0]['reason']}" if broken else ""),
+        f"{len(exact)} groups of exact duplicates{first(exact)}",
+        f"{len(near)} groups of near-duplicates{first(near)}",
+        f"{len(apart)} outliers" + (f": {apart[0]['image']}" if apart else ""),
+        f"{len(classes)} small classes" + (f": {', '.join(list(classes)[:SHOWN_CLASSES])}" if classes else ""),
+        *(f"{len(groups)} groups of duplicates in both halves of the split {name}{first(groups)}"
+          for name, groups in report["leakage"].items()),
+        f"{len(report['excluded'])} excluded images"]
+
+
 def exit_with(message: str, code: int = 2) -> NoReturn:
     """Print a message on stderr and end the process."""
     typer.echo(message, err=True)
@@ -79,7 +97,7 @@ def summarize_run(run: Run) -> dict[str, Any]:
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
-            "example": run.is_example,
+            "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest}, "example": run.is_example,
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 
 

@@ -12,7 +12,6 @@ from udml_core.analyses import REFINED, Analysis, Scope, find_analysis, list_ana
 from udml_core.arrays import Array, Floats, Integers
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels
-from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.methods import Embedder
 from udml_core.paths import dataset_cache
@@ -164,7 +163,7 @@ class RefinedRetrieval:
 
     def _fitted(self, recipe: Recipe) -> Refiner:
         spec, training = self.retrieval.spec, None
-        split = make_split(self.retrieval.dataset, spec.split, spec.holds_out, spec.seed)
+        split = spec.halves(self.retrieval.dataset)
         if self.scope == "test" and split.name != "all":
             training = self._rows(split.train)
         return Refiner(recipe).fit(self._rows(self.result.indices), training=training)

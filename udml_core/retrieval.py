@@ -15,7 +15,7 @@ from udml_core.backbones import Encoder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels, features_path
-from udml_core.data.splits import Split, make_split
+from udml_core.data.splits import Split
 from udml_core.errors import UserError
 from udml_core.exploration.failures import Atlas, History, failure_atlas, history
 from udml_core.files import read_array
@@ -132,7 +132,7 @@ class Retrieval:
 
     @cached_property
     def split(self) -> Split:
-        return make_split(self.dataset, self.spec.split)
+        return self.spec.halves(self.dataset, "last")
 
     @cached_property
     def is_changed(self) -> bool:
@@ -372,6 +372,7 @@ def searched_images(covered: Array, split: Split, gallery: Gallery, allowed: Arr
     """
     mask = np.zeros(count, dtype=bool)
     mask[covered] = True
+    mask[split.excluded] = False
     if gallery == "test":
         mask &= np.isin(np.arange(count), split.test)
     return mask if allowed is None else mask & allowed

@@ -29,12 +29,23 @@ class Split:
         train: Images to train on.
         test: Images to test on; disjoint from the training half, except in the split `all`.
         validation: Images of the training half that are held out of `train` to choose an epoch; empty by default.
+        excluded: Images that belong to no part, because a user excluded them; empty by default.
     """
 
     name: SplitName
     train: Array
     test: Array
     validation: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    excluded: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def without(self, excluded: Integers) -> Split:
+        """Leave images out of every part; each other image stays in its part.
+
+        Args:
+            excluded: Indices (m,) of the images.
+        """
+        train, test, validation = (part[~np.isin(part, excluded)] for part in (self.train, self.test, self.validation))
+        return Split(self.name, train, test, validation, np.union1d(self.excluded, excluded))
 
 
 def default_split(dataset: Dataset) -> SplitName:

@@ -74,12 +74,13 @@ def _data(opened: Retrieval) -> str:
     labels = "without classes" if dataset.labels is None else f"in {len(dataset.class_names):,} classes"
     supervision = SUPERVISION.get(_supervision(opened.spec.method), "")
     official = split.name == "zero-shot" and dataset.training_classes is not None
+    excluded = f"{len(split.excluded):,} images were excluded from both. " if len(split.excluded) else ""
     hit = "" if dataset.labels is None else " A hit is an image of the query's class."
     return f"""## Data and protocol
 
 The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. \
 {OFFICIAL if official else PROTOCOLS[split.name]}
-Training half: {len(split.train):,} images. Test half: {len(split.test):,} images. {supervision}
+Training half: {len(split.train):,} images. Test half: {len(split.test):,} images. {excluded}{supervision}
 
 Each test image is a query, and the other test images are its gallery.{hit}
 """

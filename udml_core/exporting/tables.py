@@ -17,7 +17,6 @@ from pyarrow import parquet
 from udml_core.analyses import Analysis, Kind, Projection, list_analyses
 from udml_core.arrays import Array, Floats, Integers
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters
 from udml_core.exporting import target
@@ -181,7 +180,7 @@ def _clusters(opened: Retrieval) -> Integers:
     """Return the last cluster of each image (n,) up to the kept epoch; `NO_CLUSTER` where training assigned none."""
     clusters = np.full(len(opened.dataset), NO_CLUSTER)
     run, spec = opened.run, opened.spec
-    train = make_split(opened.dataset, spec.split, spec.holds_out, spec.seed).train
+    train = spec.halves(opened.dataset).train
     kept = run.kept_epoch()
     for number in (number for number in reversed(run.epoch_numbers()) if number <= kept):
         for record in run.explanations(number):

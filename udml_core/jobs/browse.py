@@ -66,9 +66,18 @@ def continue_browsing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Bro
     if state.task is not None or state.map is not None:
         return state
     if state.run is None:
-        request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
-        return Browsing(None, None, submit(plan(request, dataset), root))
+        return Browsing(None, None, submit_features(dataset, encoder, root))
     return Browsing(state.run, None, analyse(state.run, AnalysisSpec(kind="pca", frames=FRAMES)))
+
+
+def submit_features(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Run:
+    """Queue the run that computes the features of a data set.
+
+    Raises:
+        UserError: The backbone does not fit the data set.
+    """
+    request = RunRequest(dataset=dataset.name, method="frozen", backbone=encoder.backbone)
+    return submit(plan(request, dataset), root)
 
 
 def _with_map(run: Run) -> Browsing:

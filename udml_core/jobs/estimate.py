@@ -12,7 +12,6 @@ from udml_core.data.augmentation import CROPS, Augmentation
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path, views_path
 from udml_core.data.speed import measured_speed, record_speed
-from udml_core.data.splits import make_split
 from udml_core.runs import Spec
 
 ASSUMED_WIDTH = 1024
@@ -44,7 +43,7 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
     If the last blocks are trained, the early blocks see every view once, and an epoch passes the late blocks only.
     """
     method = spec.build_method()
-    train = make_split(dataset, spec.split, spec.holds_out, spec.seed).train
+    train = spec.halves(dataset).train
     width = feature_width(spec.encoder) or ASSUMED_WIDTH
     divided = method.trained_part == "last" and spec.encoder.trainable
     late = late_share(spec.encoder) if divided else 1.0

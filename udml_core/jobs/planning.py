@@ -13,6 +13,7 @@ from udml_core.backbones import EncoderSpec, check_backbone, check_compiler, cho
 from udml_core.backbones.encoder import SMALLEST
 from udml_core.data.dataset import TABLE, Dataset
 from udml_core.data.features import features_path
+from udml_core.data.given.exclusions import excluded_names, indices_of
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
@@ -22,7 +23,7 @@ from udml_core.files import read_array
 from udml_core.jobs.presets import apply_preset
 from udml_core.jobs.queue import resolve_device
 from udml_core.methods import Method, find_method, names_of
-from udml_core.runs import Run, RunRequest, Spec
+from udml_core.runs import ExclusionList, Run, RunRequest, Spec
 from udml_core.tasks import ADVICE
 
 MOST_CHECKED = 500
@@ -51,10 +52,13 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     encoder = encoder_of(dataset, request.backbone, request)
     split = request.split or default_split(dataset)
     select = request.select or default_select(request.labels)
-    halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed)
+    excluded = ExclusionList.of(excluded_names(dataset) if request.exclusions == "listed" else ())
+    halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed).without(
+        indices_of(dataset, excluded.images))
     if len(halves.train) < 2 or len(halves.test) < 2:
         raise UserError(f"The split '{split}' needs at least 2 images in each half, got {len(halves.train)} in the "
-                        f"training half and {len(halves.test)} in the test half. Add images or use the split 'all'.")
+                        f"training half and {len(halves.test)} in the test half. Add images or use the split 'all'"
+                        + (f", or shorten the list of {excluded.count:,} excluded images." if excluded.count else "."))
     if select != "last" and request.labels == "drawn":
         _check_validation(dataset, halves)
     _check_supervision(method, dataset, halves, pairs)
@@ -77,7 +81,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         "fields": method.model_dump(), "encoder": encoder, "backbone": encoder.backbone,
         "size": encoder.size if encoder.reads_images else None,
         "weights": encoder.weights and str(encoder.weights.path), "split": split, "select": select,
-        "device": resolve_device(request.device), "labels_per_class": per_class,
+        "excluded": excluded, "device": resolve_device(request.device), "labels_per_class": per_class,
         "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
         "pairs": "labels" if pairs is None else "given"})
     if few:
@@ -176,7 +180,7 @@ def plan_continuation(run: Run, dataset: Dataset, pairs: PairSet, fields: Mappin
             raise UserError(f"A continued run keeps '{name}' at {getattr(before, name)}, got {value}. Remove it, or "
                             f"start a new run; a continued run can change {', '.join(method.fields_when_continued)}.")
     run.check_dataset(dataset)
-    train = make_split(dataset, spec.split, spec.holds_out, spec.seed).train
+    train = spec.halves(dataset).train
     pairs.within(train).check()
     method.check(len(train), feature_width(spec.encoder))
     return Spec.model_validate(spec.model_dump(exclude={"created", "version", "versions"}) | {

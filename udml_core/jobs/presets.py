@@ -16,7 +16,6 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, find_method
 from udml_core.runs import RunRequest, Spec
@@ -193,7 +192,7 @@ def _why_not_original(spec: Spec, dataset: Dataset, known: tuple[OriginalData, .
         titles = " or ".join(data.title for data in known) or "known here"
         return [f"Data: {dataset.title} with {len(dataset):,} images of {classes} classes is not {titles}"]
     reasons = []
-    train = len(make_split(dataset, spec.split).train)
+    train = len(spec.halves(dataset, "last").train)
     if train != original.train:
         reasons.append(f"Data: {train:,} training images in place of {original.train:,}")
     if original.lossless and any(name.lower().endswith(LOSSY) for name in dataset.names):

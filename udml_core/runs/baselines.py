@@ -11,7 +11,7 @@ import torch
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
-from udml_core.data.splits import fixed_sample, make_split
+from udml_core.data.splits import fixed_sample
 from udml_core.errors import UserError
 from udml_core.evaluation import map_at_r, recall_at_k
 from udml_core.files import jsonable, read_array, read_json, replace_text
@@ -87,7 +87,7 @@ def baselines_of(run: Run, dataset: Dataset) -> Baselines | None:
     if stored is not None or dataset.labels is None or not numbers or len(dataset) > MOST_COMPUTED:
         return stored
     spec = run.spec()
-    split = make_split(dataset, spec.split, spec.holds_out, spec.seed)
+    split = spec.halves(dataset)
     try:
         features = read_array(features_path(dataset, spec.encoder), mapped=True)
     except UserError:

@@ -40,6 +40,8 @@ def command_limits(spec: Spec) -> str:
     """Return why the command may start another run than this one; empty if it cannot."""
     if spec.pairs == "given":
         return "The command uses the pairs given in the app at its start, not the pairs stored with this run."
+    if spec.excluded.count:
+        return "The command leaves out the images that are excluded at its start, not the list stored with this run."
     if spec.labels == "given":
         return "The command uses the labels assigned in the app at its start, not the labels stored with this run."
     return ""

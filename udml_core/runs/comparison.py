@@ -11,8 +11,9 @@ from udml_core.errors import UserError
 from udml_core.runs.folder import Run
 
 NOT_COMPARED = ("created", "fingerprint", "versions", "given_labels", "fields_format", "dataset_title",
-                "weights")
-"""Settings that do not change a result, or that others state: `encoder` has the hash of the weights."""
+                "weights", "exclusions")
+"""Settings that do not change a result, or that others state: `encoder` has the hash of the weights, and `excluded` the
+digest of the excluded images."""
 
 
 def settings_of(run: Run) -> dict[str, Any]:
@@ -22,7 +23,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         fields = spec.build_method().model_dump()
     except UserError:
         fields = spec.fields
-    return spec.model_dump(exclude={"fields", *NOT_COMPARED}) | fields
+    return spec.model_dump(exclude={"fields", *NOT_COMPARED}) | {"excluded": spec.excluded.words} | fields
 
 
 def differing_settings(settings: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:

@@ -24,7 +24,7 @@ from udml_core.arrays import Array, misfit
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
 from udml_core.data.given.pairs import PairSet
-from udml_core.data.splits import fixed_sample, make_split
+from udml_core.data.splits import fixed_sample
 from udml_core.errors import UserError
 from udml_core.explanations import KINDS, SHAPES, Explanation, stored_name, to_arrays
 from udml_core.files import (
@@ -231,7 +231,7 @@ class Run(Task):
         numbers = self.epoch_numbers()
         if not numbers:
             raise UserError(f"The run {self.id} has no epoch yet, and therefore no sample. Wait for its first epoch.")
-        test = make_split(self.dataset(), self.spec().split).test
+        test = self.spec().halves(self.dataset(), "last").test
         return fixed_sample(test, len(self.epoch_sample(numbers[0])))
 
     def epoch_sample(self, number: int) -> Array:

@@ -62,6 +62,9 @@ class RunRequest(Options):
     split: Annotated[SplitName | None, Shown(placeholder="chosen by the data set")] = None
     """Division into training and test half. Default: zero-shot for data sets of at least 4 classes, else all."""
 
+    exclusions: Annotated[Literal["listed", "none"], Shown(label="Excluded images")] = "listed"
+    """Leave out the images on the data set's exclusion list (listed), or use all images (none)."""
+
     device: Annotated[str, Shown(suggestions=lambda: {"auto": "auto", "cpu": "cpu"})] = "auto"
     """Device of the computation: auto, cpu or cuda:N."""
 

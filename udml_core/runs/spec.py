@@ -5,19 +5,21 @@ from __future__ import annotations
 import json
 import platform
 import time
+from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ConfigDict, Field, ValidationInfo, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, model_validator
 
 from udml_core import __version__
 from udml_core.arrays import Array
 from udml_core.backbones import EncoderSpec
 from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import digest_of, indices_of
 from udml_core.data.label_budget import default_per_class, drawn_labels, given_labels
-from udml_core.data.splits import Select, SplitName
+from udml_core.data.splits import Select, Split, SplitName, make_split
 from udml_core.errors import UserError
 from udml_core.methods import Method, find_method
 from udml_core.runs.request import RunRequest
@@ -32,6 +34,39 @@ ADDED_FIELDS = Path(__file__).with_name("added-fields.json")
 FIELDS_FORMAT = 2
 """The meaning of the values in `fields`; see `_rename_values` for what changed since format 1."""
 PACKAGES = ("torch", "numpy", "faiss-cpu", "scikit-learn", "scipy")
+
+
+class ExclusionList(BaseModel):
+    """The images that a run leaves out, as the exclusion list of its data set was when the run was planned."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    images: tuple[str, ...] = ()
+    """Names of the images."""
+
+    count: int = 0
+    """Number of the images."""
+
+    digest: str = Field(default_factory=lambda: digest_of(()))
+    """Digest of the names; two runs with equal digests leave out the same images."""
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> ExclusionList:
+        """Make the list of these names."""
+        images = tuple(names)
+        return cls(images=images, count=len(images), digest=digest_of(images))
+
+    @property
+    def words(self) -> str:
+        """The number of images and the beginning of the digest, as the pages show them."""
+        return f"{self.count:,} excluded images, list {self.digest[:8]}" if self.count else "no excluded images"
+
+    @model_validator(mode="after")
+    def _check_digest(self) -> ExclusionList:
+        if (self.count, self.digest) != (len(self.images), digest_of(self.images)):
+            raise ValueError(f"the list of {len(self.images)} excluded images was changed after the run was planned "
+                             f"with {self.count}; restore it, or start a new run")
+        return self
 
 
 class Spec(RunRequest):
@@ -61,6 +96,9 @@ class Spec(RunRequest):
 
     given_labels: dict[str, str] = Field(default_factory=dict)
     """Labels assigned by a user before the start, class by image name; a resumed run uses the same labels."""
+
+    excluded: ExclusionList = Field(default_factory=lambda: ExclusionList())
+    """Images that are neither trained on nor evaluated; a resumed run leaves out the same images."""
 
     pairs: PairSource = "labels"
     """Source of the pairs: drawn from the labels, or given and stored in the run's folder."""
@@ -114,6 +152,16 @@ class Spec(RunRequest):
     def holds_out(self) -> Select:
         """The rule that holds out images; `last`, without any, if labels were assigned."""
         return self.select if self.labels == "drawn" else "last"
+
+    def halves(self, dataset: Dataset, select: Select | None = None) -> Split:
+        """Divide the data set as this run does, without its excluded images.
+
+        Args:
+            dataset: The run's data set.
+            select: The rule that holds out images, by default the run's.
+        """
+        split = make_split(dataset, self.split, self.holds_out if select is None else select, self.seed)
+        return split.without(indices_of(dataset, self.excluded.images)) if self.excluded.images else split
 
     def few_labels(self, dataset: Dataset, train: Array) -> Array | None:
         """Return the few labels that the method receives.

@@ -14,9 +14,9 @@ from udml_core.arrays import Array
 from udml_core.backbones import Encoder
 from udml_core.data.dataset import Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
-from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 from udml_core.evaluation import distortion, distortion_neighbors
+from udml_core.exploration.audit import audit_of
 from udml_core.graph import AuthorityGraph
 from udml_core.methods import Embedder
 from udml_core.neighbors import nearest
@@ -86,6 +86,8 @@ def compute(run: Run, spec: AnalysisSpec, report: Report) -> Arrays:
             return _placed(material, spec)
         case "refine":
             return _refine(material, spec)
+        case "audit":
+            return _audit(material)
 
 
 class Material:
@@ -108,7 +110,7 @@ class Material:
             case "sample":
                 indices = self.run.sample_indices()
             case "test" | "train":
-                split = make_split(self.dataset, self.spec.split, self.spec.holds_out, self.spec.seed)
+                split = self.spec.halves(self.dataset)
                 indices = split.test if spec.scope == "test" else split.train
         if len(indices) < LEAST:
             raise UserError(f"Analyses need at least {LEAST} images, and the scope '{spec.scope}' has "
@@ -117,7 +119,7 @@ class Material:
 
     def training_indices(self) -> Array:
         """Return the indices (m,) of the training half; none if the test half has the same images."""
-        split = make_split(self.dataset, self.spec.split, self.spec.holds_out, self.spec.seed)
+        split = self.spec.halves(self.dataset)
         return split.train if split.name != "all" else np.zeros(0, np.int64)
 
     def vectors(self, frame: str, indices: Array) -> Array:
@@ -285,6 +287,12 @@ def _refine(material: Material, spec: AnalysisSpec) -> Arrays:
             "scores": after.scores[:, :kept], "before": before[:, :kept].astype(np.int32),
             "protocol": np.array(after.protocol), "seen": np.array(seen, dtype=str).reshape(-1, 2),
             "names": np.array(list(measures[0])), "values": np.array([list(values.values()) for values in measures])}
+
+
+def _audit(material: Material) -> Arrays:
+    """Compare all images with each other by their frozen features and, where there are images, by hashes."""
+    dataset = material.dataset
+    return vars(audit_of(dataset, material.vectors("frozen", np.arange(len(dataset))), material.report))
 
 
 def _positions(source: AnalysisSpec, vectors: Array, layout: Array, new: Array) -> Array:

@@ -29,7 +29,7 @@ from udml_core.data.features import (
 )
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.speed import record_speed
-from udml_core.data.splits import Split, fixed_sample, make_split
+from udml_core.data.splits import Split, fixed_sample
 from udml_core.data.training import TrainingData, training_data
 from udml_core.jobs import resolve_device
 from udml_core.jobs.estimate import image_kind, view_kind
@@ -80,7 +80,7 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     encoder = Encoder(spec.encoder).to(resolve_device(device))
     with _timed(image_kind(spec), features_path(dataset, spec.encoder), len(dataset)):
         features = features_of(dataset, encoder, report)
-    split = make_split(dataset, spec.split, spec.holds_out, spec.seed)
+    split = spec.halves(dataset)
     few = spec.few_labels(dataset, split.train)
     if few is not None:
         log.info("training uses %d labels", (few >= 0).sum())

@@ -27,7 +27,8 @@ from udml_core.runs import Run
 from udml_core.tasks import ADVICE, LIVE_STATES
 
 KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor graph", "grid": "Image grid",
-              "placed": "New images", "refine": "Refinement"}
+              "placed": "New images", "refine": "Refinement",
+              "audit": "Audit"}
 SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half", "sample": "fixed sample"}
 
 

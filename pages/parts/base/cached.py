@@ -10,10 +10,10 @@ import streamlit as st
 from pages.parts.base.run_hash import RUN_HASH
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
-from udml_core.data.splits import Select, Split, SplitName, make_split
+from udml_core.data.splits import Select, Split, SplitName
 from udml_core.errors import UserError
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run
+from udml_core.runs import Run, Spec
 
 
 def load_dataset(name: str) -> Dataset:
@@ -86,8 +86,9 @@ def _retrieval(run: Run, fingerprint: str) -> Retrieval:  # noqa: ARG001 (opened
 
 
 @st.cache_data(max_entries=16, show_spinner=False)
-def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int) -> Split:  # noqa: ARG001
-    return make_split(load_dataset(name), split, select, seed)
+def _split(name: str, fingerprint: str, split: SplitName, select: Select, seed: int,  # noqa: ARG001
+           excluded: str, _spec: Spec) -> Split:  # noqa: ARG001
+    return _spec.halves(load_dataset(name))
 
 
 def load_split(run: Run) -> Split:
@@ -98,4 +99,5 @@ def load_split(run: Run) -> Split:
     """
     dataset_of(run)
     spec = run.spec()
-    return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed)
+    return _split(spec.dataset, spec.fingerprint, spec.split, spec.holds_out, spec.seed, spec.excluded.digest,
+                  spec)

@@ -60,20 +60,28 @@ def browse_bar(dataset: Dataset) -> Nearest | None:
     Returns:
         The neighbors; None before they are computed.
     """
-    backbone = str(st.session_state.get("data-backbone", DEFAULT_BACKBONE))
-    encoder = jobs.encoder_of(dataset, backbone)
+    encoder = chosen_encoder(dataset)
     state = find_browsing(dataset, encoder, runs_folder())
     begun = f"data-browsing-{dataset.fingerprint[:12]}-{encoder.key}"
     if state.run is not None and state.map is None and begun in st.session_state:
         state = continue_browsing(dataset, encoder, runs_folder())
     if state.task is not None:
-        _show_progress(state.task, begun)
+        show_progress(state.task, begun)
     elif state.run is not None and state.map is not None:
         _show_links(state.run)
         return load_nearest(state.run, state.map)
     else:
         _offer(dataset, encoder, begun, state)
     return None
+
+
+def chosen_encoder(dataset: Dataset) -> EncoderSpec:
+    """Return the encoder of the chosen backbone.
+
+    Raises:
+        UserError: The backbone is not available.
+    """
+    return jobs.encoder_of(dataset, str(st.session_state.get("data-backbone", DEFAULT_BACKBONE)))
 
 
 def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) -> None:
@@ -100,15 +108,22 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) 
 
 @st.fragment(run_every="1s")
 @show_user_errors()
-def _show_progress(task: Run | Analysis, begun: str) -> None:
-    """Show the step in progress; run the page again when it ends."""
+def show_progress(task: Run | Analysis, begun: str, what: str = "Browsing") -> None:
+    """Show the step in progress; run the page again when it ends.
+
+    Args:
+        task: The step.
+        begun: Name in the session that says that the further steps follow.
+        what: The subject of the message if the step fails.
+    """
     status = task.status()
     if status.state not in LIVE_STATES:
         if status.state != "done":
             st.session_state.pop(begun, None)
-            st.session_state[f"{begun}-failure"] = f"Browsing is {status.state}. {status.message}"
+            st.session_state[f"{begun}-failure"] = f"{what} is {status.state}. {status.message}"
         st.rerun(scope="app")
-    step = "Computing the map" if isinstance(task, Analysis) else "Computing the features"
+    step = "Computing the features" if isinstance(task, Run) else (
+        "Comparing the images" if task.spec().kind == "audit" else "Computing the map")
     left = f", about {duration(status.seconds_left)} left" if status.seconds_left else ""
     ahead = 0 if status.state == "running" or isinstance(task, Analysis) else jobs.queue_position(task, runs_folder())
     line = f"{step}: {status.phase or 'starting'}{left}" if status.state == "running" else (
@@ -118,7 +133,7 @@ def _show_progress(task: Run | Analysis, begun: str) -> None:
     with bar:
         st.progress(min(1.0, status.share), f"{line}. You can look at the images meanwhile.")
         st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
-    if button.button("Stop", icon=":material/stop:", key="data-stop", width="stretch"):
+    if button.button("Stop", icon=":material/stop:", key=f"{begun}-stop", width="stretch"):
         with st.spinner("Stopping …"):
             jobs.stop(task)
         st.session_state.pop(begun, None)

@@ -83,7 +83,8 @@ def show_record(run: Run) -> None:
     with st.expander("Settings and log", icon=":material/terminal:"):
         took = f" · took {since(status)}" if since(status) else ""
         st.markdown(f"{escaped(title_of(spec))}")
-        st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}")
+        st.markdown(f"`{run.id}` · {spec.split} split · {spec.encoder.words} · {spec.device}{took}"
+                    + (f" · {spec.excluded.words}" if spec.excluded.count else ""))
         if status.state not in LIVE_STATES:
             st.code(run.log_tail(200) or "The log is empty.", language=None, height=300)
         else:

@@ -9,10 +9,10 @@ from pages.parts.base.run_status import duration
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import histogram
 from udml_core.arrays import Array, Integers
-from udml_core.backbones import Encoder, EncoderSpec, image_seconds
+from udml_core.backbones import Encoder, image_seconds
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of_some, features_path
-from udml_core.data.splits import SplitName, make_split
+from udml_core.data.splits import SplitName
 from udml_core.exploration.preview import SAMPLE, Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.files import read_array
@@ -32,7 +32,7 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
     with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True):
         if not _may_compute(spec, dataset):
             return
-        sample = _sample(dataset.name, spec.encoder.key, spec.split, spec.seed, int(k), spec.encoder)
+        sample = _sample(dataset.name, spec.encoder.key, spec.split, spec.seed, int(k), spec.excluded.digest, spec)
         result = preview(sample, float(epsilon), float(gamma), spec.seed)
         left, right = st.columns(2, gap="medium")
         with left:
@@ -73,15 +73,15 @@ def _may_compute(spec: Spec, dataset: Dataset) -> bool:
 
 
 @st.cache_resource(max_entries=8, show_spinner="Preparing the preview: encoding a sample of the images …")
-def _sample(name: str, encoder_key: str, split: SplitName, seed: int, k: int,  # noqa: ARG001 (part of the cache's key)
-            _encoder: EncoderSpec) -> Sample:
+def _sample(name: str, encoder_key: str, split: SplitName, seed: int, k: int,  # noqa: ARG001 (parts of the key)
+            excluded: str, _spec: Spec) -> Sample:  # noqa: ARG001
     """Return a sample with the stored features, or with features that are computed for it alone."""
     dataset = load_dataset(name)
-    path = features_path(dataset, _encoder)
+    path = features_path(dataset, _spec.encoder)
 
     def features(indices: Integers) -> Array:
         if path.exists():
             return read_array(path, mapped=True)[indices]
-        return features_of_some(dataset, Encoder(_encoder), indices)
+        return features_of_some(dataset, Encoder(_spec.encoder), indices)
 
-    return draw_sample(features, make_split(dataset, split, "last", seed).train, k, seed)
+    return draw_sample(features, _spec.halves(dataset, "last").train, k, seed)

@@ -1,0 +1,190 @@
+"""The audit of a data set: its findings with galleries, and the list of excluded images."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.selection import selection
+from pages.parts.data.computed import chosen_encoder, show_progress
+from pages.parts.data.excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
+from pages.parts.kit.form import field_widget
+from udml_core.analyses import Analysis, find_analysis
+from udml_core.arrays import Integers
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import can_undo, exclude, excluded_images
+from udml_core.declaration import describe
+from udml_core.exploration.audit import (
+    Audit,
+    AuditSettings,
+    Findings,
+    Groups,
+    all_but_first,
+    divided_splits,
+    find_problems,
+    in_half,
+)
+from udml_core.jobs.auditing import continue_auditing, find_auditing
+from udml_core.runs import Run, runs_folder
+
+FINDINGS = {"exact": "Exact duplicates", "near": "Near-duplicates", "leakage": "Leakage", "outliers": "Outliers",
+            "classes": "Small classes", "broken": "Broken files", "excluded": "Excluded"}
+NOTHING = {"exact": "No two images have equal content.", "near": "No near-duplicates at these settings.",
+           "leakage": "No duplicates with images in both halves of this split.",
+           "outliers": "No image lies beyond the fence.", "classes": "No class is that small.",
+           "broken": "Every file could be read."}
+
+
+def show_audit(dataset: Dataset) -> None:
+    """Show the audit, its progress, or the button that starts it."""
+    encoder = chosen_encoder(dataset)
+    state = find_auditing(dataset, encoder, runs_folder())
+    begun = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
+    if state.run is not None and state.audit is None and state.task is None and begun in st.session_state:
+        state = continue_auditing(dataset, encoder, runs_folder())
+    if state.run is not None and state.audit is not None:
+        st.session_state.pop(begun, None)
+        _show_findings(dataset, _load_audit(state.run, state.audit.id, state.audit.stored_status().ticket))
+    elif isinstance(state.task, Analysis):
+        show_progress(state.task, begun, "The audit")
+    elif state.task is not None:
+        st.session_state[begun] = True
+        st.info("The features are computed first. Then the images are compared with each other.",
+                icon=":material/hourglass_top:")
+    else:
+        _offer(dataset, begun, lambda: continue_auditing(dataset, encoder, runs_folder()))
+
+
+def _offer(dataset: Dataset, begun: str, start: Callable[[], object]) -> None:
+    """Show what an audit finds, and the button that starts it."""
+    st.markdown("An audit finds broken files, exact and near-duplicates, outliers, small classes, and duplicates with "
+                "images in both halves of a split. You decide which images runs leave out; no file is changed.")
+    if st.button("Audit these images", type="primary", icon=":material/fact_check:",
+                 help="Compares all images by a hash and by frozen features, once, in the background."):
+        st.session_state[begun] = True
+        start()
+        st.rerun()
+    failure = st.session_state.pop(f"{begun}-failure", "")
+    if failure:
+        st.error(failure, icon=":material/error:")
+    if len(excluded_images(dataset)) or can_undo(dataset):
+        show_excluded(dataset)
+
+
+def _show_findings(dataset: Dataset, audit: Audit) -> None:
+    first = choice_from_address("finding", FINDINGS, "exact")
+    toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
+    with toolbar:
+        slot = st.container(width="content")
+        settings = _choose_settings()
+    excluded = excluded_images(dataset)
+    found = find_problems(audit, dataset, excluded, settings)
+    counts = _counts(dataset, found, excluded)
+    finding = slot.segmented_control("Finding", list(FINDINGS), default=first, key="audit-finding", required=True,
+                                     format_func=lambda name: f"{FINDINGS[name]} ({counts[name]:,})")
+    write_address("finding", finding, "exact")
+    if not audit.is_complete:
+        st.warning("So many images have close hashes that only the closest pairs are compared. In drawings and small "
+                   "gray images the features tell more: open Settings and choose them.", icon=":material/warning:")
+    match finding:
+        case "broken":
+            _show_broken(dataset)
+        case "excluded":
+            show_excluded(dataset)
+        case _:
+            _show_gallery(dataset, finding, _shown(finding, dataset, audit, found))
+
+
+def _choose_settings() -> AuditSettings:
+    """Show a widget for each setting; the address holds the values."""
+    with st.popover("Settings", icon=":material/tune:"):
+        return AuditSettings(**{field.name: field_widget(field, field.name, bind=True)
+                                for field in describe(AuditSettings)})
+
+
+def _counts(dataset: Dataset, found: Findings, excluded: Integers) -> dict[str, int]:
+    return {"exact": len(found.exact), "near": len(found.near), "leakage": sum(map(len, found.leaks.values())),
+            "outliers": len(found.outliers), "classes": len(found.small_classes), "broken": len(dataset.skipped),
+            "excluded": len(excluded)}
+
+
+def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Shown:
+    """Return what the gallery of a finding shows."""
+    match finding:
+        case "exact":
+            return _of_groups(found.exact, "group has equal content, whatever the names and formats of its files")
+        case "near":
+            return _of_groups(found.near, "group is connected by near-duplicates; look before you exclude, because "
+                                          "images of a series can be that similar too")
+        case "leakage":
+            return _of_leaks(dataset, found)
+        case "outliers":
+            scores = audit.outlier_scores()[found.outliers] if audit.has_features else NONE
+            return Shown(found.outliers, [f"{score:.3f}" for score in scores],
+                         f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
+                         "mislabeled and rare images gather here.")
+    small = np.flatnonzero(np.isin(np.asarray(dataset.labels), list(found.small_classes)))
+    small = np.setdiff1d(small, excluded_images(dataset))
+    sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in found.small_classes.items())
+    return Shown(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
+
+
+def _of_groups(groups: Groups, words: str) -> Shown:
+    images = np.concatenate(groups) if groups else NONE
+    badges = [f"group {number}" + (", first" if position == 0 else "") for number, group in enumerate(groups, 1)
+              for position in range(len(group))]
+    return Shown(images, badges, f"Each {words}.", "Exclude all but the first of each group", all_but_first(groups))
+
+
+def _of_leaks(dataset: Dataset, found: Findings) -> Shown:
+    """Choose a split and return its groups, the training images first."""
+    splits = {split.name: split for split in divided_splits(dataset)}
+    name = st.segmented_control("Split", list(splits), default=next(iter(splits), None), required=True,
+                                key="audit-split", format_func=lambda name: f"{name} ({len(found.leaks[name]):,})")
+    if name is None:
+        return Shown(NONE, [], "")
+    groups, split = found.leaks[name], splits[name]
+    halves = [np.concatenate([in_half(group, split.train), in_half(group, split.test)]) for group in groups]
+    images = np.concatenate(halves) if halves else NONE
+    badges = [f"group {number}, {'train' if index in split.train else 'test'}"
+              for number, group in enumerate(halves, 1) for index in group]
+    return Shown(images, badges, "Each group has images in both halves, so that a run is tested on images of its "
+                 "training. If only the training copies are excluded, the test half does not change.",
+                 "Exclude the training copies", in_half(images, split.train))
+
+
+def _show_gallery(dataset: Dataset, finding: str, shown: Shown) -> None:
+    """Show the images of a finding and the buttons that exclude them."""
+    if not len(shown.images):
+        with st.container(horizontal=True, gap="small"):
+            list_buttons(dataset)
+        st.success(NOTHING[finding], icon=":material/check_circle:")
+        return
+    chosen = selection(dataset)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        st.button(f"Exclude selected ({len(chosen.ids):,})", icon=":material/block:", key="audit-exclude",
+                  disabled=not len(chosen.ids), on_click=change_list, args=(dataset, exclude, chosen.ids))
+        if shown.offer:
+            st.button(f"{shown.offer} ({len(shown.offered):,})", icon=":material/filter_1:", key="audit-offer",
+                      disabled=not len(shown.offered), on_click=change_list, args=(dataset, exclude, shown.offered))
+        list_buttons(dataset)
+    select_images(dataset, shown, f"Images of the finding {FINDINGS[finding]}", f"audit-{finding}")
+
+
+def _show_broken(dataset: Dataset) -> None:
+    if not dataset.skipped:
+        st.success(NOTHING["broken"], icon=":material/check_circle:")
+        return
+    st.dataframe(pd.DataFrame([{"File": skipped.file, "Reason": skipped.reason} for skipped in dataset.skipped]),
+                 hide_index=True, width="stretch")
+    st.caption("These files are no part of the data set, so runs never use them.")
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)
+def _load_audit(run: Run, analysis_id: str, ticket: float) -> Audit:  # noqa: ARG001 (a new audit is read again)
+    return find_analysis(run, analysis_id).audit()

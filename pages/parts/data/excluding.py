@@ -1,0 +1,132 @@
+"""The list of images that runs leave out: its buttons, and galleries in which images are selected for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import streamlit as st
+
+from pages.parts.base.selection import select, selection
+from pages.parts.components.gallery import selectable_gallery, tile_of
+from pages.parts.data.enlarged import enlarge
+from udml_core.arrays import Integers
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
+from udml_core.errors import UserError
+
+MOST_TILES = 400
+MESSAGE, PROBLEM = "audit-message", "audit-problem"
+NONE = np.zeros(0, np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """What a gallery shows, and what its button excludes.
+
+    Attributes:
+        images: Indices of the images, in the order of the gallery.
+        badges: A short text for each image; empty for the names of the classes.
+        caption: What the gallery shows.
+        offer: Words of the button that excludes many images at once; empty without the button.
+        offered: Indices of these images.
+    """
+
+    images: Integers
+    badges: list[str]
+    caption: str
+    offer: str = ""
+    offered: Integers = field(default_factory=lambda: NONE)
+
+
+def select_images(dataset: Dataset, shown: Shown, label: str, key: str) -> None:
+    """Show a gallery in which images can be selected; a double-click or Enter enlarges an image.
+
+    Args:
+        dataset: The data set.
+        shown: The images.
+        label: What the gallery shows, for screen readers.
+        key: The widget's key.
+    """
+    images = shown.images[:MOST_TILES]
+    tiles = [tile_of(dataset, int(index), badge=shown.badges[position] if shown.badges else "")
+             for position, index in enumerate(images)]
+    opened = selectable_gallery(dataset, tiles, label, key, selection(dataset), 112, 560)
+    more = "" if len(images) == len(shown.images) else f" The first {MOST_TILES} of {len(shown.images):,} are shown."
+    st.caption(f"{shown.caption}{more} Click images to select them; a double-click enlarges an image.")
+    if opened is not None:
+        enlarge(dataset, images, opened)
+
+
+def show_excluded(dataset: Dataset) -> None:
+    """Show the excluded images and the buttons that change the list."""
+    excluded = excluded_images(dataset)
+    listed = np.intersect1d(selection(dataset).ids, excluded)
+    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+        if len(excluded):
+            st.button(f"Include selected ({len(listed):,})", icon=":material/add_circle:", key="audit-include",
+                      disabled=not len(listed), on_click=change_list, args=(dataset, include, listed),
+                      help="New runs use these images again.")
+        list_buttons(dataset)
+    if not len(excluded):
+        st.info("No image is excluded, so new runs use all images.", icon=":material/check_circle:")
+        return
+    words = (f"{len(excluded):,} of {len(dataset):,} images are neither trained on nor evaluated by new runs. Earlier "
+             "runs keep the list that they started with.")
+    select_images(dataset, Shown(excluded, [], words), "Excluded images", "audit-excluded")
+
+
+def list_buttons(dataset: Dataset) -> None:
+    """Show the buttons that undo a change of the list, save the list and import one, and the last message."""
+    st.button("Undo", icon=":material/undo:", key="audit-undo", disabled=not can_undo(dataset), on_click=_undo,
+              args=(dataset,), help="Reverts the last change of the exclusion list.")
+    count = len(excluded_images(dataset))
+    st.download_button("Download list", lambda: write_list(dataset), "excluded.csv", "text/csv", key="audit-download",
+                       icon=":material/download:", on_click="ignore", disabled=not count,
+                       help=f"CSV file with the names of the {count:,} excluded images.")
+    with st.popover("Import list", icon=":material/upload:"):
+        file = st.file_uploader("CSV file with the column image", type="csv", key="audit-file")
+        st.button("Exclude these images", key="audit-import", disabled=file is None, on_click=_import,
+                  args=(dataset, file))
+    if message := st.session_state.pop(MESSAGE, ""):
+        st.toast(message, icon=":material/check_circle:")
+    if problem := st.session_state.pop(PROBLEM, ""):
+        st.error(problem, icon=":material/error:")
+
+
+def change_list(dataset: Dataset, change: Callable[[Dataset, Iterable[int]], int], images: Integers) -> None:
+    """Exclude or include images and clear the selection; for `on_click` of buttons."""
+    def act() -> str:
+        count = change(dataset, images.tolist())
+        select(dataset.fingerprint, NONE)
+        return f"{'Excluded' if change is exclude else 'Included'} {_images(count)}."
+
+    _keep_message(act)
+
+
+def _undo(dataset: Dataset) -> None:
+    _keep_message(lambda: f"Undone: {_images(undo(dataset))} changed.")
+
+
+def _import(dataset: Dataset, file: Any) -> None:
+    """Exclude the images that an uploaded file names."""
+    def act() -> str:
+        listed = parse_list(file.getvalue(), file.name, dataset)
+        unknown = f" {len(listed.unknown):,} names are not in this data set." if listed.unknown else ""
+        return f"Excluded {_images(exclude(dataset, listed.images.tolist()))}.{unknown}"
+
+    _keep_message(act)
+
+
+def _keep_message(act: Callable[[], str]) -> None:
+    """Act, and keep the message for the next drawing of the page."""
+    try:
+        st.session_state[MESSAGE] = act()
+    except UserError as error:
+        st.session_state[PROBLEM] = str(error)
+
+
+def _images(count: int) -> str:
+    return f"{count:,} {'image' if count == 1 else 'images'}"

@@ -1,0 +1,197 @@
+"""The audit on the page Data through Streamlit's AppTest: findings, excluding, undo, and files of names."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from sklearn.datasets import load_sample_image
+from streamlit.testing.v1 import AppTest
+
+from pages.parts.data import auditing, computed, excluding
+from tests.app.opening import opened, texts
+from tests.running import spec
+from udml_core.analyses import list_analyses, plan_analysis
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
+from udml_core.jobs.auditing import continue_auditing, find_auditing
+from udml_core.runs import create_run, list_runs, runs_folder
+from udml_core.workers import analyse as analysis_worker
+from udml_core.workers import train as worker
+
+
+@pytest.fixture(scope="module")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two classes of eight parts of photographs; copies in both classes, a scaled copy, and a broken file."""
+    folder = tmp_path_factory.mktemp("audited") / "photos"
+    for number in range(16):
+        image = Image.fromarray(load_sample_image(("china.jpg", "flower.jpg")[number // 8]))
+        part = image.crop((80 * (number % 8), 60, 80 * (number % 8) + 80, 140)).resize((16, 16))
+        path = folder / ("china" if number < 8 else "flower") / f"{number:02}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.save(path)
+    Image.open(folder / "china" / "01.png").save(folder / "flower" / "copy.bmp")
+    Image.open(folder / "flower" / "09.png").resize((12, 12)).save(folder / "flower" / "scaled.png")
+    (folder / "flower" / "broken.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prepared(photos: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache, and a folder of runs with the frozen features and the audit."""
+    root = tmp_path_factory.mktemp("prepared")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UDML_CACHE", str(root / "cache"))
+        run = create_run(spec("frozen", str(photos), "all"), root / "runs")
+        assert worker.work(run, analyse=False).state == "done"
+        analysis_worker.keep(run, plan_analysis(kind="audit"), lambda _share, _step: None)
+    return root
+
+
+@pytest.fixture
+def dataset(photos: Path, prepared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    shutil.copytree(prepared / "cache", tmp_path / "cache")
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    catalog.remember(str(photos))
+    monkeypatch.setattr(computed, "DEFAULT_BACKBONE", "pixels")
+    return catalog.load(str(photos))
+
+
+@pytest.fixture
+def audited(prepared: Path) -> None:
+    """A finished run of the frozen features, and the audit."""
+    shutil.copytree(prepared / "runs", runs_folder())
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch) -> list[dict[int, str]]:
+    """The badges of each gallery that the page draws, by image."""
+    galleries: list[dict[int, str]] = []
+
+    def draw(_dataset: Any, tiles: list[Any], *_: Any, **__: Any) -> None:
+        galleries.append({tile.id: tile.badge for tile in tiles})
+
+    monkeypatch.setattr(excluding, "selectable_gallery", draw)
+    return galleries
+
+
+def index(dataset: Dataset, name: str) -> int:
+    return dataset.names.index(name)
+
+
+def audit_page(dataset: Dataset, **query: str) -> AppTest:
+    test = opened("data", dataset=dataset.name, view="audit", **query)
+    assert not test.exception
+    return test
+
+
+def labels(test: AppTest) -> list[str]:
+    return [button.label for button in test.button]
+
+
+def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    test = audit_page(dataset)
+    assert "no file is changed" in texts(test)
+    next(button for button in test.button if button.label == "Audit these images").click().run()
+    assert not test.exception
+    (run,) = list_runs(runs_folder())
+    assert run.spec().method == "frozen"
+    assert "The features are computed first" in texts(test)
+    worker.work(run, analyse=False)
+    test.run()
+    (analysis,) = list_analyses(run, "audit")
+    assert "Comparing the images" in str([element.proto for element in test.get("progress")])
+    analysis_worker.work(analysis)
+    test.run()
+    assert "equal content" in texts(test)
+    encoder = run.spec().encoder
+    assert find_auditing(dataset, encoder, runs_folder()).audit == analysis
+    assert continue_auditing(dataset, encoder, runs_folder()).task is None
+
+
+def test_exact_duplicates_are_grouped_excluded_and_included_again(
+        dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
+    test = audit_page(dataset)
+    original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
+    assert shown[-1] == {original: "group 1, first", copy: "group 1"}
+    assert "Exclude all but the first of each group (1)" in labels(test)
+    assert test.button(key="audit-undo").disabled
+    test.button(key="audit-offer").click().run()
+    assert excluded_names(dataset) == ("flower/copy.bmp",)
+    assert "No two images have equal content." in texts(test)
+    assert [toast.value for toast in test.toast] == ["Excluded 1 image."]
+    test.button(key="audit-undo").click().run()
+    assert excluded_names(dataset) == ()
+    assert "Exclude all but the first of each group (1)" in labels(test)
+
+
+def test_selected_images_are_excluded_and_listed(dataset: Dataset, audited: None,
+                                                 shown: list[dict[int, str]]) -> None:
+    test = audit_page(dataset, selected=f"{dataset.fingerprint[:6]}:3.5")
+    test.button(key="audit-exclude").click().run()
+    assert excluded_images(dataset).tolist() == [3, 5]
+    assert "Exclude selected (0)" in labels(test)
+    listed = audit_page(dataset, finding="excluded", selected=f"{dataset.fingerprint[:6]}:5.7")
+    assert list(shown[-1]) == [3, 5]
+    assert "2 of 18 images are neither trained on nor evaluated" in texts(listed)
+    listed.button(key="audit-include").click().run()
+    assert excluded_images(dataset).tolist() == [3]
+
+
+def test_near_duplicates_follow_the_settings_in_the_address(dataset: Dataset, audited: None,
+                                                            shown: list[dict[int, str]]) -> None:
+    audit_page(dataset, finding="near", compare="hash")
+    pair = {index(dataset, "flower/09.png"), index(dataset, "flower/scaled.png")}
+    assert set(shown[-1]) >= pair
+    strict = audit_page(dataset, finding="near", compare="both", least_cosine="1.0")
+    assert "No near-duplicates at these settings." in texts(strict)
+
+
+def test_leakage_names_the_halves_and_offers_the_training_copies(dataset: Dataset, audited: None,
+                                                                 shown: list[dict[int, str]]) -> None:
+    test = audit_page(dataset, finding="leakage", compare="both", least_cosine="1.0")
+    original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
+    assert shown[-1] == {original: "group 1, train", copy: "group 1, test"}  # zero-shot: the classes are the halves
+    test.button(key="audit-offer").click().run()
+    assert excluded_images(dataset).tolist() == [original]
+
+
+def test_outliers_small_classes_and_broken_files_are_shown(dataset: Dataset, audited: None,
+                                                           shown: list[dict[int, str]]) -> None:
+    audit_page(dataset, finding="outliers", fence="0.0")
+    assert 0 < len(shown[-1]) <= 5  # a quarter of 18 images
+    assert list(shown[-1].values()) == sorted(shown[-1].values(), reverse=True)
+    small = audit_page(dataset, finding="classes", least_images="9")
+    assert dataset.labels is not None
+    assert set(shown[-1]) == set(np.flatnonzero(dataset.labels == 0).tolist())
+    assert "china (8)" in texts(small)
+    broken = audit_page(dataset, finding="broken")
+    assert broken.dataframe[-1].value["File"].tolist() == ["flower/broken.png"]
+
+
+def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dataset, audited: None
+                                                                    ) -> None:
+    test = audit_page(dataset, finding="excluded")
+    test.file_uploader(key="audit-file").upload("list.csv", b"image\nchina/02.png\n../x.png\n", "text/csv").run()
+    test.button(key="audit-import").click().run()
+    assert excluded_names(dataset) == ("china/02.png",)
+    assert [toast.value for toast in test.toast] == ["Excluded 1 image. 1 names are not in this data set."]
+    test.file_uploader(key="audit-file").upload("bad.csv", b"\xff\xfei\x00", "text/csv").run()
+    test.button(key="audit-import").click().run()
+    assert "could not be read" in test.error[0].value
+    assert excluded_names(dataset) == ("china/02.png",)
+
+
+def test_train_says_how_many_images_are_left_out(dataset: Dataset) -> None:
+    exclude(dataset, [1, 2])
+    test = opened("train", dataset=dataset.name, method="frozen", backbone="pixels")
+    assert "2 excluded images are neither trained on nor evaluated." in texts(test)
+    none = opened("train", dataset=dataset.name, method="frozen", backbone="pixels", exclusions="none")
+    assert "neither trained on nor evaluated." not in texts(none)
+    assert auditing.FINDINGS["excluded"] == "Excluded"

@@ -1,0 +1,133 @@
+"""Runs leave out the excluded images: training, sample, evaluation and search; other runs do not change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.running import spec
+from udml_core import jobs
+from udml_core.arrays import Array
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.given.exclusions import digest_of, exclude, undo
+from udml_core.data.splits import SPLITS, SplitName, make_split
+from udml_core.errors import UserError
+from udml_core.evaluation import map_at_r, recall_at_k
+from udml_core.methods import RPML
+from udml_core.retrieval import Query, Retrieval
+from udml_core.runs import Run, RunRequest, Spec, create_run, repeat_request
+from udml_core.runs.command import command_limits
+from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.workers import material
+from udml_core.workers import train as worker
+
+
+@pytest.fixture
+def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    return catalog.load("digits")
+
+
+def trained(root: Path, method: str = "rpml") -> Run:
+    """Execute a run without the analyses that follow it."""
+    run = create_run(spec(method), root)
+    assert worker.work(run, analyse=False).state == "done"
+    return run
+
+
+def plan(dataset: Dataset, **request: Any) -> Spec:
+    return jobs.plan(RunRequest.make({"dataset": dataset.name, "method": "frozen", "backbone": "pixels"} | request),
+                     dataset)
+
+
+@pytest.mark.parametrize("select", ["last", "validation"])
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_other_image_stays_in_its_part(split: SplitName, select: Any, digits: Dataset) -> None:
+    excluded = [0, 5, 6, 100, 1796]
+    exclude(digits, excluded)
+    before = make_split(digits, split, select, seed=3)
+    after = plan(digits, split=split, select=select, seed=3).halves(digits)
+    for part in ("train", "test", "validation"):
+        expected = [index for index in getattr(before, part).tolist() if index not in excluded]
+        assert getattr(after, part).tolist() == expected
+    assert after.excluded.tolist() == excluded
+
+
+def test_the_spec_states_the_list_and_keeps_it_when_the_list_changes(digits: Dataset) -> None:
+    assert plan(digits).excluded.count == 0
+    exclude(digits, [8, 2])
+    planned = plan(digits)
+    assert planned.excluded.images == ("digit 2", "digit 8")
+    assert (planned.excluded.count, planned.excluded.digest) == (2, digest_of(["digit 2", "digit 8"]))
+    assert plan(digits, exclusions="none").excluded.count == 0
+    undo(digits)
+    stored = Spec.model_validate_json(planned.model_dump_json())
+    assert stored == planned
+    assert stored.halves(digits).excluded.tolist() == [2, 8]
+    assert plan(digits).halves(digits).excluded.tolist() == []
+
+
+def test_a_list_that_was_changed_in_the_spec_is_refused(digits: Dataset) -> None:
+    exclude(digits, [8, 2])
+    content = plan(digits).model_dump_json()
+    with pytest.raises(ValueError, match="was changed after the run was planned"):
+        Spec.model_validate_json(content.replace("digit 8", "digit 9"))
+
+
+def test_a_list_that_leaves_too_few_images_is_refused(digits: Dataset) -> None:
+    exclude(digits, range(1, len(digits)))
+    with pytest.raises(UserError, match=r"got 1 in the training half.*shorten the list of 1,796 excluded images"):
+        plan(digits, split="all")
+
+
+def test_excluded_images_are_neither_trained_on_nor_evaluated_nor_found(
+        digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows: list[Array] = []
+    original_fit = RPML.fit
+
+    def fit(self: RPML, data: Any, setting: Any, start: Any = None) -> Any:
+        rows.append(data.features.numpy())
+        return original_fit(self, data, setting, start)
+
+    monkeypatch.setattr(RPML, "fit", fit)
+    whole = trained(tmp_path)
+    halves = make_split(digits, "seen")
+    stamp = material.features_path(digits, whole.spec().encoder).stat().st_mtime_ns
+    excluded = np.concatenate([halves.train[::5], halves.test[::3]])
+    exclude(digits, excluded.tolist())
+    run = trained(tmp_path)
+    assert material.features_path(digits, run.spec().encoder).stat().st_mtime_ns == stamp  # the features are reused
+
+    train, test = np.setdiff1d(halves.train, excluded), np.setdiff1d(halves.test, excluded)
+    features = np.asarray(material.load(run, lambda _share, _step: None).features)
+    np.testing.assert_array_equal(rows[1], features[train])
+    assert len(rows[0]) == len(halves.train)
+    np.testing.assert_array_equal(run.sample_indices(), test)
+    final, labels = np.asarray(run.embeddings("final")), np.asarray(digits.labels)
+    assert len(final) == len(digits)
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    assert evaluation["final"]["recall@1"] == pytest.approx(100 * recall_at_k(final[test], labels[test])[1])
+    assert evaluation["final"]["map@r"] == pytest.approx(100 * map_at_r(final[test], labels[test])[0])
+    assert evaluation["final"]["map@r"] != pytest.approx(100 * map_at_r(final[halves.test], labels[halves.test])[0])
+
+    search = Retrieval(run)
+    assert not np.isin([hit.index for hit in search.search(Query((int(test[0]),)), 1790, gallery="all")],
+                       excluded).any()
+    assert Retrieval(whole).split.excluded.tolist() == []
+
+
+def test_comparisons_repetitions_and_commands_state_the_list(digits: Dataset, tmp_path: Path) -> None:
+    before = trained(tmp_path, method="frozen")
+    exclude(digits, [8, 2])
+    after = trained(tmp_path, method="frozen")
+    assert differing_settings([settings_of(before), settings_of(after)]) == {
+        "excluded": ["no excluded images", f"2 excluded images, list {digest_of(['digit 2', 'digit 8'])[:8]}"]}
+    assert repeat_request(before).exclusions == "listed"
+    assert command_limits(before.spec()) == ""
+    assert "leaves out the images that are excluded at its start" in command_limits(after.spec())
+    assert spec("frozen", exclusions="none").halves(digits).excluded.tolist() == []

@@ -1,0 +1,99 @@
+"""The commands audit and exclude, as users and scripts call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.test_cli import answer, call
+from udml_core import jobs
+from udml_core.backbones import DEFAULT_BACKBONE
+from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
+from udml_core.data.features import features_path
+from udml_core.data.given.exclusions import digest_of, excluded_names
+from udml_core.data.sources.fashion_mnist import FashionMini
+from udml_core.files import replace_array
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two classes of images, with a copy in the other class and a broken file."""
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    images = FashionMini().load(lambda _share, _step: None).images
+    for number in range(7):
+        path = tmp_path / "mine" / "aaaabbb"[number] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        images[0 if number == 6 else number].save(path)
+    (tmp_path / "mine" / "b" / "broken.png").write_bytes(b"no image")
+    return tmp_path / "mine"
+
+
+Shell = tuple[pytest.CaptureFixture[str], pytest.MonkeyPatch]
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    return capsys, monkeypatch
+
+
+def test_the_report_names_the_images_of_each_finding(folder: Path, shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "report.json"
+    report = answer(*shell, "audit", str(folder), "--out", str(out), "--least-images", "4")
+    assert report == json.loads(out.read_text())
+    assert report["exact_duplicates"] == [["a/0.png", "b/6.png"]]
+    assert report["leakage"]["zero-shot"] == [["a/0.png", "b/6.png"]]
+    assert report["small_classes"] == {"b": 3}
+    assert [row["file"] for row in report["broken_files"]] == ["b/broken.png"]
+    assert (report["features"], report["outliers"], report["excluded"]) == (False, [], [])
+    code, lines, messages = call(*shell, "audit", str(folder))
+    assert code == 0
+    assert "1 groups of exact duplicates: a/0.png, b/6.png" in lines.splitlines()
+    assert "No features are stored" in messages
+
+
+def test_stored_features_are_used(folder: Path, shell: Shell) -> None:
+    dataset = catalog.load(str(folder))
+    path = features_path(dataset, jobs.encoder_of(dataset, DEFAULT_BACKBONE))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_array(path, np.array([[1, 0], [1, 0.1], [1, 0.2], [1, 0.1], [1, 0], [0, 1], [1, 0]], np.float32))
+    report = answer(*shell, "audit", str(folder), "--compare", "features", "--fence", "1.5")
+    assert report["features"]
+    assert [row["image"] for row in report["outliers"]] == ["b/5.png"]
+
+
+def excluded(dataset: Dataset) -> list[str]:
+    return list(excluded_names(dataset))
+
+
+def test_images_are_excluded_included_undone_and_written(folder: Path, shell: Shell, tmp_path: Path) -> None:
+    dataset, out = catalog.load(str(folder)), tmp_path / "list.csv"
+    result = answer(*shell, "exclude", str(folder), "a/1.png", "b/6.png", "--out", str(out))
+    assert result["changed"] == 2
+    assert result["excluded"] == excluded(dataset) == ["a/1.png", "b/6.png"]
+    assert result["digest"] == digest_of(["a/1.png", "b/6.png"])
+    assert answer(*shell, "audit", str(folder))["exact_duplicates"] == []
+    assert answer(*shell, "exclude", str(folder), "--include", "a/1.png")["excluded"] == ["b/6.png"]
+    assert answer(*shell, "exclude", str(folder), "--undo")["excluded"] == ["a/1.png", "b/6.png"]
+    answer(*shell, "exclude", str(folder), "--undo")
+    assert excluded(dataset) == []
+    code, lines, messages = call(*shell, "exclude", str(folder), "--file", str(out))
+    assert (code, lines.split()) == (0, ["a/1.png", "b/6.png"])
+    assert "2 images changed; 2 of 7 images are excluded" in messages
+    out.write_text("image\na/2.png\nz/9.png\n")
+    assert "1 names in" in call(*shell, "exclude", str(folder), "--file", str(out))[2]
+    assert len(excluded(dataset)) == 3
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["nowhere.png"], "has no image 'nowhere.png'"), ([""], "has no image ''"),
+    (["--undo", "a/1.png"], "An undo takes no images"), (["--include"], "--include needs the names of images"),
+    (["--file", "missing.csv"], "could not be read")], ids=["unknown", "empty", "undo", "include", "file"])
+def test_a_wrong_call_changes_nothing_and_says_why(words: list[str], message: str, folder: Path, shell: Shell) -> None:
+    code, _, messages = call(*shell, "exclude", str(folder), *words)
+    assert code == 2
+    assert message in messages
+    assert excluded(catalog.load(str(folder))) == []

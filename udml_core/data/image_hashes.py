@@ -1,0 +1,145 @@
+"""Hashes of images, which find equal content and similar images.
+
+The perceptual hash is the difference hash: an image is reduced to 9×8 gray values, and each of the 64 bits says whether
+a value is smaller than its right neighbor. It hardly changes when an image is scaled, compressed or brightened; it does
+change when an image is cropped by more than a few percent, rotated or mirrored.
+
+References:
+    N. Krawetz, "Kind of Like That", hackerfactor.com, 2013.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from filelock import FileLock
+from PIL import Image
+
+from udml_core.arrays import Array, Integers
+from udml_core.data.dataset import Dataset, Report
+from udml_core.errors import UserError
+from udml_core.files import read_arrays, replace_arrays
+from udml_core.paths import dataset_cache
+
+ROWS, COLUMNS = 8, 9
+"""Gray values that an image is reduced to."""
+BLOCK = 64
+"""Images that are read between two progress reports."""
+COMPARED = 2**21
+"""Pairs of hashes that are compared at once, in 40 MB."""
+MOST_PAIRS = 200_000
+"""Most pairs that are kept: the most similar, where more are similar enough."""
+FILE = "hashes-1.npz"
+"""Name of the stored hashes; the number changes with their definition."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImageHashes:
+    """The hashes of all images of a data set.
+
+    Attributes:
+        perceptual: Difference hash (n,) uint64 of each image.
+        content: Index (n,) int64 of the first image with equal size and pixels, which is often the image itself.
+    """
+
+    perceptual: Array
+    content: Integers
+
+
+def hashes_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> ImageHashes:
+    """Return the hashes of a data set's images, computed on first use.
+
+    Raises:
+        UserError: An image can no longer be read, or the hashes cannot be stored.
+    """
+    path = dataset_cache(dataset.fingerprint) / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if path.exists():
+            try:
+                stored = read_arrays(path)
+                return ImageHashes(stored["perceptual"], stored["content"])
+            except (UserError, KeyError):  # a damaged file is computed again
+                path.unlink()
+        hashes = _compute(dataset, report)
+        replace_arrays(path, vars(hashes))
+    return hashes
+
+
+def _compute(dataset: Dataset, report: Report) -> ImageHashes:
+    grays, digests = np.empty((len(dataset), ROWS, COLUMNS), np.uint8), []
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        for start in range(0, len(dataset), BLOCK):
+            stop = min(start + BLOCK, len(dataset))
+            for index, (gray, digest) in zip(range(start, stop), pool.map(
+                    lambda index: _reduced(dataset.images[index]), range(start, stop)), strict=True):
+                grays[index] = gray
+                digests.append(digest)
+            report(stop / len(dataset), "hashes of the images")
+    return ImageHashes(difference_hash(grays), first_equal(np.array(digests)))
+
+
+def _reduced(image: Image.Image) -> tuple[Array, bytes]:
+    """Return the gray values (8, 9) of an image, and a digest of its size and pixels."""
+    digest = hashlib.blake2b(repr(image.size).encode(), digest_size=16)
+    digest.update(np.asarray(image).data)
+    return reduced_gray(image), digest.hexdigest().encode()
+
+
+def reduced_gray(image: Image.Image) -> Array:
+    """Reduce an image to gray values (8, 9) uint8, each the mean of its part of the image."""
+    return np.asarray(image.convert("L").resize((COLUMNS, ROWS), Image.Resampling.BOX))
+
+
+def difference_hash(grays: Array) -> Array:
+    """Return the difference hash (n,) uint64 of reduced images (n, 8, 9).
+
+    The first bit, of the top left corner, is the most significant.
+    """
+    bits = grays[:, :, :-1] < grays[:, :, 1:]
+    packed = np.packbits(bits.reshape(len(grays), -1), axis=1)
+    return np.ascontiguousarray(packed).view(">u8").astype(np.uint64).ravel()
+
+
+def first_equal(keys: Array) -> Integers:
+    """Return the index (n,) int64 of the first of all equal keys (n,)."""
+    _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
+    return first[inverse.ravel()].astype(np.int64)
+
+
+def close_pairs(hashes: Array, largest: int, most: int = MOST_PAIRS,
+                report: Callable[[float], None] = lambda _share: None) -> tuple[Integers, Integers]:
+    """Find the pairs of images whose hashes differ in few bits.
+
+    All hashes are compared, in blocks, so that the memory does not grow with their square.
+
+    Args:
+        hashes: Hashes (n,) uint64.
+        largest: Largest Hamming distance, 0 … 64.
+        most: Most pairs to return: the closest, and among equally close pairs the first.
+        report: Receives the finished share.
+
+    Returns:
+        Pairs i < j (p, 2) int64, closest first, and their Hamming distances (p,) uint8.
+    """
+    pairs, distances = np.zeros((0, 2), np.int64), np.zeros(0, np.uint8)
+    step = max(1, COMPARED // max(1, len(hashes)))
+    for start in range(0, len(hashes), step):
+        block = np.bitwise_count(hashes[start : start + step, None] ^ hashes[None, start:])
+        rows, columns = np.nonzero(block <= largest)
+        later = columns > rows  # each pair once
+        rows, columns = rows[later], columns[later]
+        pairs = np.concatenate([pairs, np.stack([rows, columns], axis=1) + start])
+        distances = np.concatenate([distances, block[rows, columns]])
+        if len(pairs) > most:
+            kept = np.sort(np.argsort(distances, kind="stable")[:most])
+            pairs, distances = pairs[kept], distances[kept]
+            largest = int(distances.max())
+        report(min(1.0, (start + step) / len(hashes)))
+    closest = np.argsort(distances, kind="stable")
+    return pairs[closest], distances[closest]
