@@ -347,9 +347,9 @@ def test_nothing_is_unpickled(ending: str, write: Callable[[Path, Array], Any], 
 
 
 @pytest.mark.parametrize(("columns", "suffix", "message"), [
-    ({"name": ["a", "b", "a", "c"]}, "", "rows 0 and 2 both have 'a'"),
-    ({"label": ["a", "", "a", "c"]}, "", "row 1 has none"),
-    ({"split": ["train", "test", "tset", "test"]}, "", "row 2 has 'tset'"),
+    ({"name": ["a", "b", "a", "c"]}, "", "The column 'name' of .*t.csv .*; line 2 and line 4 both have 'a'"),
+    ({"label": ["a", "", "a", "c"]}, "", "line 3 has none"),
+    ({"split": ["train", "test", "tset", "test"]}, "", "line 4 has 'tset'"),
     ({"split": ["train"] * 4}, "", "rows of both halves"),
     ({"label": ["a", "b"]}, "", "must describe its 4 rows, got 2 rows"),
     ({"label": ["a", "b", "a", "c"]}, "#label=kind", "no column 'kind' for 'label'. Choose one of 'label'"),
@@ -365,9 +365,12 @@ def test_columns_that_do_not_fit_give_one_clear_message(columns: dict[str, list[
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (b"label\n1\n2,3\n4\n5\n", "1 values in each row.*got 2 in row 3"),
+    (b"label\n1\n2,3\n4\n5\n", "1 values in each row.*got 2 in line 3"),
     (b"a,a\n" + b"1,2\n" * 4, "a name occurs twice"),
-    (b"label\n\xff\n", "could not be read"), (b"label\n" + b'"' + b"x" * 200_000, "could not be read"),
+    (b"label\n1\n\n2\n\xff\n", "line 5 is not UTF-8 text, because it has the byte 0xFF"),
+    (b"label,b\n\"1\n1\",1\n\n,\n2,3,4\n", "2 values in each row.*got 3 in line 6"),
+    (b"label\n1\n\n2\n\xff\n".replace(b"label", b"\xe9"), "line 1 is not UTF-8 text"),
+    (b"label\n" + b'"' + b"x" * 200_000, "could not be read"),
     (b"", "must describe its 4 rows, got 0"),
 ])
 def test_a_damaged_csv_file_gives_one_clear_message(content: bytes, message: str, tmp_path: Path) -> None:
@@ -393,6 +396,20 @@ def test_an_uploaded_table_is_remembered_and_a_damaged_one_leaves_nothing(vector
     assert table.path.is_file(), "the second import leaves the first one alone"
     catalog.forget(table.path)
     assert table.name not in [source.name for source in catalog.sources()]
+
+
+@pytest.mark.parametrize(("metadata", "message"), [
+    (b"name\na\n\nb\na\nb\n", "The column 'name' of names.csv must have a different name for each row; line 2 and "
+     "line 5 both have 'a'. Change the names, or rename the column to number the rows."),
+    (b"label\na\n", "names.csv lies beside x.npy and must describe its 4 rows, got 1 rows. Make them equal, or rename "
+     "names.csv."),
+])
+def test_messages_about_an_uploaded_table_have_its_files_and_no_path(metadata: bytes, message: str) -> None:
+    content = io.BytesIO()
+    np.save(content, FOUR)
+    with pytest.raises(UserError) as raised:
+        catalog.import_table("Mine", [("below/names.csv", metadata), ("x.npy", content.getvalue())])
+    assert str(raised.value) == message
 
 
 def test_an_exposed_server_reads_no_table_outside_its_folders(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

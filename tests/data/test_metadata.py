@@ -111,8 +111,8 @@ def test_the_tables_of_both_halves_need_the_column_of_labels(tmp_path: Path) -> 
     ({"file_name": [*FILES[:3], "../secret.png"]}, "must name images below this folder, got '../secret.png'"),
     ({"file_name": [*FILES[:3], "absent.png"]}, "1 of the 4 images that the lists in .* do not exist"),
     ({"file_name": [*FILES[:3], FILES[0]]}, "name the image 'a.png' twice"),
-    ({"file_name": [*FILES[:3], ""]}, "must name an image in the column file_name of each row, got None in row 4"),
-    ({"label": ["cat", "dog,", "cat", "dog"]}, "must have 4 values in each row, as in its first line, got 5 in row 3"),
+    ({"file_name": [*FILES[:3], ""]}, "must name an image in the column file_name of each row, got None in line 5"),
+    ({"label": ["cat", "dog,", "cat", "dog"]}, "must have 4 values in each row, as in its first line, got 5 in line 3"),
 ])
 def test_a_damaged_table_is_one_message(columns: dict[str, list[Any]], message: str, tmp_path: Path) -> None:
     folder = write_table(tmp_path / "inside", **columns)
@@ -128,6 +128,28 @@ def test_a_file_that_is_no_table_is_one_message(name: str, tmp_path: Path) -> No
     with pytest.raises(UserError, match=f"The table .*{name} could not be read"):
         catalog.load(str(tmp_path))
     assert len(catalog.load(f"{tmp_path}#level=0")) == 4
+
+
+def test_a_table_in_another_encoding_names_its_line_and_how_to_go_on_without_it(tmp_path: Path) -> None:
+    folder = write_table(tmp_path, label=["cat", "chien", "café", "dog"])
+    text = (folder / "metadata.csv").read_text(encoding="utf-8")
+    (folder / "metadata.csv").write_bytes(text.replace("\n", "\n\n", 1).encode("latin1"))
+    with pytest.raises(UserError, match=r"line 5 is not UTF-8 text, because it has the byte 0xE9\. Save it again .* "
+                                        r"add #level=1 to the name of the folder .* or else #level=0"):
+        catalog.load(str(folder))
+    assert len(catalog.load(f"{folder}#level=0")) == 4
+
+
+@pytest.mark.parametrize("column", ["kind/size", "#1", "a\\b", "50%25", "kind=a&b"])
+def test_a_column_of_any_letters_can_be_chosen(column: str, tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "my#photos", **{column: ["small", "big", "small", "big"]})
+    dataset = catalog.load(f"{folder}#label={column}")
+    assert dataset.class_names == ("big", "small")
+    assert catalog.find(dataset.name).name == dataset.name
+    catalog.remember(dataset.name)
+    catalog.remember(str(folder))
+    assert dataset.name not in catalog.remembered_folders(), "a folder is listed once"
+    catalog.forget(folder)
 
 
 def test_lists_of_labels_are_refused(tmp_path: Path) -> None:

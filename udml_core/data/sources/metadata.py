@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.table import HALVES, by_value, column_names, read_columns, value_text
+from udml_core.data.sources.table import HALVES, ColumnFile, by_value, column_names, value_text
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
@@ -97,7 +98,17 @@ class MetadataFolder(Located):
 
     @cached_property
     def _columns(self) -> list[str]:
-        return column_names(self.path / self.tables[0])
+        with self._advising():
+            return column_names(self.path / self.tables[0])
+
+    @contextmanager
+    def _advising(self) -> Iterator[None]:
+        """Add to the message of an unreadable table how to open the folder without it."""
+        try:
+            yield
+        except UserError as error:
+            raise UserError(f"{error} To open the images without the table, add #level=1 to the name of the folder if "
+                            "its subfolders are the classes, or else #level=0.") from error
 
     @property
     def _label_column(self) -> str | None:
@@ -135,12 +146,14 @@ class MetadataFolder(Located):
         folder = table.rpartition("/")[0]
         wanted = [FILE_COLUMN, *dict.fromkeys(name for name in (self._label_column, SPLIT_COLUMN)
                                               if name and name in self._columns)]
-        content = read_columns(self.path / table, wanted)
+        with self._advising():
+            source = ColumnFile(self.path / table)
+            content = {name: source.read(name) for name in wanted}
         files = content[FILE_COLUMN]
-        absent = next((number for number, file in enumerate(files, start=1) if not isinstance(file, str)), None)
+        absent = next((row for row, file in enumerate(files) if not isinstance(file, str)), None)
         if absent is not None:
             raise UserError(f"{self.path / table} must name an image in the column {FILE_COLUMN} of each row, got "
-                            f"{quoted(files[absent - 1])} in row {absent}.")
+                            f"{quoted(files[absent])} in {source.place(absent)}. Fill it in, or remove the row.")
         paths = [_plain(f"{folder}/{file}" if folder else file) for file in files]
         labels = [_label(value) for value in content[self._label_column]] if self._label_column else [None] * len(files)
         words = [folder] * len(files) if folder else content.get(SPLIT_COLUMN, [None] * len(files))

@@ -77,7 +77,8 @@ class PackedLayout(Layout):
                 raise self.damaged(f"its labels must name the {len(names)} classes, got {labels.min()} to "
                                    f"{labels.max()}")
         in_test = np.repeat([part.is_test for part in parts], [len(part.pixels) for part in parts])
-        content = hashlib.sha256("|".join([*names, str(self.option)]).encode())
+        option = None if self.option == self.default else self.option
+        content = hashlib.sha256("|".join([*names, str(option)]).encode())
         for part in parts:
             content.update(part.labels.tobytes() if part.labels is not None else b"")
             for start in range(0, len(part.pixels), 1_000):
@@ -204,6 +205,7 @@ class Cifar100(Cifar):
     versions = ((("train",), "test", "meta"), (("train.bin",), "test.bin", "fine_label_names.txt"))
     expected = "train, test and meta, or train.bin, test.bin, fine_label_names.txt and coarse_label_names.txt"
     options: ClassVar = {"label": ("coarse", "fine")}
+    default = ("label", "fine")
     label_columns = 2
 
     def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
@@ -240,6 +242,7 @@ class Stl10(PackedLayout):
                 "#part=unlabeled after the name")
     advice = "Download stl10_binary.tar.gz from https://cs.stanford.edu/~acoates/stl10/."
     options: ClassVar = {"part": ("labeled", "unlabeled")}
+    default = ("part", "labeled")
     side = 96
 
     needed: tuple[str, ...] = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
