@@ -183,6 +183,25 @@ def test_no_image_outside_the_folder_of_the_table_is_shown(file: str, vectors: A
     assert catalog.load(f"{home / 't.parquet'}#name=").images[0].size == (TILE, TILE)
 
 
+def test_images_that_cannot_be_shown_are_listed(vectors: Array, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "pictures").mkdir(parents=True)
+    for path in (tmp_path / "secret.png", home / "a.png", home / "pictures" / "b.png"):
+        Image.new("RGB", (5, 5)).save(path)
+    for link, target in (("to a.png", home / "a.png"), ("out.png", tmp_path / "secret.png"), ("outside", tmp_path),
+                         ("inside", home / "pictures")):
+        (home / link).symlink_to(target)
+    shown = ["a.png", "pictures/b.png", "pictures/../a.png", str(home / "a.png"), "to a.png", "inside/b.png", ""]
+    hidden = ["absent.png", "none/b.png", "out.png", "outside/secret.png", "../secret.png", "a\0.png", "pictures",
+              "x" * 5000 + ".png", str(tmp_path / "secret.png"), "pictures/../../secret.png"]
+    files = (shown + hidden + [""] * COUNT)[:COUNT]
+    write_parquet(home / "t.parquet", {"x": pa.array(list(vectors)), "file": files})
+    dataset = catalog.load(f"{home / 't.parquet'}#image=file")
+    assert [skipped.file for skipped in dataset.skipped] == hidden
+    sizes = [dataset.images[row].size for row in range(len(shown + hidden))]
+    assert [size == (5, 5) for size in sizes] == [True] * 6 + [False] * 11
+
+
 @pytest.mark.parametrize("text", ["", "7", "a" * 5000, "two words", "日本語", "line\nbreak", "class/0001.png", "́" * 50])
 def test_a_text_tile_keeps_its_letters_inside(text: str) -> None:
     pixels = np.asarray(draw_text_tile(text)).astype(int)

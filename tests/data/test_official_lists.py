@@ -16,6 +16,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.registry import MOST_BESIDE
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 
@@ -306,6 +307,16 @@ def test_a_layout_is_found_in_the_only_subfolder_and_below_udml_data(
     assert isinstance(catalog.find("birds#level=2"), Folder)
     (tmp_path / "birds" / "CUB_200_2011" / "classes.txt").unlink()
     assert "classes.txt is missing" in str(catalog.find("birds").missing())
+
+
+def test_a_large_folder_is_not_searched_for_a_layout_in_its_only_subfolder(tmp_path: Path) -> None:
+    write_cub(tmp_path / "birds")
+    beside = [tmp_path / "birds" / f"{number}.jpg" for number in range(MOST_BESIDE)]
+    for file in beside:
+        file.touch()
+    assert isinstance(catalog.find(str(tmp_path / "birds")), Folder)
+    beside[0].unlink()
+    assert isinstance(catalog.find(str(tmp_path / "birds")), Cub)
 
 
 def test_an_unknown_option_names_the_known_options_and_a_remembered_one_is_kept(tmp_path: Path) -> None:

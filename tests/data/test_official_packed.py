@@ -136,6 +136,7 @@ def test_cifar100_has_fine_labels_or_coarse_labels(write: Callable[[Path], Path]
     assert [fine.class_names[label] for label in fine.labels] == [f"fine {9 * label}" for label in LABELS]
     assert [coarse.class_names[label] for label in coarse.labels] == [f"coarse {label}" for label in LABELS]
     assert fine.fingerprint != coarse.fingerprint
+    assert catalog.load(f"{folder}#label=fine").fingerprint == fine.fingerprint, "these are the labels without a choice"
     assert make_split(fine, "seen").test.tolist() == [8, 9, 10, 11]
 
 
@@ -152,6 +153,19 @@ def test_stl10_has_labeled_halves_and_an_unlabeled_part(tmp_path: Path) -> None:
     described = catalog.folder_of(f"{folder}#part=unlabeled").describe()
     assert described == "STL-10: 2 images without classes (published: 100,000 images without classes)."
     assert isinstance(unlabeled.images.pixels, np.memmap), "2.7 GB stay on the disk"  # type: ignore[attr-defined]
+
+
+def test_packed_images_are_digested_again_only_if_a_file_changed(tmp_path: Path) -> None:
+    name = f"{write_stl10(tmp_path)}#part=unlabeled"
+    file = tmp_path / "unlabeled_X.bin"
+    before, time = catalog.load(name).fingerprint, file.stat().st_mtime_ns
+    content = bytearray(file.read_bytes())
+    content[0] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(time, time))
+    assert catalog.load(name).fingerprint == before, "the same length and time stand for the same content"
+    os.utime(file, ns=(time + 1, time + 1))
+    assert catalog.load(name).fingerprint != before
 
 
 class Attack:

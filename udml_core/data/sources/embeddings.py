@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -268,6 +269,19 @@ def _checked(table: OpenTable, block: Array, start: int) -> Array:
 
 def _without_image(images: TableImages) -> tuple[Skipped, ...]:
     """List the image files that the table names and that cannot be shown."""
-    files = images.files or ()
+    inside: dict[str, bool] = {}
+    root = str(images.root)  # joining texts is several times faster than joining paths
+
+    def is_shown(row: int, file: str) -> bool:
+        # A regular file in a folder inside is inside, so that only folders and links are followed to where they lead.
+        folder = os.path.dirname(file)
+        if folder not in inside:
+            inside[folder] = images.has_folder(folder)
+        try:
+            mode = os.lstat(os.path.join(root, file)).st_mode if inside[folder] else 0
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and images.path(row) is not None)
+
     return tuple(Skipped(file, "not found in the table's folder; the row is shown as text")
-                 for row, file in enumerate(files) if file and images.path(row) is None)
+                 for row, file in enumerate(images.files or ()) if file and not is_shown(row, file))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +18,8 @@ from udml_core.arrays import Array
 from udml_core.data.dataset import ArrayImages, Dataset, Report
 from udml_core.data.sources.official.layout import Layout
 from udml_core.errors import UserError
+from udml_core.files import read_json, replace_text
+from udml_core.paths import cache_folder
 from udml_core.unpickling import read_pickled_arrays
 
 PIXELS = 32 * 32 * 3
@@ -77,17 +81,29 @@ class PackedLayout(Layout):
                 raise self.damaged(f"its labels must name the {len(names)} classes, got {labels.min()} to "
                                    f"{labels.max()}")
         in_test = np.repeat([part.is_test for part in parts], [len(part.pixels) for part in parts])
+        report(1.0, f"reading {self.official_name}")
+        return Dataset(self.name, self.title, ArrayImages(pixels), labels, tuple(names) if labels is not None else (),
+                       self._fingerprint(parts, names), min(pixels.shape[1:3]), False,
+                       tuple(f"image {index}" for index in range(len(pixels))),
+                       official_test=in_test if len(parts) > 1 else None)
+
+    def _fingerprint(self, parts: list[Part], names: list[str]) -> str:
+        """Return a digest of the images, labels and names; it is kept until a file changes."""
+        identity = hashlib.sha256(f"{self.path}|{self.option}".encode()).hexdigest()[:24]
+        kept_path, signature = cache_folder() / "packed" / f"{identity}.json", self.signature()
+        with suppress(OSError, ValueError, TypeError, KeyError):  # nothing is kept yet, or the file is damaged
+            kept = read_json(kept_path)
+            if kept["signature"] == signature:
+                return str(kept["fingerprint"])
         option = None if self.option == self.default else self.option
         content = hashlib.sha256("|".join([*names, str(option)]).encode())
         for part in parts:
             content.update(part.labels.tobytes() if part.labels is not None else b"")
             for start in range(0, len(part.pixels), 1_000):
                 content.update(part.pixels[start: start + 1_000].tobytes())
-        report(1.0, f"reading {self.official_name}")
-        return Dataset(self.name, self.title, ArrayImages(pixels), labels, tuple(names) if labels is not None else (),
-                       content.hexdigest(), min(pixels.shape[1:3]), False,
-                       tuple(f"image {index}" for index in range(len(pixels))),
-                       official_test=in_test if len(parts) > 1 else None)
+        kept_path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(kept_path, json.dumps({"signature": signature, "fingerprint": content.hexdigest()}))
+        return content.hexdigest()
 
 
 class Cifar(PackedLayout):
