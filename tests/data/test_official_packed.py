@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.running import trained
 from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.sources.official.layout import Layout
@@ -166,6 +167,31 @@ def test_packed_images_are_digested_again_only_if_a_file_changed(tmp_path: Path)
     assert catalog.load(name).fingerprint == before, "the same length and time stand for the same content"
     os.utime(file, ns=(time + 1, time + 1))
     assert catalog.load(name).fingerprint != before
+
+
+def test_all_images_of_stl10_train_without_labels_and_its_labeled_images_vote(tmp_path: Path) -> None:
+    name = f"{write_stl10(tmp_path / 'stl')}#part=all"
+    dataset = catalog.load(name)
+    assert [len(dataset), dataset.labels] == [6, None]
+    for index, source in enumerate((0, 1, 2, 3, 3, 4)):
+        np.testing.assert_array_equal(np.asarray(dataset.images[index]), BIG[source].transpose(1, 2, 0))
+    with pytest.raises(IndexError):
+        dataset.images[6]
+    assert dataset.evaluation_classes is not None
+    assert np.argwhere(dataset.evaluation_classes).tolist() == [[0, 0], [1, 9], [2, 1], [3, 0]]
+    split = make_split(dataset, "seen")
+    assert [split.train.tolist(), split.test.tolist()] == [[0, 1, 4, 5], [2, 3]]
+    run = trained(tmp_path / "runs", method="frozen", dataset=name, split=None, size=16)
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    features = np.asarray(run.embeddings("final"))
+    assert run.spec().split == "seen"
+    labels = np.array([0, 9, 1, 0])
+    voted = [labels[:2][np.argmax(features[:2] @ features[index])] == labels[index] for index in (2, 3)]
+    assert evaluation["final"]["knn@200"] == 100 * np.mean(voted), "images 4 and 5 equal images 3 and 4, but do not vote"
+    assert "recall@1" in evaluation["final"]
+    described = catalog.folder_of(name).describe()
+    assert described == "STL-10: 6 images in 10 classes (published: 113,000 images in 10 classes)."
 
 
 class Attack:
