@@ -306,8 +306,8 @@ class Retrieval:
         """Return whether an image has the class of a query; None if the added images have no known common class."""
         classes = self.dataset.evaluation_classes
         if classes is not None:
-            known = query.indices == list(query.add)
-            shared = classes[list(query.add)].all(axis=0) if known else np.zeros(classes.shape[1], bool)
+            added = [image for image in query.add if isinstance(image, int)]
+            shared = classes[added].all(axis=0) if len(added) == len(query.add) else np.zeros(classes.shape[1], bool)
             return bool((shared & classes[index]).any()) if shared.any() and classes[index].any() else None
         label, labels = self._common_class(query), self.dataset.labels
         return None if label is None or labels is None else bool(labels[index] == label)

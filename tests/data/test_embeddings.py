@@ -161,6 +161,18 @@ def test_chosen_columns_replace_the_usual_ones_and_are_part_of_the_name(table: P
     assert catalog.load(f"{table}#label=").labels is None
 
 
+def test_other_columns_of_a_table_are_read_when_they_are_used(table: Path) -> None:
+    dataset = catalog.load(f"{table}#label=species")
+    assert list(dataset.columns) == ["other", "label", "key/&="][1:]
+    np.testing.assert_array_equal(dataset.columns["label"], LABELS)
+    assert "species" in catalog.load(str(table)).columns
+    write_csv(table.with_suffix(".csv"), label=["a", "b"])
+    with pytest.raises(UserError, match="must describe its 50 rows, got 2 rows"):
+        dataset.columns["key/&="]
+    with pytest.raises(KeyError):
+        dataset.columns["absent"]
+
+
 def test_rows_without_an_image_show_the_chosen_text(table: Path) -> None:
     images = catalog.load(str(table)).images
     assert images[0].size == (20, 10)

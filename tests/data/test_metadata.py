@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from tests.data.test_official_lists import classes_of, halves_of, write_images
 from udml_core.data import catalog
+from udml_core.data.columns import as_column, is_numeric
 from udml_core.data.sources.folder import Folder
 from udml_core.errors import UserError
 
@@ -51,6 +53,30 @@ def test_a_chosen_column_gives_the_labels_and_another_fingerprint(tmp_path: Path
     assert catalog.find(colors.name).name == colors.name, "a run finds the data set by its name"
     with pytest.raises(UserError, match=r"has no column 'size' for labels. Its columns: label, color, split."):
         catalog.load(f"{folder}#label=size")
+
+
+def test_other_columns_are_kept_in_the_order_of_the_images(tmp_path: Path) -> None:
+    labels = ["cat", "", "cat", "dog"]
+    folder = write_table(tmp_path, size=["3", "", "1.5", "2"], label=labels, note=["", "b", "c", "d"])
+    dataset = catalog.load(str(folder))
+    assert dataset.names == ("a.png", "c.png", "d.png")
+    assert list(dataset.columns) == ["color", "size", "note"]
+    assert dataset.columns["color"].tolist() == ["red", "blue", "red"]
+    np.testing.assert_array_equal(dataset.columns["size"], [3, 1.5, 2])
+    assert dataset.columns["note"].tolist() == [None, "c", "d"]
+    assert "label" in catalog.load(f"{folder}#label=color").columns
+    assert dataset.fingerprint == catalog.load(str(write_table(tmp_path, label=labels))).fingerprint
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    ([1, None, 2.5], [1.0, np.nan, 2.5]), (["7", "-1e3", None], [7.0, -1000.0, np.nan]), (["1" * 400], [np.inf]),
+    ([True, False], ["True", "False"]), (["1", "a"], ["1", "a"]), ([None, None], [None, None]),
+    ([[1], None], ["[1]", None]), ([10**400], [str(10**400)]),
+])
+def test_a_column_is_numbers_if_all_its_values_are(values: list[Any], expected: list[Any]) -> None:
+    column = as_column(values)
+    assert is_numeric(column) == isinstance(expected[0], float)
+    assert all(one == other or (one != one and other != other) for one, other in zip(column, expected, strict=True))
 
 
 def test_halves_without_a_common_class_are_the_zero_shot_split(tmp_path: Path) -> None:

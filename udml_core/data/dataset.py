@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from udml_core.arrays import Array, Booleans, Integers
+from udml_core.data.columns import Columns
 from udml_core.errors import UserError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
@@ -24,7 +25,14 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
-"""Progress callback: the finished share, 0 to 1, and the name of the current step."""
+"""Progress callback: the finished share, 0 to 1, and the name of the current step, with a detail after `DETAIL`."""
+DETAIL = " · "
+"""Separates the name of a step from a detail that changes during the step, such as its speed."""
+
+
+def step_name(step: str) -> str:
+    """Return the name of a step without its detail."""
+    return step.partition(DETAIL)[0]
 
 
 class Images(Protocol):
@@ -200,6 +208,7 @@ class Dataset:
             None then, so that methods train without labels, and only the evaluation uses these classes.
         queries: Mask of the authors' query images (n,) bool, which search among the other test images; None if every
             test image is a query.
+        columns: Other columns of the user's table, to color and filter by.
         vectors: Features (n, d) float32 of a table of embeddings, memory-mapped; None if a backbone computes features
             from the images. The images of a table only illustrate its rows.
     """
@@ -219,6 +228,7 @@ class Dataset:
     training_classes: int | None = None
     evaluation_classes: Booleans | None = None
     queries: Booleans | None = None
+    columns: Mapping[str, Array] = field(default_factory=Columns)
     vectors: Array | None = None
 
     def __len__(self) -> int:

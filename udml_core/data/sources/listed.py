@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from udml_core.arrays import Array, Booleans
+from udml_core.data.columns import Columns
 from udml_core.data.dataset import Dataset, FileImages, Images, Report, Skipped
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.scanning import scan
@@ -33,6 +35,7 @@ class Listing:
         boxes: Left, top, right and bottom of the part of each image (n) that is used; None for whole images.
         evaluation_classes: Classes of each image (n, c) bool if some have several or none; without `labels`.
         queries: Whether each image (n) is a query of the authors' protocol; None if every test image is.
+        columns: Other values of each image (n) by name.
         left_out: Images that the lists name, but that cannot be used, with the reason.
     """
 
@@ -44,6 +47,7 @@ class Listing:
     boxes: Array | None = None
     evaluation_classes: Booleans | None = None
     queries: Sequence[bool] | None = None
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     left_out: Sequence[Skipped] = ()
 
 
@@ -133,4 +137,6 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
                    hashlib.sha256(content.encode()).hexdigest(), int(np.median(sizes.min(axis=1))),
                    all(entries[file]["gray"] for file in files), files, official_test=in_test,
                    skipped=(*skipped, *listing.left_out), distinct=len(set(digests)),
-                   training_classes=listing.training_classes, evaluation_classes=classes, queries=queries)
+                   training_classes=listing.training_classes, evaluation_classes=classes, queries=queries,
+                   columns=Columns(tuple(listing.columns), lambda name: [listing.columns[name][row] for row in kept],
+                                   len(files)))
