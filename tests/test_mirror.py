@@ -62,10 +62,12 @@ def test_tensorboard_has_each_epoch_once_and_the_evaluation(run: Run, tmp_path: 
 
 
 @needs("mlflow")
-def test_mlflow_has_one_run_with_each_epoch_once(run: Run, tmp_path: Path) -> None:
+def test_mlflow_has_one_run_with_each_epoch_once(
+        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the store that needs no database
     from mlflow.tracking import MlflowClient
 
-    uri = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    uri = (tmp_path / "mlruns").as_uri()
     counts = [mirror(run, "mlflow", uri)]
     finish(run)
     counts += [mirror(run, "mlflow", uri) for _ in range(2)]
@@ -74,7 +76,7 @@ def test_mlflow_has_one_run_with_each_epoch_once(run: Run, tmp_path: Path) -> No
     experiment = client.get_experiment_by_name("UDML Explorer")
     (copy,) = client.search_runs([experiment.experiment_id])
     curve = client.get_metric_history(copy.info.run_id, "sample map at r")
-    assert [(point.step, point.value) for point in curve] == pytest.approx(expected_curve(run, "sample map@r"))
+    assert [(point.step, point.value) for point in curve] == expected_curve(run, "sample map@r")
     assert (copy.info.run_name, copy.info.status) == (run.id, "FINISHED")
     assert copy.data.params["method"] == "rpml"
     assert copy.data.params["field.epochs"] == "2"
