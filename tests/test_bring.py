@@ -1,4 +1,4 @@
-"""The experiment on odd folders sees what it is to see: lost files, lost images, and errors that are no message."""
+"""The experiment on odd folders counts lost files, lost images, and errors without a message."""
 
 from __future__ import annotations
 

@@ -65,6 +65,10 @@ def test_other_columns_are_kept_in_the_order_of_the_images(tmp_path: Path) -> No
     np.testing.assert_array_equal(dataset.columns["size"], [3, 1.5, 2])
     assert dataset.columns["note"].tolist() == [None, "c", "d"]
     assert "label" in catalog.load(f"{folder}#label=color").columns
+    content = (folder / "a.png").read_bytes()
+    (folder / "a.png").write_bytes(b"damaged")
+    assert catalog.load(str(folder)).columns["color"].tolist() == ["blue", "red"]
+    (folder / "a.png").write_bytes(content)
     assert dataset.fingerprint == catalog.load(str(write_table(tmp_path, label=labels))).fingerprint
 
 

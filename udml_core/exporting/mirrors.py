@@ -59,14 +59,14 @@ def _to_tensorboard(run: Run, logs: Path) -> int:
     with suppress(OSError, ValueError, TypeError, KeyError):  # the first call, or someone edited the file
         offset = int(read_json(folder / STATE)["offset"])
     rows, new_offset = run.metrics(offset)
-    with SummaryWriter(str(folder)) as writer:  # type: ignore[no-untyped-call]
+    with SummaryWriter(str(folder)) as writer:
         if not offset:
-            writer.add_text("spec", f"```json\n{run.spec().model_dump_json(indent=1)}\n```")  # type: ignore[no-untyped-call]
+            writer.add_text("spec", f"```json\n{run.spec().model_dump_json(indent=1)}\n```")
         for row in rows:
             for name, value in _numbers(row):
-                writer.add_scalar(name, value, row["epoch"])  # type: ignore[no-untyped-call]
+                writer.add_scalar(name, value, row["epoch"])
         for name, value in _evaluation(run):
-            writer.add_scalar(name, value, run.status().epoch)  # type: ignore[no-untyped-call]
+            writer.add_scalar(name, value, run.status().epoch)
     replace_text(folder / STATE, json.dumps({"offset": new_offset}))
     return len(rows)
 
