@@ -36,6 +36,7 @@ from udml_core.evaluation import (
     ranking,
     rankings,
     recall_at_k,
+    recall_in_gallery,
     similarity_correlation,
     summary,
     trustworthiness,
@@ -396,6 +397,22 @@ def test_mean_precision_averages_over_queries_then_over_classes(several: bool) -
     assert precision == pytest.approx({k: literal_precision(embeddings, has_class, k) for k in (1, 10, 50, 69)})
     assert mean_precision_at_k(embeddings, labels, (100,))[100] == pytest.approx(
         mean_precision_at_k(embeddings, labels, (69,))[69])
+
+
+def test_recall_in_a_gallery_equals_a_literal_loop_with_ties() -> None:
+    random = np.random.default_rng(3)
+    embeddings, labels = random.integers(0, 4, (60, 2)).astype(float), random.integers(0, 6, 60)
+    queries = random.random(60) < 0.4
+    gallery = np.flatnonzero(~queries)
+    expected = {1: 0, 3: 0, 99: 0}
+    for query in np.flatnonzero(queries):
+        order = sorted(gallery, key=lambda index: (((embeddings[index] - embeddings[query]) ** 2).sum(), index))
+        for k in expected:
+            expected[k] += bool((labels[order[:k]] == labels[query]).any())
+    measured = recall_in_gallery(embeddings, labels, queries, tuple(expected))
+    assert measured == pytest.approx({k: hits / queries.sum() for k, hits in expected.items()})
+    with pytest.raises(ValueError, match="needs queries and a gallery, got 60 and 0"):
+        recall_in_gallery(embeddings, labels, np.ones(60, bool), (1,))
 
 
 def test_mean_precision_is_nan_without_classes_and_rejects_invalid_input() -> None:

@@ -35,6 +35,7 @@ from udml_core.runs import TRAINED_RANK, Run, best_epoch, create_run
 from udml_core.workers import material
 from udml_core.workers import train as worker
 from udml_core.workers.evaluate import evaluate_run
+from udml_core.workers.execute import Reporter
 
 
 def quiet(_share: float, _what: str) -> None: ...
@@ -462,3 +463,13 @@ def test_a_method_of_one_process_rejects_a_second_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"RPML trains in one process, but several were started\. Start it without "
                                         r"torchrun, or use SRPML, PLM, SSDML, PSLR, ISIF or NCE"):
         worker.assist(create_run(spec(), tmp_path), "cpu")
+
+
+def test_a_detail_of_a_step_does_not_restart_its_remaining_time(tmp_path: Path) -> None:
+    reporter = Reporter(create_run(spec(), tmp_path))
+    reporter.change(state="running", phase="features")
+    begun = reporter.status.phase_started
+    reporter.change(phase="features · 5 images per second")
+    assert (reporter.status.phase_started, reporter.status.phase) == (begun, "features · 5 images per second")
+    reporter.change(phase="evaluation")
+    assert reporter.status.phase_started > begun

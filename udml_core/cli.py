@@ -573,6 +573,23 @@ def exclude(dataset: DatasetName,
                   "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
 
 
+@app.command(name="mirror")
+def mirror_run(name: RunName, where: Annotated[str, typer.Argument(metavar="DIR|URI", help=(
+                   "TensorBoard's folder of logs, or MLflow's tracking URI."))],
+               to: Annotated[Literal["tensorboard", "mlflow"], typer.Option(help="The program.")],
+               root: Root = None, as_json: Json = False) -> None:
+    """Copy the curves and the evaluation of a run to TensorBoard or MLflow.
+
+    Repeat the command to add the epochs since.
+    """
+    from udml_core.exporting import mirror
+
+    run = _find_run(name, root)
+    added = mirror(run, to, where)
+    print_answer({"run": run.id, "to": to, "where": where, "epochs": added}, as_json,
+                 lambda: [f"{added} epochs of {run.id} were added to {to} at {where}"])
+
+
 def main() -> NoReturn:
     """Run the command line.
 

@@ -146,6 +146,7 @@ def analysis_line(summary: dict[str, Any]) -> str:
 def follow_run(run: Run) -> None:
     """Print a run's progress on stderr until it ends. An interrupt stops the run."""
     from udml_core import jobs
+    from udml_core.data.dataset import step_name
 
     printed, offset = "", 0
     try:
@@ -156,7 +157,7 @@ def follow_run(run: Run) -> None:
                 curves = ", ".join(f"{name} {value:.4g}" for name, value in row.items()
                                    if name != "epoch" and isinstance(value, int | float))
                 typer.echo(f"epoch {row['epoch']}: {curves}", err=True)
-            phase = status.phase
+            phase = step_name(status.phase)
             if status.state == "waiting":
                 phase = f"waiting, {jobs.queue_position(run, run.folder.parent)} ahead"
             if phase != printed:

@@ -304,6 +304,11 @@ class Retrieval:
 
     def is_correct(self, query: Query, index: int) -> bool | None:
         """Return whether an image has the class of a query; None if the added images have no known common class."""
+        classes = self.dataset.evaluation_classes
+        if classes is not None:
+            added = [image for image in query.add if isinstance(image, int)]
+            shared = classes[added].all(axis=0) if len(added) == len(query.add) else np.zeros(classes.shape[1], bool)
+            return bool((shared & classes[index]).any()) if shared.any() and classes[index].any() else None
         label, labels = self._common_class(query), self.dataset.labels
         return None if label is None or labels is None else bool(labels[index] == label)
 
@@ -323,7 +328,7 @@ class Retrieval:
         """
         if self.dataset.labels is None:
             raise UserError(f"Failures are queries whose nearest image has another class, and {self.dataset.title} "
-                            "has no classes. Sort the images into one subfolder for each class.")
+                            f"{self.dataset.without_labels}. Sort the images into one subfolder for each class.")
         if which not in self._atlases:
             test = self.split.test
             phase = f"searching with every test image, {'before' if which == 'initial' else 'after'} training"

@@ -13,6 +13,8 @@ from pyarrow import parquet
 from sklearn.datasets import load_digits
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.map.coloring import colorings
+from pages.parts.map.frame import load_map
 from tests.app.opening import opened, texts
 from tests.running import spec, worked
 from udml_core import jobs
@@ -40,7 +42,8 @@ def table(places: Path) -> Path:
     dataset = catalog.load("digits")
     encoder = Encoder(choose_spec("pixels", dataset.native_size, dataset.gray))
     path = places / "digits.parquet"
-    parquet.write_table(pa.table({"name": dataset.names, "label": load_digits().target,
+    digits = load_digits()
+    parquet.write_table(pa.table({"name": dataset.names, "label": digits.target, "ink": digits.images.sum(axis=(1, 2)),
                                   "embedding": list(np.asarray(features_of(dataset, encoder)))}), path)
     return path
 
@@ -88,6 +91,16 @@ def test_a_page_opens_with_a_run_on_embeddings(page: str, run: Run, digits_run: 
     assert not test.exception
     assert not [error.value for error in test.error]
     assert page != "instances" or "lacks what this page shows" in texts(test)
+
+
+def test_a_map_is_colored_by_a_column_of_the_table(run: Run) -> None:
+    test = opened("map", run=run.id, color="column: ink")
+    box = test.selectbox(key="choose-color")
+    assert (box.value, "column: label" in box.options) == ("column: ink", False)
+    shown = load_map(run, list_analyses(run, "pca")[0].id, 0)
+    color = colorings(shown)["column: ink"]()
+    np.testing.assert_array_equal(color.values, load_digits().images.sum(axis=(1, 2))[shown.projection.indices])
+    assert color.names == ()
 
 
 def popovers(test: AppTest) -> set[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
@@ -11,6 +12,7 @@ from tests.app.opening import opened, texts
 from tests.data.test_archives import PHOTOS, write_archive
 from tests.data.test_metadata import write_table
 from tests.data.test_official_lists import write_cub
+from udml_core.data.sources.table import ColumnFile
 
 
 @pytest.fixture(autouse=True)
@@ -58,3 +60,44 @@ def test_an_uploaded_archive_is_extracted_under_its_own_name(tmp_path: Path) -> 
     click(test, "Import these files")
     assert test.query_params["dataset"] == str(tmp_path / "cache" / "imports" / "pets")
     assert "4 images" in texts(test)
+
+
+def test_the_column_of_the_classes_is_chosen_and_the_others_filter_the_gallery(tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "pets", size=["1", "2", "3", ""])
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(folder)).run()
+    box = test.selectbox(key=f"import-label-{folder}")
+    assert (box.value, box.options) == ("label", ["label", "color", "size"])
+    box.select("color").run()
+    click(test, "Use this folder")
+    assert test.query_params["dataset"] == f"{folder}#label=color"
+    column = next(box for box in test.selectbox if box.label == "Column")
+    assert column.options == ["all", "label", "size"]
+    column.select("label").run()
+    next(box for box in test.multiselect if box.label == "Values").select("dog").run()
+    assert "2 of 4 images. Click an image" in texts(test)
+    next(box for box in test.selectbox if box.label == "Column").select("size").run()
+    next(slider for slider in test.slider if slider.label == "Values").set_range(2.0, 3.0).run()
+    assert "2 of 4 images. Click an image" in texts(test)
+    next(slider for slider in test.slider if slider.label == "Values").set_range(1.0, 3.0).run()
+    assert "4 of 4 images. Click an image" in texts(test)
+
+
+def test_the_columns_of_a_table_are_read_once_until_a_file_changes(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "t.npy", np.eye(4))
+    (tmp_path / "t.csv").write_text("label,kind\na,b\na,b\nc,d\nc,d\n")
+    reads, read = [], ColumnFile.read
+    monkeypatch.setattr(ColumnFile, "read", lambda self, name: reads.append(name) or read(self, name))
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(tmp_path / "t.npy")).run()
+    box = test.selectbox(key=f"import-label-{tmp_path / 't.npy'}")
+    assert (box.value, box.options) == ("label", ["none", "label", "kind"])
+    assert reads
+    reads.clear()
+    box.select("kind").run()
+    assert not reads
+    (tmp_path / "t.csv").write_text("label,sort\na,b\na,b\nc,d\nc,d\n\n")
+    test.run()
+    assert test.selectbox(key=f"import-label-{tmp_path / 't.npy'}").options == ["none", "label", "sort"]
+    assert reads

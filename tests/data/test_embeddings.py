@@ -161,6 +161,18 @@ def test_chosen_columns_replace_the_usual_ones_and_are_part_of_the_name(table: P
     assert catalog.load(f"{table}#label=").labels is None
 
 
+def test_other_columns_of_a_table_are_read_when_they_are_used(table: Path) -> None:
+    dataset = catalog.load(f"{table}#label=species")
+    assert list(dataset.columns) == ["other", "label", "key/&="][1:]
+    np.testing.assert_array_equal(dataset.columns["label"], LABELS)
+    assert "species" in catalog.load(str(table)).columns
+    write_csv(table.with_suffix(".csv"), label=["a", "b"])
+    with pytest.raises(UserError, match="must describe its 50 rows, got 2 rows"):
+        dataset.columns["key/&="]
+    with pytest.raises(KeyError):
+        dataset.columns["absent"]
+
+
 def test_rows_without_an_image_show_the_chosen_text(table: Path) -> None:
     images = catalog.load(str(table)).images
     assert images[0].size == (20, 10)
@@ -181,6 +193,25 @@ def test_no_image_outside_the_folder_of_the_table_is_shown(file: str, vectors: A
     (home / "link.png").symlink_to(tmp_path / "secret.png")
     write_parquet(home / "t.parquet", {"x": pa.array(list(vectors)), "image": [file.format(folder=home)] * COUNT})
     assert catalog.load(f"{home / 't.parquet'}#name=").images[0].size == (TILE, TILE)
+
+
+def test_images_that_cannot_be_shown_are_listed(vectors: Array, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / "pictures").mkdir(parents=True)
+    for path in (tmp_path / "secret.png", home / "a.png", home / "pictures" / "b.png"):
+        Image.new("RGB", (5, 5)).save(path)
+    for link, target in (("to a.png", home / "a.png"), ("out.png", tmp_path / "secret.png"), ("outside", tmp_path),
+                         ("inside", home / "pictures")):
+        (home / link).symlink_to(target)
+    shown = ["a.png", "pictures/b.png", "pictures/../a.png", str(home / "a.png"), "to a.png", "inside/b.png", ""]
+    hidden = ["absent.png", "none/b.png", "out.png", "outside/secret.png", "../secret.png", "a\0.png", "pictures",
+              "x" * 5000 + ".png", str(tmp_path / "secret.png"), "pictures/../../secret.png"]
+    files = (shown + hidden + [""] * COUNT)[:COUNT]
+    write_parquet(home / "t.parquet", {"x": pa.array(list(vectors)), "file": files})
+    dataset = catalog.load(f"{home / 't.parquet'}#image=file")
+    assert [skipped.file for skipped in dataset.skipped] == hidden
+    sizes = [dataset.images[row].size for row in range(len(shown + hidden))]
+    assert [size == (5, 5) for size in sizes] == [True] * 6 + [False] * 11
 
 
 @pytest.mark.parametrize("text", ["", "7", "a" * 5000, "two words", "日本語", "line\nbreak", "class/0001.png", "́" * 50])
@@ -347,9 +378,9 @@ def test_nothing_is_unpickled(ending: str, write: Callable[[Path, Array], Any], 
 
 
 @pytest.mark.parametrize(("columns", "suffix", "message"), [
-    ({"name": ["a", "b", "a", "c"]}, "", "rows 0 and 2 both have 'a'"),
-    ({"label": ["a", "", "a", "c"]}, "", "row 1 has none"),
-    ({"split": ["train", "test", "tset", "test"]}, "", "row 2 has 'tset'"),
+    ({"name": ["a", "b", "a", "c"]}, "", "The column 'name' of .*t.csv .*; line 2 and line 4 both have 'a'"),
+    ({"label": ["a", "", "a", "c"]}, "", "line 3 has none"),
+    ({"split": ["train", "test", "tset", "test"]}, "", "line 4 has 'tset'"),
     ({"split": ["train"] * 4}, "", "rows of both halves"),
     ({"label": ["a", "b"]}, "", "must describe its 4 rows, got 2 rows"),
     ({"label": ["a", "b", "a", "c"]}, "#label=kind", "no column 'kind' for 'label'. Choose one of 'label'"),
@@ -365,9 +396,12 @@ def test_columns_that_do_not_fit_give_one_clear_message(columns: dict[str, list[
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (b"label\n1\n2,3\n4\n5\n", "1 values in each row.*got 2 in row 3"),
+    (b"label\n1\n2,3\n4\n5\n", "1 values in each row.*got 2 in line 3"),
     (b"a,a\n" + b"1,2\n" * 4, "a name occurs twice"),
-    (b"label\n\xff\n", "could not be read"), (b"label\n" + b'"' + b"x" * 200_000, "could not be read"),
+    (b"label\n1\n\n2\n\xff\n", "line 5 is not UTF-8 text, because it has the byte 0xFF"),
+    (b"label,b\n\"1\n1\",1\n\n,\n2,3,4\n", "2 values in each row.*got 3 in line 6"),
+    (b"label\n1\n\n2\n\xff\n".replace(b"label", b"\xe9"), "line 1 is not UTF-8 text"),
+    (b"label\n" + b'"' + b"x" * 200_000, "could not be read"),
     (b"", "must describe its 4 rows, got 0"),
 ])
 def test_a_damaged_csv_file_gives_one_clear_message(content: bytes, message: str, tmp_path: Path) -> None:
@@ -393,6 +427,20 @@ def test_an_uploaded_table_is_remembered_and_a_damaged_one_leaves_nothing(vector
     assert table.path.is_file(), "the second import leaves the first one alone"
     catalog.forget(table.path)
     assert table.name not in [source.name for source in catalog.sources()]
+
+
+@pytest.mark.parametrize(("metadata", "message"), [
+    (b"name\na\n\nb\na\nb\n", "The column 'name' of names.csv must have a different name for each row; line 2 and "
+     "line 5 both have 'a'. Change the names, or rename the column to number the rows."),
+    (b"label\na\n", "names.csv lies beside x.npy and must describe its 4 rows, got 1 rows. Make them equal, or rename "
+     "names.csv."),
+])
+def test_messages_about_an_uploaded_table_have_its_files_and_no_path(metadata: bytes, message: str) -> None:
+    content = io.BytesIO()
+    np.save(content, FOUR)
+    with pytest.raises(UserError) as raised:
+        catalog.import_table("Mine", [("below/names.csv", metadata), ("x.npy", content.getvalue())])
+    assert str(raised.value) == message
 
 
 def test_an_exposed_server_reads_no_table_outside_its_folders(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:

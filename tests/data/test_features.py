@@ -5,6 +5,7 @@ They are memory-mapped.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,9 @@ import pytest
 import torch
 
 from udml_core.backbones import Encoder, choose_spec
-from udml_core.data import catalog
+from udml_core.data import catalog, features
 from udml_core.data.augmentation import CROPS
-from udml_core.data.dataset import ArrayImages, Dataset
+from udml_core.data.dataset import ArrayImages, Dataset, step_name
 from udml_core.data.features import (
     BLOCK,
     activations_of,
@@ -78,6 +79,18 @@ def test_features_are_computed_once_and_memory_mapped(images: tuple[Dataset, Enc
     with torch.inference_mode():
         expected = encoder(torch.from_numpy(np.array(pixels_of(dataset, encoder)[:200])))
     np.testing.assert_allclose(first[:200], expected.numpy(), atol=1e-5)
+
+
+def test_the_speed_is_part_of_the_progress(
+        images: tuple[Dataset, Encoder], monkeypatch: pytest.MonkeyPatch) -> None:
+    for least, detail in ((-1.0, r" · [\d,.]+ images per second"), (1e9, "")):
+        features_path(images[0], images[1].spec).unlink(missing_ok=True)
+        monkeypatch.setattr(features, "MEASURED_SECONDS", least)
+        steps: list[str] = []
+        compute(*images, report=lambda _share, step, steps=steps: steps.append(step))
+        assert len(steps) > 2
+        assert all(re.fullmatch(f"features{detail}", step) for step in steps)
+        assert {step_name(step) for step in steps} == {"features"}
 
 
 def test_an_interrupted_computation_resumes_after_its_stored_blocks(images: tuple[Dataset, Encoder]) -> None:

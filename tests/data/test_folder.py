@@ -245,3 +245,16 @@ def test_a_folder_is_remembered_once_with_its_last_level(tmp_path: Path) -> None
     assert [source.name for source in catalog.sources() if source.name.startswith(str(folder))] == [f"{folder}#level=2"]
     catalog.forget(folder)
     assert str(folder) not in "".join(catalog.remembered_folders())
+
+
+def test_a_folder_is_missing_until_it_lists_an_image(tmp_path: Path) -> None:
+    for file in (".hidden.png", "__MACOSX.png", "notes.txt", ".thumbnails/1.png"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).touch()
+        assert Folder(tmp_path).missing()
+    (tmp_path / "inner" / "cats").mkdir(parents=True)
+    (tmp_path / "inner" / "cats" / "1.PNG").touch()
+    assert Folder(tmp_path).missing() is None
+    (tmp_path / "link.png").symlink_to(tmp_path / "inner" / "cats" / "1.PNG")
+    (tmp_path / "inner" / "cats" / "1.PNG").unlink()
+    assert Folder(tmp_path).missing(), "a link to nothing is no image"

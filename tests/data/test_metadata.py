@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from tests.data.test_official_lists import classes_of, halves_of, write_images
 from udml_core.data import catalog
+from udml_core.data.columns import as_column, is_numeric
 from udml_core.data.sources.folder import Folder
 from udml_core.errors import UserError
 
@@ -51,6 +53,34 @@ def test_a_chosen_column_gives_the_labels_and_another_fingerprint(tmp_path: Path
     assert catalog.find(colors.name).name == colors.name, "a run finds the data set by its name"
     with pytest.raises(UserError, match=r"has no column 'size' for labels. Its columns: label, color, split."):
         catalog.load(f"{folder}#label=size")
+
+
+def test_other_columns_are_kept_in_the_order_of_the_images(tmp_path: Path) -> None:
+    labels = ["cat", "", "cat", "dog"]
+    folder = write_table(tmp_path, size=["3", "", "1.5", "2"], label=labels, note=["", "b", "c", "d"])
+    dataset = catalog.load(str(folder))
+    assert dataset.names == ("a.png", "c.png", "d.png")
+    assert list(dataset.columns) == ["color", "size", "note"]
+    assert dataset.columns["color"].tolist() == ["red", "blue", "red"]
+    np.testing.assert_array_equal(dataset.columns["size"], [3, 1.5, 2])
+    assert dataset.columns["note"].tolist() == [None, "c", "d"]
+    assert "label" in catalog.load(f"{folder}#label=color").columns
+    content = (folder / "a.png").read_bytes()
+    (folder / "a.png").write_bytes(b"damaged")
+    assert catalog.load(str(folder)).columns["color"].tolist() == ["blue", "red"]
+    (folder / "a.png").write_bytes(content)
+    assert dataset.fingerprint == catalog.load(str(write_table(tmp_path, label=labels))).fingerprint
+
+
+@pytest.mark.parametrize(("values", "expected"), [
+    ([1, None, 2.5], [1.0, np.nan, 2.5]), (["7", "-1e3", None], [7.0, -1000.0, np.nan]), (["1" * 400], [np.inf]),
+    ([True, False], ["True", "False"]), (["1", "a"], ["1", "a"]), ([None, None], [None, None]),
+    ([[1], None], ["[1]", None]), ([10**400], [str(10**400)]),
+])
+def test_a_column_is_numbers_if_all_its_values_are(values: list[Any], expected: list[Any]) -> None:
+    column = as_column(values)
+    assert is_numeric(column) == isinstance(expected[0], float)
+    assert all(one == other or (one != one and other != other) for one, other in zip(column, expected, strict=True))
 
 
 def test_halves_without_a_common_class_are_the_zero_shot_split(tmp_path: Path) -> None:
@@ -111,8 +141,8 @@ def test_the_tables_of_both_halves_need_the_column_of_labels(tmp_path: Path) -> 
     ({"file_name": [*FILES[:3], "../secret.png"]}, "must name images below this folder, got '../secret.png'"),
     ({"file_name": [*FILES[:3], "absent.png"]}, "1 of the 4 images that the lists in .* do not exist"),
     ({"file_name": [*FILES[:3], FILES[0]]}, "name the image 'a.png' twice"),
-    ({"file_name": [*FILES[:3], ""]}, "must name an image in the column file_name of each row, got None in row 4"),
-    ({"label": ["cat", "dog,", "cat", "dog"]}, "must have 4 values in each row, as in its first line, got 5 in row 3"),
+    ({"file_name": [*FILES[:3], ""]}, "must name an image in the column file_name of each row, got None in line 5"),
+    ({"label": ["cat", "dog,", "cat", "dog"]}, "must have 4 values in each row, as in its first line, got 5 in line 3"),
 ])
 def test_a_damaged_table_is_one_message(columns: dict[str, list[Any]], message: str, tmp_path: Path) -> None:
     folder = write_table(tmp_path / "inside", **columns)
@@ -128,6 +158,28 @@ def test_a_file_that_is_no_table_is_one_message(name: str, tmp_path: Path) -> No
     with pytest.raises(UserError, match=f"The table .*{name} could not be read"):
         catalog.load(str(tmp_path))
     assert len(catalog.load(f"{tmp_path}#level=0")) == 4
+
+
+def test_a_table_in_another_encoding_names_its_line_and_how_to_go_on_without_it(tmp_path: Path) -> None:
+    folder = write_table(tmp_path, label=["cat", "chien", "café", "dog"])
+    text = (folder / "metadata.csv").read_text(encoding="utf-8")
+    (folder / "metadata.csv").write_bytes(text.replace("\n", "\n\n", 1).encode("latin1"))
+    with pytest.raises(UserError, match=r"line 5 is not UTF-8 text, because it has the byte 0xE9\. Save it again .* "
+                                        r"add #level=1 to the name of the folder .* or else #level=0"):
+        catalog.load(str(folder))
+    assert len(catalog.load(f"{folder}#level=0")) == 4
+
+
+@pytest.mark.parametrize("column", ["kind/size", "#1", "a\\b", "50%25", "kind=a&b"])
+def test_a_column_of_any_letters_can_be_chosen(column: str, tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "my#photos", **{column: ["small", "big", "small", "big"]})
+    dataset = catalog.load(f"{folder}#label={column}")
+    assert dataset.class_names == ("big", "small")
+    assert catalog.find(dataset.name).name == dataset.name
+    catalog.remember(dataset.name)
+    catalog.remember(str(folder))
+    assert dataset.name not in catalog.remembered_folders(), "a folder is listed once"
+    catalog.forget(folder)
 
 
 def test_lists_of_labels_are_refused(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,12 +10,14 @@ import pytest
 from PIL import Image
 from scipy.io import savemat
 
+from tests.running import trained
 from udml_core.cli_output import print_levels
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.official.boxed import Cub
 from udml_core.data.sources.official.layout import Layout
+from udml_core.data.sources.official.registry import MOST_BESIDE
 from udml_core.data.splits import make_split
 from udml_core.errors import UserError
 
@@ -90,11 +92,13 @@ def write_products(folder: Path) -> Path:
     return folder
 
 
-def write_in_shop(folder: Path) -> Path:
-    rows = [("img/WOMEN/Dresses/id_00000002/02_1_front.jpg", "id_00000002", "train"),
-            ("img/WOMEN/Dresses/id_00000002/02_2_side.jpg", "id_00000002", "train"),
-            ("img/MEN/Denim/id_00000001/01_1_front.jpg", "id_00000001", "query"),
-            ("img/MEN/Denim/id_00000001/01_2_side.jpg", "id_00000001", "gallery")]
+IN_SHOP = [("img/WOMEN/Dresses/id_00000002/02_1_front.jpg", "id_00000002", "train"),
+           ("img/WOMEN/Dresses/id_00000002/02_2_side.jpg", "id_00000002", "train"),
+           ("img/MEN/Denim/id_00000001/01_1_front.jpg", "id_00000001", "query"),
+           ("img/MEN/Denim/id_00000001/01_2_side.jpg", "id_00000001", "gallery")]
+
+
+def write_in_shop(folder: Path, rows: Sequence[tuple[str, str, str]] = IN_SHOP) -> Path:
     (folder / "Eval").mkdir(parents=True)
     lines = [str(len(rows)), "image_name item_id evaluation_status", *(f"{a}   {b}   {c}" for a, b, c in rows)]
     (folder / "Eval" / "list_eval_partition.txt").write_text("\n".join(lines) + "\n")
@@ -194,6 +198,29 @@ def test_in_shop_has_queries_and_gallery_in_the_test_half(tmp_path: Path) -> Non
     dataset = catalog.load(str(write_in_shop(tmp_path)))
     assert dataset.class_names == ("id_00000002", "id_00000001")
     assert halves_of(dataset, "zero-shot") == [["02_1_front.jpg", "02_2_side.jpg"], ["01_1_front.jpg", "01_2_side.jpg"]]
+
+
+def test_queries_of_in_shop_search_the_gallery_where_the_test_half_is_the_official_one(
+        tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = [(f"img/{item}/{number}.jpg", f"id_{item}", "train" if item < 3 else "gallery" if number else "query")
+            for item in range(6) for number in range(3)]
+    folder = write_in_shop(tmp_path / "shop", rows)
+    assert catalog.folder_of(str(folder)).describe().endswith("Official protocol: 3 queries and 6 gallery images.")
+    dataset = catalog.load(str(folder))
+    assert dataset.queries is not None
+    assert np.flatnonzero(dataset.queries).tolist() == [9, 12, 15]
+    run = trained(tmp_path / "runs", method="frozen", dataset=str(folder), split="zero-shot")
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    rows_of_test = np.asarray(run.embeddings("final"))[9:].astype(float)
+    distances = ((rows_of_test[::3, None] - rows_of_test) ** 2).sum(axis=2)
+    distances[:, ::3] = np.inf
+    hits = distances.argmin(axis=1) // 3 == np.arange(3)
+    assert evaluation["final"]["gallery recall@1"] == pytest.approx(100 * hits.mean())
+    assert evaluation["final"]["gallery recall@50"] == 100, "the gallery has six images"
+    run = trained(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
+    assert "with the split 'all' every test image is a query among the others" in capfd.readouterr().err
+    assert "gallery recall@1" not in (run.evaluation() or {})["final"]
 
 
 def test_flowers_have_the_test_images_of_setid(tmp_path: Path) -> None:
@@ -306,6 +333,16 @@ def test_a_layout_is_found_in_the_only_subfolder_and_below_udml_data(
     assert isinstance(catalog.find("birds#level=2"), Folder)
     (tmp_path / "birds" / "CUB_200_2011" / "classes.txt").unlink()
     assert "classes.txt is missing" in str(catalog.find("birds").missing())
+
+
+def test_a_large_folder_is_not_searched_for_a_layout_in_its_only_subfolder(tmp_path: Path) -> None:
+    write_cub(tmp_path / "birds")
+    beside = [tmp_path / "birds" / f"{number}.jpg" for number in range(MOST_BESIDE)]
+    for file in beside:
+        file.touch()
+    assert isinstance(catalog.find(str(tmp_path / "birds")), Folder)
+    beside[0].unlink()
+    assert isinstance(catalog.find(str(tmp_path / "birds")), Cub)
 
 
 def test_an_unknown_option_names_the_known_options_and_a_remembered_one_is_kept(tmp_path: Path) -> None:

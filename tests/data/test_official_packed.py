@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
+from tests.running import trained
 from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.sources.official.layout import Layout
@@ -136,6 +137,7 @@ def test_cifar100_has_fine_labels_or_coarse_labels(write: Callable[[Path], Path]
     assert [fine.class_names[label] for label in fine.labels] == [f"fine {9 * label}" for label in LABELS]
     assert [coarse.class_names[label] for label in coarse.labels] == [f"coarse {label}" for label in LABELS]
     assert fine.fingerprint != coarse.fingerprint
+    assert catalog.load(f"{folder}#label=fine").fingerprint == fine.fingerprint, "these are the labels without a choice"
     assert make_split(fine, "seen").test.tolist() == [8, 9, 10, 11]
 
 
@@ -152,6 +154,44 @@ def test_stl10_has_labeled_halves_and_an_unlabeled_part(tmp_path: Path) -> None:
     described = catalog.folder_of(f"{folder}#part=unlabeled").describe()
     assert described == "STL-10: 2 images without classes (published: 100,000 images without classes)."
     assert isinstance(unlabeled.images.pixels, np.memmap), "2.7 GB stay on the disk"  # type: ignore[attr-defined]
+
+
+def test_packed_images_are_digested_again_only_if_a_file_changed(tmp_path: Path) -> None:
+    name = f"{write_stl10(tmp_path)}#part=unlabeled"
+    file = tmp_path / "unlabeled_X.bin"
+    before, time = catalog.load(name).fingerprint, file.stat().st_mtime_ns
+    content = bytearray(file.read_bytes())
+    content[0] ^= 1
+    file.write_bytes(content)
+    os.utime(file, ns=(time, time))
+    assert catalog.load(name).fingerprint == before, "the same length and time stand for the same content"
+    os.utime(file, ns=(time + 1, time + 1))
+    assert catalog.load(name).fingerprint != before
+
+
+def test_all_images_of_stl10_train_without_labels_and_its_labeled_images_vote(tmp_path: Path) -> None:
+    name = f"{write_stl10(tmp_path / 'stl')}#part=all"
+    dataset = catalog.load(name)
+    assert [len(dataset), dataset.labels] == [6, None]
+    for index, source in enumerate((0, 1, 2, 3, 3, 4)):
+        np.testing.assert_array_equal(np.asarray(dataset.images[index]), BIG[source].transpose(1, 2, 0))
+    with pytest.raises(IndexError):
+        dataset.images[6]
+    assert dataset.evaluation_classes is not None
+    assert np.argwhere(dataset.evaluation_classes).tolist() == [[0, 0], [1, 9], [2, 1], [3, 0]]
+    split = make_split(dataset, "seen")
+    assert [split.train.tolist(), split.test.tolist()] == [[0, 1, 4, 5], [2, 3]]
+    run = trained(tmp_path / "runs", method="frozen", dataset=name, split=None, size=16)
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    features = np.asarray(run.embeddings("final"))
+    assert run.spec().split == "seen"
+    labels = np.array([0, 9, 1, 0])
+    voted = [labels[:2][np.argmax(features[:2] @ features[index])] == labels[index] for index in (2, 3)]
+    assert evaluation["final"]["knn@200"] == 100 * np.mean(voted), "unlabeled images do not vote"
+    assert "recall@1" in evaluation["final"]
+    described = catalog.folder_of(name).describe()
+    assert described == "STL-10: 6 images in 10 classes (published: 113,000 images in 10 classes)."
 
 
 class Attack:

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.data.test_official_lists import classes_of, halves_of, write_images
+from tests.running import spec, trained
 from udml_core.data import catalog
 from udml_core.data.sources.official.layout import Layout
-from udml_core.data.sources.official.trees import FlickrMaterials, Scene15
+from udml_core.data.sources.official.trees import FlickrMaterials, Scene15, Voc2007
+from udml_core.data.splits import default_split
 from udml_core.errors import UserError
+from udml_core.retrieval import Query, Retrieval
 
 
 def write_materials(folder: Path) -> Path:
@@ -46,13 +50,22 @@ def write_omniglot(folder: Path) -> Path:
     return folder
 
 
+VOC_FLAGS = {("dog", 1): 1, ("person", 1): 1, ("dog", 2): 1, ("person", 3): 1, ("chair", 3): 0, ("tvmonitor", 4): 1}
+"""Which classes an image of the fixture has; 0 is an object that is difficult to recognize."""
+
+
 def write_voc(folder: Path) -> Path:
     root = folder / "VOCdevkit" / "VOC2007"
     write_images(root / "JPEGImages", *(f"00000{number}.jpg" for number in range(1, 5)))
     write_images(root / "SegmentationClass", "000001.png")
     (root / "ImageSets" / "Main").mkdir(parents=True)
-    for name, numbers in (("trainval", "000002\n000004\n"), ("test", "000001\n000003\n"), ("dog_test", "000001 -1\n")):
-        (root / "ImageSets" / "Main" / f"{name}.txt").write_text(numbers)
+    lists = root / "ImageSets" / "Main"
+    for half, numbers in (("trainval", (2, 4)), ("test", (1, 3))):
+        (lists / f"{half}.txt").write_text("".join(f"00000{number}\n" for number in numbers))
+        for name in Voc2007.names:
+            flags = [VOC_FLAGS.get((name, number), -1) for number in numbers]
+            (lists / f"{name}_{half}.txt").write_text("".join(
+                f"00000{number} {flag:2}\n" for number, flag in zip(numbers, flags, strict=True)))
     return folder / "VOCdevkit"
 
 
@@ -92,17 +105,51 @@ def test_the_background_alphabets_of_omniglot_are_the_training_half(tmp_path: Pa
     assert test == ["0965_01.png", "0966_01.png"]
 
 
-def test_voc_has_the_official_halves_and_says_that_its_labels_are_not_used(tmp_path: Path) -> None:
+def test_voc_has_several_classes_for_an_image_and_the_official_halves(tmp_path: Path) -> None:
     folder = write_voc(tmp_path)
     dataset, source = catalog.load(str(folder)), catalog.find(str(folder))
     assert dataset.labels is None
+    assert dataset.evaluation_classes is not None
+    classes = {(dataset.class_names[number], int(Path(dataset.names[row]).stem))
+               for row, number in np.argwhere(dataset.evaluation_classes)}
+    assert classes == {key for key, flag in VOC_FLAGS.items() if flag == 1}, "difficult objects do not count"
+    assert [dataset.caption(row) for row in (1, 2)] == ["tvmonitor · JPEGImages/000004.jpg",
+                                                       "dog, person · JPEGImages/000001.jpg"]
     assert halves_of(dataset, "seen") == [["000002.jpg", "000004.jpg"], ["000001.jpg", "000003.jpg"]]
+    assert default_split(dataset) == "seen"
     assert isinstance(source, Layout)
-    assert source.describe() == ("PASCAL VOC 2007: 4 images without classes (published: 9,963 images without classes). "
-                                 "Official division: 2 training and 2 test images. Its labels are not used, because an "
-                                 "image can have several classes.")
-    (folder / "VOC2007" / "ImageSets" / "Main" / "test.txt").unlink()
+    assert source.describe() == ("PASCAL VOC 2007: 4 images in 20 classes (published: 9,963 images in 20 classes). "
+                                 "Official division: 2 training and 2 test images. An image can have several classes, "
+                                 "so methods train without labels, and the evaluation counts an image as a hit for "
+                                 "each class that it shares with the query.")
+    lists = folder / "VOC2007" / "ImageSets" / "Main"
+    (lists / "dog_test.txt").write_text("000001 -1\n000003 1\n")
+    assert catalog.load(str(folder)).fingerprint != dataset.fingerprint
+    (lists / "dog_test.txt").write_text("000001 yes\n000003 1\n")
+    with pytest.raises(UserError, match=r"dog_test\.txt must have 1, 0 or -1 for each image, got 'yes'"):
+        catalog.load(str(folder))
+    (lists / "dog_test.txt").unlink()
+    with pytest.raises(UserError, match=r"ImageSets/Main/dog_test\.txt is missing"):
+        catalog.load(str(folder))
+    (lists / "test.txt").unlink()
     assert len(catalog.load(str(folder))) == 2, "the archive of the training images comes alone"
+
+
+def test_methods_on_voc_train_without_labels_and_the_evaluation_counts_shared_classes(tmp_path: Path) -> None:
+    name = str(write_voc(tmp_path))
+    with pytest.raises(UserError, match=r"NML learns from one class for each image, and .* has classes for the "
+                                        r"evaluation only, .*\. Choose a method that learns without labels, or give"):
+        spec("nml", name)
+    with pytest.raises(UserError, match="The zero-shot split needs one class for each image"):
+        spec("frozen", name, "zero-shot")
+    run = trained(tmp_path / "runs", method="frozen", dataset=name)
+    evaluation = run.evaluation()
+    assert evaluation is not None
+    # dog and chair have one query or none in the test half; of person, each of the two is the other's only neighbor
+    assert evaluation["final"]["mprec@1"] == pytest.approx(50)
+    assert not {"recall@1", "map@r", "knn@200"} & evaluation["final"].keys()
+    retrieval = Retrieval(run)
+    assert [retrieval.is_correct(Query((2,)), index) for index in range(4)] == [True, False, True, True]
 
 
 @pytest.mark.parametrize(("write", "name", "part"), [

@@ -30,6 +30,7 @@ from udml_core.data.sources.located import Located
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.source import Source
+from udml_core.data.sources.vector_files import ChoiceError
 from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
 from udml_core.paths import (
@@ -326,11 +327,23 @@ def import_table(name: str, files: Sequence[tuple[str, bytes]]) -> Table:
     def write(root: Path) -> None:
         root.mkdir(parents=True)
         path = write_table(root, _checked_name(name), files)
-        Table(path).load(lambda _share, _step: None)
+        try:
+            Table(path).load(lambda _share, _step: None)
+        except UserError as error:
+            problem = f"{error.problem} {error.change}" if isinstance(error, ChoiceError) else str(error)
+            raise UserError(_as_uploaded(problem, path, files)) from error
         written.append(path.name)
 
     folder = _import(name, write, lambda folder: remember_table(Table(folder / written[0])))
     return Table(folder / written[0])
+
+
+def _as_uploaded(problem: str, path: Path, files: Sequence[tuple[str, bytes]]) -> str:
+    """Return a message about the files of a table with the names that they had before the upload."""
+    for name, _ in files:
+        stored = path.with_suffix(Path(name).suffix.lower())
+        problem = problem.replace(str(stored), Path(name).name).replace(stored.name, Path(name).name)
+    return problem
 
 
 def _common_folder(root: Path) -> Path:

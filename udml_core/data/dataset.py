@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -12,6 +12,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from udml_core.arrays import Array, Booleans, Integers
+from udml_core.data.columns import Columns
 from udml_core.errors import UserError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
@@ -24,7 +25,14 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
-"""Progress callback: the finished share, 0 to 1, and the name of the current step."""
+"""Progress callback: the finished share, 0 to 1, and the name of the current step, with a detail after `DETAIL`."""
+DETAIL = " · "
+"""Separates the name of a step from a detail that changes during the step, such as its speed."""
+
+
+def step_name(step: str) -> str:
+    """Return the name of a step without its detail."""
+    return step.partition(DETAIL)[0]
 
 
 class Images(Protocol):
@@ -50,6 +58,27 @@ class ArrayImages:
 
     def __getitem__(self, index: int) -> Image.Image:
         return Image.fromarray(self.pixels[index]).convert("RGB")
+
+
+@dataclass(frozen=True)
+class JoinedImages:
+    """The images of several arrays, one after the other, without a copy.
+
+    Attributes:
+        parts: The arrays.
+    """
+
+    parts: tuple[ArrayImages, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def __getitem__(self, index: int) -> Image.Image:
+        for part in self.parts:
+            if index < len(part):
+                return part[index]
+            index -= len(part)
+        raise IndexError(index)
 
 
 @dataclass(frozen=True)
@@ -175,6 +204,11 @@ class Dataset:
         distinct: Number of different images by content; None if it is not known.
         training_classes: Number of first classes in `class_names` that the authors' zero-shot training half has; None
             for the first half of the classes by sorted name.
+        evaluation_classes: Classes of each image (n, c) bool if some images have several classes or none; `labels` is
+            None then, so that methods train without labels, and only the evaluation uses these classes.
+        queries: Mask of the authors' query images (n,) bool, which search among the other test images; None if every
+            test image is a query.
+        columns: Other columns of the user's table, to color and filter by.
         vectors: Features (n, d) float32 of a table of embeddings, memory-mapped; None if a backbone computes features
             from the images. The images of a table only illustrate its rows.
     """
@@ -192,6 +226,9 @@ class Dataset:
     skipped: tuple[Skipped, ...] = ()
     distinct: int | None = None
     training_classes: int | None = None
+    evaluation_classes: Booleans | None = None
+    queries: Booleans | None = None
+    columns: Mapping[str, Array] = field(default_factory=Columns)
     vectors: Array | None = None
 
     def __len__(self) -> int:
@@ -205,7 +242,17 @@ class Dataset:
     @cached_property
     def class_sizes(self) -> Array:
         """Number of images in each class (c,)."""
+        if self.evaluation_classes is not None:
+            sizes: Array = self.evaluation_classes.sum(axis=0)
+            return sizes
         return np.bincount(self.labels, minlength=len(self.class_names)) if self.labels is not None else np.zeros(0)
+
+    @property
+    def without_labels(self) -> str:
+        """Why there are no labels, as a message continues after the title of the data set."""
+        if self.evaluation_classes is None:
+            return "has none"
+        return "has classes for the evaluation only, because some of its images have several classes or none"
 
     def members(self, label: int | None) -> Integers:
         """Return the indices of the images in a class.
@@ -217,7 +264,10 @@ class Dataset:
         return np.flatnonzero(self.labels == label)
 
     def caption(self, index: int) -> str:
-        """Return the name of an image, preceded by its class if the data set has labels."""
+        """Return the name of an image, preceded by its class or classes if they are known."""
+        if self.evaluation_classes is not None and self.evaluation_classes[index].any():
+            classes = np.flatnonzero(self.evaluation_classes[index])
+            return f"{', '.join(self.class_names[number] for number in classes)} · {self.names[index]}"
         if self.labels is None:
             return self.names[index]
         return f"{self.class_names[self.labels[index]]} · {self.names[index]}"

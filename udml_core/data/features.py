@@ -24,13 +24,15 @@ from filelock import FileLock
 from udml_core.arrays import Array, Integers
 from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.augmentation import VERSION, Augmentation
-from udml_core.data.dataset import Dataset, Report
+from udml_core.data.dataset import DETAIL, Dataset, Report
 from udml_core.errors import UserError
 from udml_core.files import replace_text
 from udml_core.paths import dataset_cache
 
 BLOCK = 64
 """Images that are encoded at once, if the device's memory is large enough."""
+MEASURED_SECONDS = 1.0
+"""Shortest time from which the speed of a computation is reported."""
 log = logging.getLogger(__name__)
 _fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 """The number of images that an encoder's device has memory for, where that is fewer."""
@@ -335,8 +337,8 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], c
     with FileLock(path.with_suffix(".lock")):
         stored = _load(path, shape, dtype)
         if stored is None:
-            for share in _compute_blocks(path, shape, dtype, compute):
-                report(share, step)
+            for share, speed in _compute_blocks(path, shape, dtype, compute):
+                report(share, step + speed)
             stored = np.load(path, mmap_mode="r", allow_pickle=False)
     return stored
 
@@ -354,8 +356,8 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
 
 
 def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
-                    compute: Callable[[int, int], Array]) -> Iterator[float]:
-    """Compute an array's remaining blocks; yield the finished share after each."""
+                    compute: Callable[[int, int], Array]) -> Iterator[tuple[float, str]]:
+    """Compute an array's remaining blocks; yield the finished share and the speed in words after each."""
     partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     done = _finished_rows(partial, progress, shape, dtype)
     if not done:
@@ -369,7 +371,8 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
         if start // BLOCK % 8 == 7:
             array.flush()
             replace_text(progress, json.dumps({"done": stop, "shape": shape, "dtype": str(dtype)}))
-        yield stop / shape[0]
+        seconds = max(time.monotonic() - begun, 1e-9)
+        yield stop / shape[0], _speed_words((stop - done) / seconds) if seconds > MEASURED_SECONDS else ""
     array.flush()
     del array
     seconds = max(time.monotonic() - begun, 1e-9)
@@ -377,6 +380,11 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
              (shape[0] - done) / seconds)
     partial.replace(path)
     progress.unlink(missing_ok=True)
+
+
+def _speed_words(rate: float) -> str:
+    """Return images per second as the detail of a step."""
+    return f"{DETAIL}{rate:,.1f} images per second" if rate < 10 else f"{DETAIL}{rate:,.0f} images per second"
 
 
 def _reserve_space(path: Path) -> None:

@@ -59,9 +59,9 @@ def drawn_labels(dataset: Dataset, train: Integers, per_class: int, seed: int) -
         UserError: The data set has no labels.
     """
     if dataset.labels is None:
-        raise UserError(f"Drawing labels needs a data set with classes, but {dataset.title} has none. Assign labels "
-                        "in the app and train with labels 'given', or sort the images into one subfolder for each "
-                        "class.")
+        raise UserError(f"Drawing labels needs a data set with classes, but {dataset.title} "
+                        f"{dataset.without_labels}. Assign labels in the app and train with labels 'given', or sort "
+                        "the images into one subfolder for each class.")
     labels = np.full(len(dataset), -1)
     random = np.random.default_rng([seed, 17])
     train_labels = dataset.labels[train]

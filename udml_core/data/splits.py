@@ -49,7 +49,12 @@ class Split:
 
 
 def default_split(dataset: Dataset) -> SplitName:
-    """Return `zero-shot` for data sets of at least 4 classes, else `all`."""
+    """Return `zero-shot` for data sets of at least 4 classes, else `all`.
+
+    Classes for the evaluation only are judged on the authors' division, which is `seen`.
+    """
+    if dataset.evaluation_classes is not None and dataset.official_test is not None:
+        return "seen"
     return "zero-shot" if dataset.labels is not None and len(dataset.class_names) >= 4 else "all"
 
 
@@ -85,6 +90,9 @@ def _halves(dataset: Dataset, name: SplitName) -> tuple[Integers, Integers]:
     if name == "seen":
         is_test = dataset.official_test if dataset.official_test is not None else _drawn_test(dataset)
         return indices[~is_test], indices[is_test]
+    if dataset.evaluation_classes is not None:
+        raise UserError(f"The zero-shot split needs one class for each image, and {dataset.title} "
+                        f"{dataset.without_labels}. Use the split 'seen' or 'all'.")
     if dataset.labels is None or len(dataset.class_names) < 2:
         raise UserError(f"The zero-shot split needs at least 2 classes, got {len(dataset.class_names)} in "
                         f"{dataset.title}. Use the split 'all' or 'seen', or sort the images into one subfolder for "

@@ -94,9 +94,18 @@ class TableImages:
         """Return the path of a row's image; None if it does not exist, or is outside the table's folder."""
         if self.files is None or not self.files[index]:
             return None
+        path = self._inside(self.files[index])
+        return path if path is not None and path.is_file() else None
+
+    def has_folder(self, folder: str) -> bool:
+        """Return whether images of a folder, relative to the table's, may be shown."""
+        path = self._inside(folder)
+        return path is not None and path.is_dir()
+
+    def _inside(self, file: str) -> Path | None:
+        """Return where a relative path leads; None if it leads out of the table's folder, or nowhere."""
         try:
-            path = (self.root / self.files[index]).resolve()
-            inside = path.is_relative_to(self.root) and may_read(path)
-            return path if inside and path.is_file() else None
+            path = (self.root / file).resolve()
+            return path if path.is_relative_to(self.root) and may_read(path) and path.exists() else None
         except (OSError, ValueError, RuntimeError):  # a name too long or not allowed, a null byte, a loop of links
             return None

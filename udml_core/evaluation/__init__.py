@@ -13,11 +13,17 @@ from udml_core.evaluation.clusters import (
     similarity_correlation,
 )
 from udml_core.evaluation.ranking import rankings
-from udml_core.evaluation.retrieval import map_at_r, mean_precision_at_k, neighbor_stability, recall_at_k
+from udml_core.evaluation.retrieval import (
+    map_at_r,
+    mean_precision_at_k,
+    neighbor_stability,
+    recall_at_k,
+    recall_in_gallery,
+)
 from udml_core.evaluation.structure import distortion, distortion_neighbors, effective_rank, trustworthiness
 from udml_core.evaluation.summary import evaluate, headline_measures
 
 __all__ = ["distortion", "distortion_neighbors", "effective_rank", "evaluate", "headline_measures", "kmeans_clusters",
            "knn_accuracy", "label_purity", "linear_accuracy", "map_at_r", "mean_precision_at_k", "neighbor_stability",
-           "neighborhood_purity", "nmi", "pairwise_f", "rankings", "recall_at_k", "similarity_correlation",
-           "trustworthiness"]
+           "neighborhood_purity", "nmi", "pairwise_f", "rankings", "recall_at_k", "recall_in_gallery",
+           "similarity_correlation", "trustworthiness"]

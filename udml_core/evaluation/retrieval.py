@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import torch
 
-from udml_core.arrays import Array
-from udml_core.evaluation.ranking import rankings
+from udml_core.arrays import Array, Booleans
+from udml_core.evaluation.ranking import Distances, rankings, row_chunks
 
 
 def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 8)) -> dict[int, float]:
@@ -37,6 +38,36 @@ def recall_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (1, 2, 4, 
         has_hit = hits.any(axis=1)
         first_hit[queries[has_hit]] = hits[has_hit].argmax(axis=1)
     return {k: float((first_hit < k).mean()) for k in ks}
+
+
+def recall_in_gallery(embeddings: Array, labels: Array, queries: Booleans, ks: Sequence[int]) -> dict[int, float]:
+    """Compute Recall@k of queries among a gallery: the share of queries with a hit among their k nearest images of it.
+
+    Args:
+        embeddings: (n, d), queries and gallery.
+        labels: (n,) int.
+        queries: Mask (n,) of the queries; all other points are the gallery.
+        ks: The cut-offs, each at least 1. If k exceeds the gallery, all of it counts.
+
+    Returns:
+        {k: fraction}.
+
+    Raises:
+        ValueError: There is no query or no gallery, or the labels do not match the embeddings.
+    """
+    labels = _check_labels(embeddings, labels)
+    rows, gallery = torch.from_numpy(np.flatnonzero(queries)), torch.from_numpy(np.flatnonzero(~queries))
+    if not len(rows) or not len(gallery):
+        raise ValueError(f"Recall in a gallery needs queries and a gallery, got {len(rows)} and {len(gallery)}.")
+    distances, deepest = Distances(embeddings), min(max(ks), len(gallery))
+    first_hits = []
+    for number in row_chunks(len(rows), len(labels)):
+        keys = distances.keys(rows[number])[:, gallery]
+        neighbors = gallery[torch.topk(keys, deepest, dim=1, largest=False, sorted=True).indices].numpy()
+        hits = labels[neighbors] == labels[rows[number].numpy(), None]
+        first_hits.append(np.where(hits.any(axis=1), hits.argmax(axis=1), deepest))
+    first_hit = np.concatenate(first_hits)
+    return {k: float((first_hit < min(k, deepest)).mean()) for k in ks}
 
 
 def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:

@@ -1,8 +1,9 @@
-"""Export a run: its files and tables in a folder, or its model in a folder that other programs can use."""
+"""Export a run: its files and tables, its model for other programs, or its curves for TensorBoard and MLflow."""
 
+from udml_core.exporting.mirrors import mirror
 from udml_core.exporting.model import export_model, model_archive
 from udml_core.exporting.run_files import export
 from udml_core.exporting.tables import TABLES, embeddings_file, images_file, write_embeddings, write_images
 
-__all__ = ["TABLES", "embeddings_file", "export", "export_model", "images_file", "model_archive", "write_embeddings",
-           "write_images"]
+__all__ = ["TABLES", "embeddings_file", "export", "export_model", "images_file", "mirror", "model_archive",
+           "write_embeddings", "write_images"]

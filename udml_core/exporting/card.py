@@ -71,11 +71,13 @@ This model maps an image to a vector, its embedding. Similar images have near em
 
 def _data(opened: Retrieval) -> str:
     dataset, split = opened.dataset, opened.split
-    labels = "without classes" if dataset.labels is None else f"in {len(dataset.class_names):,} classes"
+    labels = f"in {len(dataset.class_names):,} classes" if dataset.class_names else "without classes"
     supervision = SUPERVISION.get(_supervision(opened.spec.method), "")
     official = split.name == "zero-shot" and dataset.training_classes is not None
     excluded = f"{len(split.excluded):,} images were excluded from both. " if len(split.excluded) else ""
-    hit = "" if dataset.labels is None else " A hit is an image of the query's class."
+    hit = " A hit is an image of the query's class." if dataset.class_names else ""
+    if dataset.queries is not None and split.name == "zero-shot":
+        hit += " The measures `gallery recall@k` search the official gallery with the official queries alone."
     return f"""## Data and protocol
 
 The data set is {_plain(opened.spec.dataset_title)}: {len(dataset):,} images {labels}. \

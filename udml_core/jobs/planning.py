@@ -234,6 +234,10 @@ def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: P
                         f"{names_of(lambda method: method.card.supervision == 'pairs')}.")
     if card.supervision in ("all", "pairs") and dataset.labels is None:
         other = " or give pairs of images," if card.supervision == "pairs" else ""
+        if dataset.evaluation_classes is not None:
+            raise UserError(f"{card.title} learns from one class for each image, and {dataset.title} "
+                            f"{dataset.without_labels}. Choose a method that learns without labels"
+                            f"{',' + other.rstrip(',') if other else ''}.")
         raise UserError(f"{card.title} learns from class labels, and {dataset.title} has none. Sort the images into "
                         f"one subfolder for each class,{other} or choose another method.")
     if card.supervision in ("all", "pairs") and dataset.labels is not None:
@@ -251,8 +255,8 @@ def _count(number: int, noun: str) -> str:
 def _check_validation(dataset: Dataset, halves: Split) -> None:
     """Check that some class has two held-out images, because MAP@R needs them."""
     if dataset.labels is None:
-        raise UserError("Selecting the epoch by validation needs class labels, and this data set has none. "
-                        "Use select 'last'.")
+        raise UserError("Selecting the epoch by validation needs class labels, and this data set "
+                        f"{dataset.without_labels}. Use select 'last'.")
     if np.bincount(dataset.labels[halves.validation]).max(initial=0) < 2:
         half = np.concatenate([halves.train, halves.validation])
         raise UserError(f"Selecting the epoch by validation holds out {VALIDATION_SHARE:.0%} of each class and needs "

@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import torch
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans, Integers
 from udml_core.data.dataset import Report
 from udml_core.data.training import training_data
 from udml_core.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability
@@ -37,18 +37,22 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
     Returns:
         Measures in percent, by candidate and name.
     """
-    train, test, labels = loaded.split.train, loaded.split.test, loaded.dataset.labels
+    dataset, test = loaded.dataset, loaded.split.test
+    labels, voters = known_labels(loaded)
+    classes = None if dataset.evaluation_classes is None else dataset.evaluation_classes[test]
+    queries = official_queries(loaded)
     candidates = _candidates(run, loaded, test)
-    of_train = _candidates(run, loaded, train) if loaded.split.name == "seen" and labels is not None else {}
+    of_train = _candidates(run, loaded, voters) if loaded.split.name == "seen" and len(voters) else {}
     space = candidates["frozen"]
     result = {}
     for number, (name, embeddings) in enumerate(candidates.items()):
         def report_candidate(share: float, done: int = number) -> None:
             report((done + share) / len(candidates), "evaluation")
 
-        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report_candidate)
+        result[name] = evaluate(embeddings, None if labels is None else labels[test], space, report_candidate,
+                                classes=classes, queries=queries)
         if labels is not None and name in of_train:
-            seen = (of_train[name], labels[train], embeddings, labels[test])
+            seen = (of_train[name], labels[voters], embeddings, labels[test])
             result[name] |= {f"knn@{KNN}": 100 * knn_accuracy(*seen, k=KNN),
                              "linear probe": 100 * linear_accuracy(*seen)}
         if name in ("initial", "final"):
@@ -57,6 +61,37 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
         log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in measures.items()))
     run.write_evaluation(result)
     return result
+
+
+def known_labels(loaded: Loaded) -> tuple[Integers | None, Integers]:
+    """Return labels for the evaluation, and the training images that vote on the classes of test images.
+
+    If only some training images have a class, as in STL-10, they vote for the others.
+
+    Returns:
+        Labels (n,), −1 for images without a class, or None if not every test image has exactly one class; and indices
+        of the voters.
+    """
+    dataset, split = loaded.dataset, loaded.split
+    if dataset.labels is not None or dataset.evaluation_classes is None:
+        return dataset.labels, split.train if dataset.labels is not None else np.zeros(0, np.int64)
+    has_one = dataset.evaluation_classes.sum(axis=1) == 1
+    if not has_one[split.test].all():
+        return None, np.zeros(0, np.int64)
+    return np.where(has_one, dataset.evaluation_classes.argmax(axis=1), -1), split.train[has_one[split.train]]
+
+
+def official_queries(loaded: Loaded) -> Booleans | None:
+    """Return the mask of the authors' queries in the test half; None if the test half is not theirs."""
+    dataset, test = loaded.dataset, loaded.split.test
+    if dataset.queries is None:
+        return None
+    if loaded.split.name != "zero-shot":
+        log.warning("%s has official queries and a gallery, which are the test half of the split 'zero-shot'; with the "
+                    "split '%s' every test image is a query among the others", dataset.title, loaded.split.name)
+        return None
+    queries = dataset.queries[test]
+    return queries if queries.any() and not queries.all() else None
 
 
 def _candidates(run: Run, loaded: Loaded, indices: Array) -> dict[str, Array]:

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import psutil
 import torch
 
+from udml_core.data.dataset import step_name
 from udml_core.errors import UserError
 from udml_core.tasks import RESERVE_BYTES, Status, Task
 
@@ -41,7 +42,7 @@ class Reporter:
     def change(self, **values: Any) -> None:
         """Update fields of the status and write it at once."""
         now = time.time()
-        if values.get("phase", self.status.phase) != self.status.phase:
+        if step_name(values.get("phase", self.status.phase)) != step_name(self.status.phase):
             values["phase_started"] = now
         self.status = self.status.model_copy(update=values | {"heartbeat": now})
         self._task.write_status(self.status)
@@ -54,7 +55,7 @@ class Reporter:
             StopRequestedError: A stop was requested.
             UserError: The task's folder was removed.
         """
-        if phase != self.status.phase or time.monotonic() - self._last > HEARTBEAT:
+        if step_name(phase) != step_name(self.status.phase) or time.monotonic() - self._last > HEARTBEAT:
             self.stop_if_requested()
             self.change(share=share, phase=phase)
 

@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.pair_gallery import pair_gallery
+from pages.parts.data.columns import choose_values
 from pages.parts.data.computed import Nearest
 from pages.parts.data.enlarged import enlarge
 from udml_core.arrays import Array, Integers
@@ -39,13 +40,16 @@ def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenera
         label = _choose_class(dataset)
         text = st.text_input("File name contains", key="find", bind="query-params", width=150, max_chars=120,
                              placeholder="any")
+        allowed = choose_values(dataset)
         part_slot = st.container(width="content")
         with st.popover("Size", icon=":material/photo_size_select_large:"):
             side = st.slider("Tile size in pixels", 48, 200, 88, 8, key="data-side", persist_state="session")
     values = None if nearest is None else nearest.values(order)
-    found = order_images(dataset, find_images(dataset, label, text), order, values)
+    matching = find_images(dataset, label, text)
+    found = order_images(dataset, matching if allowed is None else matching[allowed[matching]], order, values)
     if not len(found):
-        st.info("No image matches. Choose another class, or shorten the text.", icon=":material/search_off:")
+        st.info("No image matches. Choose another class or other values of a column, or shorten the text.",
+                icon=":material/search_off:")
         return
     with part_slot:
         shown = _choose_part(found)

@@ -29,7 +29,10 @@ def show_classes_and_splits(dataset: Dataset) -> None:
         rows.append({"Split": name, "Training half": len(split.train), "Test half": len(split.test),
                      "Meaning": SPLIT_WORDS[name]})
     st.dataframe(pd.DataFrame(rows), hide_index=True, width="stretch")
-    if dataset.labels is None:
+    if dataset.evaluation_classes is not None:
+        st.info(f"{dataset.title} {dataset.without_labels}. Methods train without labels.",
+                icon=":material/label_off:")
+    elif dataset.labels is None:
         st.info("Methods without supervision need no classes. Without classes the evaluation measures how well "
                 "neighborhoods are preserved, not the share of hits.", icon=":material/label_off:")
         return

@@ -14,6 +14,7 @@ from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
+from udml_core.data.sources.metadata import MetadataFolder
 from udml_core.errors import UserError
 
 SHOWN_CLASSES = 4
@@ -29,7 +30,7 @@ def import_folder() -> None:
         path = st.text_input("Folder on this computer, a ZIP or TAR archive, or a table of embeddings",
                              placeholder="/home/me/photos", key="import-path").strip()
         level = choose_level(path) if path else None
-        path = choose_columns(path)
+        path = choose_columns(choose_label(path))
         clicked = st.button("Use this table" if is_table_path(path) else "Use this folder", disabled=not path,
                             icon=":material/folder_open:")
         with keep_user_errors("import-folder", (path, level), clicked):
@@ -72,6 +73,32 @@ def choose_level(path: str) -> int | None:
                      key=f"import-level-{path}", help="The folder has several levels of subfolders. Each choice names "
                                                       "the classes that it gives.")
     return None if level == default else level
+
+
+def choose_label(path: str) -> str:
+    """Choose the column of the classes of a folder with metadata.csv or metadata.parquet.
+
+    Returns:
+        The path, with the column unless it is the usual one or is named already; `path` itself for other folders.
+    """
+    columns, usual = _label_columns(path) if path else ([], "")
+    if len(columns) < 2:
+        return path
+    column = st.selectbox("Classes", columns, columns.index(usual) if usual else None, key=f"import-label-{path}",
+                          placeholder="none", help="Column of the table that names the class of each image.")
+    return path if column in (None, usual) else f"{path}#label={column}"
+
+
+@st.cache_data(ttl="10s", max_entries=8, show_spinner=False)
+def _label_columns(path: str) -> tuple[list[str], str]:
+    """Return the columns of a folder's table that can name the classes, and the usual one; none for other folders."""
+    try:
+        source = catalog.folder_of(path)
+        if isinstance(source, MetadataFolder) and source.label is None and source.missing() is None:
+            return source.label_columns, source.label_column or ""
+    except UserError:  # the preview shows what is wrong
+        pass
+    return [], ""
 
 
 def level_words(level: ClassLevel) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 import streamlit as st
@@ -39,20 +39,46 @@ def choose_columns(path: str) -> str:
         table = table_of(path)
         if table is None or str(table.choices):
             return path
-        opened = table.header()
-        if not opened.columns:
+        header = _header(table.name, table.signature())
+        if not header.columns:
             return path
-        st.caption(f"{opened.vectors.count:,} rows, {opened.vectors.width:,}-d.")
+        st.caption(f"{header.count:,} rows, {header.width:,}-d.")
         chosen = {}
-        columns = ["", *opened.columns]
+        columns = ["", *header.columns]
         for role, (label, text) in ROLES.items():
-            usual = opened.find(role, table.choices) or ""
+            usual = header.usual[role]
             column = st.selectbox(label, columns, columns.index(usual), help=text, key=f"import-{role}-{path}",
                                   format_func=lambda name: name or NO_COLUMN)
             if column != usual:
                 chosen[role] = column
         return Table(table.path, replace(table.choices, **chosen)).name
     return path
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a table has.
+
+    Attributes:
+        count: Number of rows.
+        width: Number of dimensions.
+        columns: Names of the columns.
+        usual: The column that each role of `ROLES` has without a choice, empty for none.
+    """
+
+    count: int
+    width: int
+    columns: tuple[str, ...]
+    usual: dict[str, str]
+
+
+@st.cache_data(max_entries=8, show_spinner="Reading the columns …")
+def _header(name: str, signature: str) -> Header:  # noqa: ARG001 (a changed file is read again)
+    table = table_of(name)
+    assert table is not None, "the path was a table's a moment ago"
+    opened = table.header()
+    return Header(opened.vectors.count, opened.vectors.width, tuple(opened.columns),
+                  {role: opened.find(role, table.choices) or "" for role in ROLES})
 
 
 def upload_table(open_table: Callable[[str], None]) -> None:

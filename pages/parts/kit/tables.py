@@ -10,9 +10,11 @@ import streamlit as st
 from pages.parts.kit.palette import percent
 
 EVALUATION_ROWS = ("recall@1", "recall@2", "recall@4", "recall@8", "recall@10", "recall@100", "recall@1000",
-                   "mprec@10", "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness",
-                   "continuity", "effective rank", "neighbors kept from frozen", "dimension", "images")
+                   "gallery recall@1", "gallery recall@10", "gallery recall@20", "gallery recall@50", "mprec@10",
+                   "map@r", "knn@200", "linear probe", "nmi", "f", "purity", "trustworthiness", "continuity",
+                   "effective rank", "neighbors kept from frozen", "dimension", "images")
 MEASURE_WORDS = {"mprec@10": "mprec@10", "map@r": "MAP@R", "knn@200": "Weighted kNN, k = 200", "nmi": "NMI",
+                 **{f"gallery recall@{k}": f"Recall@{k}, queries to gallery" for k in (1, 10, 20, 50)},
                  "f": "Pairwise F", "neighbors kept from frozen": "10 nearest neighbors kept from frozen features",
                  "dimension": "Width", "images": "Images searched"}
 EMBEDDING_WORDS = {"centered pca": "PCA (centered)", "pca": "PCA, same width", "latent": "Final, latent z"}

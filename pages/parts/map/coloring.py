@@ -20,6 +20,7 @@ from pages.parts.map.frame import MapFrame, load_map
 from pages.parts.map.spreading import SPREAD, has_few_labels, spread_color
 from pages.parts.map.uncertainty import LABEL, noise, noise_epoch
 from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
 from udml_core.explanations import Clusters, Triplets, Uncertainty
 from udml_core.exploration import maps as views
 from udml_core.exploration.density import density, neighbor_distances, outlier_score
@@ -84,9 +85,15 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices["weight"] = lambda: _weight_color(shown)
     if has_record(shown.run, Uncertainty):
         choices[LABEL] = lambda: _noise_color(shown)
+    for name in dataset.columns:
+        choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
     for name, values in uploaded_columns(dataset).items():
         choices[name] = partial(column_color, name, values, indices)
     return choices
+
+
+def _dataset_column(dataset: Dataset, name: str, indices: Array) -> Color:
+    return column_color(f"column: {name}", dataset.columns[name], indices)
 
 
 def _percent(label: str, shares: Array, low: float | None = None) -> Color:

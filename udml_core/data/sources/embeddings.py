@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +20,7 @@ import numpy as np
 from filelock import FileLock
 
 from udml_core.arrays import Array
+from udml_core.data.columns import Columns
 from udml_core.data.dataset import TABLE, Dataset, Report, Skipped
 from udml_core.data.sources.source import Source
 from udml_core.data.sources.table_columns import (
@@ -38,7 +40,7 @@ from udml_core.paths import cache_folder, dataset_cache, existing_path, may_read
 
 LAYOUT = "NAME.npy, NAME.npz, NAME.parquet or NAME.safetensors with one vector for each row"
 _NAME = re.compile(rf"^(.+?(?:{'|'.join(map(re.escape, ENDINGS))}))(?:#(.*))?$", re.IGNORECASE | re.DOTALL)
-_KEPT = ("fingerprint", "labels", "class_names", "names", "test", "files", "texts", "distinct")
+_KEPT = ("fingerprint", "labels", "class_names", "names", "test", "files", "texts", "distinct", "columns")
 
 
 def table_of(name: str) -> Table | None:
@@ -147,9 +149,15 @@ class Table(Source):
         elif isinstance(names_or_labels, list):
             texts = tuple(names_or_labels)
         images = TableImages(self.path.parent, None if kept["files"] is None else tuple(kept["files"]), texts)
+        columns = Columns(kept["columns"], self._column, len(names))
         return Dataset(self.name, self.title, images, labels, class_names, kept["fingerprint"], TILE, False, names,
                        None if kept["test"] is None else np.array(kept["test"], dtype=bool), _without_image(images),
-                       kept["distinct"], vectors=vectors)
+                       kept["distinct"], columns=columns, vectors=vectors)
+
+    def _column(self, name: str) -> list[Any]:
+        """Read a column of the table again, or none of its values if the table has changed so much that it is gone."""
+        table = self.header()
+        return table.values(name) if name in table.columns else []
 
     @property
     def _kept_path(self) -> Path:
@@ -177,7 +185,8 @@ class Table(Source):
         part = self._kept_path.with_suffix(".part")
         try:
             digest, is_one_vector = _copy_vectors(table, part, report)
-            digest.update(json.dumps(kept, sort_keys=True).encode())
+            used = {key: value for key, value in kept.items() if key != "columns"}
+            digest.update(json.dumps(used, sort_keys=True).encode())
             kept |= {"fingerprint": digest.hexdigest(), "distinct": 1 if is_one_vector else None}
             target = _vectors_path(kept["fingerprint"])
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -212,7 +221,8 @@ def _read_columns(table: OpenTable, choices: Choices) -> dict[str, Any]:
         texts = "labels"
     return {"labels": None if labels is None else labels.tolist(), "class_names": class_names, "names": names,
             "test": read_halves(table, split).tolist() if split else None,
-            "files": table.texts(image) if image else None, "texts": texts}
+            "files": table.texts(image) if image else None, "texts": texts,
+            "columns": [other for other in table.columns if other not in (label, split, name, image)]}
 
 
 def _copy_vectors(table: OpenTable, target: Path, report: Report) -> tuple[Any, bool]:
@@ -268,6 +278,19 @@ def _checked(table: OpenTable, block: Array, start: int) -> Array:
 
 def _without_image(images: TableImages) -> tuple[Skipped, ...]:
     """List the image files that the table names and that cannot be shown."""
-    files = images.files or ()
+    inside: dict[str, bool] = {}
+    root = str(images.root)  # joining texts is several times faster than joining paths
+
+    def is_shown(row: int, file: str) -> bool:
+        # A regular file in a folder inside is inside, so that only folders and links are followed to where they lead.
+        folder = os.path.dirname(file)
+        if folder not in inside:
+            inside[folder] = images.has_folder(folder)
+        try:
+            mode = os.lstat(os.path.join(root, file)).st_mode if inside[folder] else 0
+        except (OSError, ValueError):
+            return False
+        return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and images.path(row) is not None)
+
     return tuple(Skipped(file, "not found in the table's folder; the row is shown as text")
-                 for row, file in enumerate(files) if file and images.path(row) is None)
+                 for row, file in enumerate(images.files or ()) if file and not is_shown(row, file))

@@ -22,7 +22,7 @@ from udml_core.data.sources.levels import (
     first_class_level,
     name_with_level,
 )
-from udml_core.data.sources.listing import ENDINGS, listed
+from udml_core.data.sources.listing import ENDINGS, has_image, listed
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.scanning import scan
 from udml_core.errors import UserError
@@ -77,7 +77,7 @@ class Folder(Located):
         return f"{len(self._files):,} images {classes}, by their folders."
 
     def _absent(self) -> str | None:
-        if next(listed(self.path), None) is None:
+        if not has_image(self.path):
             return f"The folder {self.path} has no images. Expected: {LAYOUT}, with the extensions {_endings()}."
         return None
 

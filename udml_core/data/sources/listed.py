@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Booleans
+from udml_core.data.columns import Columns
 from udml_core.data.dataset import Dataset, FileImages, Images, Report, Skipped
 from udml_core.data.sources.located import Located, printable
 from udml_core.data.sources.scanning import scan
@@ -31,6 +33,9 @@ class Listing:
         in_test: Whether each image (n) is in the official test half; None without an official division.
         training_classes: Number of first classes that the official zero-shot training half has; None for half of them.
         boxes: Left, top, right and bottom of the part of each image (n) that is used; None for whole images.
+        evaluation_classes: Classes of each image (n, c) bool if some have several or none; without `labels`.
+        queries: Whether each image (n) is a query of the authors' protocol; None if every test image is.
+        columns: Other values of each image (n) by name.
         left_out: Images that the lists name, but that cannot be used, with the reason.
     """
 
@@ -40,6 +45,9 @@ class Listing:
     in_test: Sequence[bool] | None = None
     training_classes: int | None = None
     boxes: Array | None = None
+    evaluation_classes: Booleans | None = None
+    queries: Sequence[bool] | None = None
+    columns: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     left_out: Sequence[Skipped] = ()
 
 
@@ -107,6 +115,8 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
                         f"({len(skipped)} skipped). Expected: {source.expected}.")
     labels = None if listing.labels is None else np.asarray(listing.labels, np.int64)[kept]
     in_test = None if listing.in_test is None else np.asarray(listing.in_test, bool)[kept]
+    classes = None if listing.evaluation_classes is None else listing.evaluation_classes[kept]
+    queries = None if listing.queries is None else np.asarray(listing.queries, bool)[kept]
     sizes = np.array([entries[file]["size"] for file in files])
     images: Images = FileImages(source.path, files)
     if listing.boxes is not None:
@@ -119,11 +129,14 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
         images = CroppedImages(source.path, files, tuple(map(tuple, boxes.tolist())))
         sizes = boxes[:, 2:] - boxes[:, :2]
     digests = [entries[file]["digest"] for file in files]
-    parts = [files, digests, labels, in_test, None if listing.boxes is None else boxes.tolist()]
+    parts = [files, digests, labels, in_test, None if listing.boxes is None else boxes.tolist(),
+             None if classes is None else classes.tolist(), queries]
     rows = zip(*(part for part in parts if part is not None), strict=True)
     content = "\n".join("|".join(map(str, row)) for row in rows) + f"\n{listing.training_classes}"
     return Dataset(source.name, source.title, images, labels, tuple(listing.class_names),
                    hashlib.sha256(content.encode()).hexdigest(), int(np.median(sizes.min(axis=1))),
                    all(entries[file]["gray"] for file in files), files, official_test=in_test,
                    skipped=(*skipped, *listing.left_out), distinct=len(set(digests)),
-                   training_classes=listing.training_classes)
+                   training_classes=listing.training_classes, evaluation_classes=classes, queries=queries,
+                   columns=Columns(tuple(listing.columns), lambda name: [listing.columns[name][row] for row in kept],
+                                   len(files)))

@@ -33,8 +33,23 @@ def listed(root: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
                 waiting.appendleft((f"{prefix}{entry.name}/", entry.path))
             elif entry.is_symlink() and os.path.isdir(entry.path):
                 waiting.append((f"{prefix}{entry.name}/", entry.path))
-            elif entry.name.lower().endswith(tuple(ENDINGS)) and os.path.isfile(entry.path):
+            elif _is_image_name(entry.name) and os.path.isfile(entry.path):
                 yield prefix + entry.name, entry
+
+
+def has_image(root: Path) -> bool:
+    """Return whether `listed` yields a file; a large folder of images is not read to its end."""
+    try:
+        with os.scandir(root) as entries:
+            if any(entry.is_file(follow_symlinks=False) and _is_image_name(entry.name) for entry in entries):
+                return True
+    except OSError:
+        return False
+    return next(listed(root), None) is not None
+
+
+def _is_image_name(name: str) -> bool:
+    return name.lower().endswith(tuple(ENDINGS)) and not is_hidden(name)
 
 
 def is_hidden(name: str) -> bool:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.table import HALVES, by_value, column_names, read_columns, value_text
+from udml_core.data.sources.table import HALVES, ColumnFile, by_value, column_names, value_text
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
@@ -39,10 +40,20 @@ def _is_table(path: Path) -> bool:
         return False
 
 
+class _Row(NamedTuple):
+    """A row of a table: path, label, half and other values of an image; None where the table has no value."""
+
+    file: str
+    label: str | None
+    is_test: bool | None
+    others: tuple[Any, ...]
+
+
 class MetadataFolder(Located):
     """Images that a table metadata.csv or metadata.parquet names in its column `file_name`.
 
-    A column of the table has the labels, and the column `split` the official division. If no class is in both halves,
+    A column of the table has the labels, and the column `split` the official division; the others are columns of the
+    data set. If no class is in both halves,
     the division is the zero-shot split. Images without a row are left out.
 
     Attributes:
@@ -97,10 +108,21 @@ class MetadataFolder(Located):
 
     @cached_property
     def _columns(self) -> list[str]:
-        return column_names(self.path / self.tables[0])
+        with self._advising():
+            return column_names(self.path / self.tables[0])
+
+    @contextmanager
+    def _advising(self) -> Iterator[None]:
+        """Add to the message of an unreadable table how to open the folder without it."""
+        try:
+            yield
+        except UserError as error:
+            raise UserError(f"{error} To open the images without the table, add #level=1 to the name of the folder if "
+                            "its subfolders are the classes, or else #level=0.") from error
 
     @property
-    def _label_column(self) -> str | None:
+    def label_column(self) -> str | None:
+        """The column of the labels; None if there is none."""
         if self.label is None:
             return next((name for name in LABEL_COLUMNS if name in self._columns), None)
         if self.label not in self._columns or self.label == FILE_COLUMN:
@@ -110,8 +132,13 @@ class MetadataFolder(Located):
         return self.label
 
     @property
+    def label_columns(self) -> list[str]:
+        """The columns that can have the labels."""
+        return [name for name in self._columns if name not in (FILE_COLUMN, SPLIT_COLUMN)]
+
+    @property
     def _other_columns(self) -> list[str]:
-        return [name for name in self._columns if name not in (FILE_COLUMN, self._label_column, SPLIT_COLUMN)]
+        return [name for name in self._columns if name not in (FILE_COLUMN, self.label_column, SPLIT_COLUMN)]
 
     @cached_property
     def listing(self) -> Listing:
@@ -121,30 +148,37 @@ class MetadataFolder(Located):
             UserError: A table is damaged, or has no such column of labels.
         """
         rows = [row for table in self.tables for row in self._read(table)]
-        known = {file for file, _, _ in rows}
+        known = {row.file for row in rows}
         table = self.tables[0]
         left_out = [Skipped(file, f"has no row in {table}") for file, _ in listed(self.path) if file not in known]
-        if self._label_column is not None:
-            left_out += [Skipped(file, f"has no value in the column {self._label_column} of {table}")
-                         for file, label, _ in rows if label is None]
-            rows = [row for row in rows if row[1] is not None]
-        return _listing(rows, self._label_column is not None, left_out)
+        if self.label_column is not None:
+            left_out += [Skipped(row.file, f"has no value in the column {self.label_column} of {table}")
+                         for row in rows if row.label is None]
+            rows = [row for row in rows if row.label is not None]
+        return _listing(rows, self.label_column is not None, self._other_columns, left_out)
 
-    def _read(self, table: str) -> list[tuple[str, str | None, bool | None]]:
-        """Read path, label and half of each image of a table."""
+    def _read(self, table: str) -> list[_Row]:
+        """Read the rows of a table."""
         folder = table.rpartition("/")[0]
-        wanted = [FILE_COLUMN, *dict.fromkeys(name for name in (self._label_column, SPLIT_COLUMN)
+        wanted = [FILE_COLUMN, *dict.fromkeys(name for name in (self.label_column, SPLIT_COLUMN)
                                               if name and name in self._columns)]
-        content = read_columns(self.path / table, wanted)
+        with self._advising():
+            source = ColumnFile(self.path / table)
+            content = {name: source.read(name) for name in wanted}
+            # The tables of two halves need not have the same other columns.
+            others = [source.read(name) if name in source.names else [None] * len(content[FILE_COLUMN])
+                      for name in self._other_columns]
         files = content[FILE_COLUMN]
-        absent = next((number for number, file in enumerate(files, start=1) if not isinstance(file, str)), None)
+        absent = next((row for row, file in enumerate(files) if not isinstance(file, str)), None)
         if absent is not None:
             raise UserError(f"{self.path / table} must name an image in the column {FILE_COLUMN} of each row, got "
-                            f"{quoted(files[absent - 1])} in row {absent}.")
+                            f"{quoted(files[absent])} in {source.place(absent)}. Fill it in, or remove the row.")
         paths = [_plain(f"{folder}/{file}" if folder else file) for file in files]
-        labels = [_label(value) for value in content[self._label_column]] if self._label_column else [None] * len(files)
+        labels = [_label(value) for value in content[self.label_column]] if self.label_column else [None] * len(files)
         words = [folder] * len(files) if folder else content.get(SPLIT_COLUMN, [None] * len(files))
-        return list(zip(paths, labels, [HALVES.get(str(word).lower()) for word in words], strict=True))
+        halves = [HALVES.get(str(word).lower()) for word in words]
+        return [_Row(*row) for row in zip(paths, labels, halves, zip(*others, strict=True) if others else [()] * len(
+            paths), strict=True)]
 
 
 def _plain(file: str) -> str:
@@ -163,12 +197,13 @@ def _label(value: Any) -> str | None:
     return value_text(value)
 
 
-def _listing(rows: list[tuple[str, str | None, bool | None]], has_labels: bool, left_out: list[Skipped]) -> Listing:
-    files, labels, halves = (list(column) for column in zip(*rows, strict=True)) if rows else ([], [], [])
+def _listing(rows: list[_Row], has_labels: bool, columns: list[str], left_out: list[Skipped]) -> Listing:
+    files, labels, halves = [row.file for row in rows], [row.label or "" for row in rows], [row.is_test for row in rows]
+    others = {name: [row.others[number] for row in rows] for number, name in enumerate(columns)}
     # The division counts only if it is known for each image, and has both halves.
     in_test = [bool(half) for half in halves] if {True, False} == set(halves) else None
     if not has_labels:
-        return Listing(files, in_test=in_test, left_out=left_out)
+        return Listing(files, in_test=in_test, columns=others, left_out=left_out)
     train, test = ({label for label, half in zip(labels, halves, strict=True) if half is is_test}
                    for is_test in (False, True))
     divided = in_test is not None and not train & test
@@ -176,4 +211,4 @@ def _listing(rows: list[tuple[str, str | None, bool | None]], has_labels: bool, 
         set(labels), key=by_value)
     number_of = {name: number for number, name in enumerate(names)}
     return Listing(files, [number_of[label] for label in labels], names, None if divided else in_test,
-                   len(train) if divided else None, left_out=left_out)
+                   len(train) if divided else None, columns=others, left_out=left_out)

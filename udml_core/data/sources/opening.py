@@ -14,7 +14,8 @@ from udml_core.data.sources.official.registry import detect
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
-_OPTION = re.compile(r"^(.+)#(crop|label|part)=([^#/\\]{1,100})$")
+_OPTION = re.compile(r"^(.+)#(?:(crop|part)=([^#/\\]{1,100})|(label)=(.{1,1000}))$")
+"""An option after a name. A label is the name of a column, which can have any letters."""
 
 
 def plain_name(name: str) -> str:
@@ -30,7 +31,7 @@ def split_option(name: str) -> tuple[str, tuple[str, str] | None]:
         The name, and the option's key and value; None if the name has none.
     """
     match = _OPTION.match(name)
-    return (match[1], (match[2], match[3])) if match else (name, None)
+    return (match[1], (match[2] or match[4], match[3] or match[5])) if match else (name, None)
 
 
 def open_folder(path: Path, suffix: str = "", name: str | None = None, title: str | None = None) -> Located:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +32,9 @@ def column_names(path: Path) -> list[str]:
 
             names = [str(name) for name in parquet.read_schema(path).names]
         else:
-            with path.open(encoding="utf-8-sig", newline="") as file:
-                names = _csv_names(file.readline(LONGEST))
+            with path.open("rb") as file:
+                first = io.StringIO(file.readline(LONGEST).decode("utf-8-sig"), newline="").readline()
+            names = _csv_names(first)
     except Exception as error:  # a damaged file can raise any exception
         raise _unreadable(path, error) from error
     if len(set(names)) < len(names):
@@ -42,36 +43,76 @@ def column_names(path: Path) -> list[str]:
     return names
 
 
-def read_columns(path: Path, names: Sequence[str]) -> dict[str, list[Any]]:
-    """Read some columns of a CSV or Parquet file.
+class ColumnFile:
+    """The columns of a CSV or Parquet file; a CSV file is parsed once, at the first column that is read.
 
-    Returns:
-        The values of each column, in order: text in CSV files, None for an empty cell.
-
-    Raises:
-        UserError: The file cannot be read, or has no such column.
+    Attributes:
+        path: The file.
+        names: Names of the columns.
     """
-    absent = next((name for name in names if name not in column_names(path)), None)
-    if absent is not None:
-        raise UserError(f"The table {path} has no column '{absent}'. Add the column.")
-    try:
-        if path.suffix == ".parquet":
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names = column_names(path)
+
+    @property
+    def count(self) -> int:
+        """Number of rows.
+
+        Raises:
+            UserError: The file cannot be read.
+        """
+        return len(self.read(self.names[0])) if self.names else 0
+
+    def read(self, name: str) -> list[Any]:
+        """Read the values of a column, in order: text in CSV files, None for an empty cell.
+
+        Raises:
+            UserError: The file cannot be read, or has no such column.
+        """
+        if name not in self.names:
+            raise UserError(f"The table {self.path} has no column '{name}'. Add the column.")
+        if self.path.suffix != ".parquet":
+            column = self.names.index(name)
+            return [row[column].strip() or None for row, _ in self._rows]
+        try:
             from pyarrow import parquet
 
-            table = parquet.read_table(path, columns=list(names), memory_map=False, partitioning=None)
-            return {name: table.column(name).to_pylist() for name in names}
-        text = read_regular(path, LONGEST).decode("utf-8-sig")
-        lines = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text.partition("\n")[0]))
-        header = [name.strip() for name in next(lines)]
-        # Spreadsheets write rows without values; in a single column a row without a value is a missing value.
-        rows = [row for row in lines if row and (len(header) == 1 or any(cell.strip() for cell in row))]
-    except Exception as error:  # a damaged file can raise any exception
-        raise _unreadable(path, error) from error
-    wrong = next((number for number, row in enumerate(rows, start=2) if len(row) != len(header)), None)
-    if wrong is not None:
-        raise UserError(f"{path} must have {len(header)} values in each row, as in its first line, got "
-                        f"{len(rows[wrong - 2])} in row {wrong}. Correct this row.")
-    return {name: [row[header.index(name)].strip() or None for row in rows] for name in names}
+            table = parquet.read_table(self.path, columns=[name], memory_map=False, partitioning=None)
+            values: list[Any] = table.column(name).to_pylist()
+        except Exception as error:  # a damaged file can raise any exception
+            raise _unreadable(self.path, error) from error
+        return values
+
+    def place(self, row: int) -> str:
+        """Return where a row is, as messages name it: its line in a CSV file, its number in a Parquet file."""
+        return numbered(row) if self.path.suffix == ".parquet" else f"line {self._rows[row][1]:,}"
+
+    @cached_property
+    def _rows(self) -> list[tuple[list[str], int]]:
+        """The cells of each row of a CSV file, and the line where the row begins."""
+        rows = []
+        try:
+            text = read_regular(self.path, LONGEST).decode("utf-8-sig")
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text.partition("\n")[0]))
+            width, line = len(next(lines)), lines.line_num + 1
+            for row in lines:
+                # Spreadsheets write rows without values; in a single column a row without a value is a missing value.
+                if row and (width == 1 or any(cell.strip() for cell in row)):
+                    rows.append((row, line))
+                line = lines.line_num + 1
+        except Exception as error:  # a damaged file can raise any exception
+            raise _unreadable(self.path, error) from error
+        wrong = next(((row, line) for row, line in rows if len(row) != width), None)
+        if wrong is not None:
+            raise UserError(f"{self.path} must have {width} values in each row, as in its first line, got "
+                            f"{len(wrong[0])} in line {wrong[1]:,}. Correct this line.")
+        return rows
+
+
+def numbered(row: int) -> str:
+    """Return the number of a row as messages name it."""
+    return f"row {row:,} (counted from 0)"
 
 
 def value_text(value: Any) -> str:
@@ -97,5 +138,9 @@ def _separator(header: str) -> str:
 
 
 def _unreadable(path: Path, error: Exception) -> UserError:
-    return UserError(f"The table {path} could not be read: {error}. Save it again as UTF-8 text with commas, or as "
+    reason = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        line = error.object[:error.start].count(b"\n") + 1
+        reason = f"line {line:,} is not UTF-8 text, because it has the byte 0x{error.object[error.start]:02X}"
+    return UserError(f"The table {path} could not be read: {reason}. Save it again as UTF-8 text with commas, or as "
                      "Parquet.")

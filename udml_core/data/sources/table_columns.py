@@ -13,8 +13,8 @@ import numpy as np
 
 from udml_core.arrays import Booleans, Integers
 from udml_core.data.sources.listing import ENDINGS, is_text
-from udml_core.data.sources.table import HALVES, by_value, column_names, read_columns, value_text
-from udml_core.data.sources.vector_files import VectorFile, open_vectors, reading
+from udml_core.data.sources.table import HALVES, ColumnFile, by_value, numbered, value_text
+from udml_core.data.sources.vector_files import ChoiceError, VectorFile, open_vectors, reading
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
@@ -78,11 +78,26 @@ class OpenTable:
         path: The file of vectors.
         vectors: The vectors.
         columns: Reader of each column by its name.
+        beside: The metadata file; None if there is none.
     """
 
     path: Path
     vectors: VectorFile
     columns: Mapping[str, Callable[[], list[Any]]]
+    beside: ColumnFile | None = None
+
+    def title(self, column: str) -> str:
+        """Return a column's name and file, as messages name it."""
+        beside = self._beside(column)
+        return f"The column {quoted(column)} of {self.path if beside is None else beside.path}"
+
+    def place(self, column: str, row: int) -> str:
+        """Return where a column has the value of a row, as messages name it."""
+        beside = self._beside(column)
+        return numbered(row) if beside is None else beside.place(row)
+
+    def _beside(self, column: str) -> ColumnFile | None:
+        return self.beside if self.beside is not None and column in self.beside.names else None
 
     def find(self, role: str, choices: Choices) -> str | None:
         """Return the column of a role: the chosen column, or the one with the most usual name.
@@ -141,19 +156,15 @@ def open_table(path: Path, choices: Choices) -> OpenTable:
         return read
 
     columns = {name: reader(name) for name in vectors.columns}
-    beside = metadata_path(path)
-    if beside is not None:
-        names = column_names(beside)
-        count = len(read_columns(beside, names[:1])[names[0]]) if names else 0
-        if count != vectors.count:
-            raise UserError(f"{beside.name} lies beside {path} and must describe its {vectors.count:,} rows, got "
-                            f"{count:,} rows. Make them equal, or rename {beside.name}.")
-        columns |= {name: partial(_read_column, beside, name) for name in names}
-    return OpenTable(path, vectors, columns)
-
-
-def _read_column(path: Path, name: str) -> list[Any]:
-    return read_columns(path, [name])[name]
+    metadata = metadata_path(path)
+    if metadata is None:
+        return OpenTable(path, vectors, columns)
+    beside = ColumnFile(metadata)
+    if beside.count != vectors.count:
+        raise UserError(f"{metadata.name} lies beside {path} and must describe its {vectors.count:,} rows, got "
+                        f"{beside.count:,} rows. Make them equal, or rename {metadata.name}.")
+    columns |= {name: partial(beside.read, name) for name in beside.names}
+    return OpenTable(path, vectors, columns, beside)
 
 
 def _are_image_files(values: Sequence[Any]) -> bool:
@@ -176,8 +187,10 @@ def read_labels(table: OpenTable, column: str) -> tuple[Integers, tuple[str, ...
     """
     texts = [" ".join(text.split()) for text in table.texts(column)]
     if "" in texts:
-        raise UserError(f"The column {quoted(column)} of {table.path} must name the class of every row; row "
-                        f"{texts.index(''):,} has none. Fill it in, or add `#label=` to the path to use no classes.")
+        raise ChoiceError(f"{table.title(column)} must name the class of every row; "
+                          f"{table.place(column, texts.index(''))} has none.",
+                          "Fill it in, or add `#label=` to the path to use no classes.",
+                          "Fill it in, or rename the column to use no classes.")
     names = sorted(set(texts), key=by_value)
     number_of = {name: number for number, name in enumerate(names)}
     return np.array([number_of[text] for text in texts], dtype=np.int64), tuple(names)
@@ -193,9 +206,11 @@ def read_names(table: OpenTable, column: str) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         first: dict[str, int] = {}
         row, name = next((row, name) for row, name in enumerate(names) if first.setdefault(name, row) != row)
-        raise UserError(f"The column {quoted(column)} of {table.path} must have a different name for each row; rows "
-                        f"{first[name]:,} and {row:,} both have {quoted(name)}. Choose another column with "
-                        "`#name=COLUMN` after the path, or `#name=` to number the rows.")
+        raise ChoiceError(f"{table.title(column)} must have a different name for each row; "
+                          f"{table.place(column, first[name])} and {table.place(column, row)} both have "
+                          f"{quoted(name)}.",
+                          "Choose another column with `#name=COLUMN` after the path, or `#name=` to number the rows.",
+                          "Change the names, or rename the column to number the rows.")
     return names
 
 
@@ -210,11 +225,13 @@ def read_halves(table: OpenTable, column: str) -> Booleans:
     halves = HALVES | flags
     unknown = next((row for row, value in enumerate(values) if value not in halves), None)
     if unknown is not None:
-        raise UserError(f"The column {quoted(column)} of {table.path} must say train or test for every row; row "
-                        f"{unknown:,} has {quoted(values[unknown])}. Choose another column with `#split=COLUMN` after "
-                        "the path, or `#split=` for none.")
+        raise ChoiceError(f"{table.title(column)} must say train or test for every row; "
+                          f"{table.place(column, unknown)} has {quoted(values[unknown])}.",
+                          "Choose another column with `#split=COLUMN` after the path, or `#split=` for none.",
+                          "Correct the values, or rename the column to use no halves.")
     is_test = np.array([halves[value] for value in values])
     if is_test.all() or not is_test.any():
-        raise UserError(f"The column {quoted(column)} of {table.path} must have rows of both halves, train and test; "
-                        f"all rows are {'test' if is_test.all() else 'train'}. Add `#split=` to the path to ignore it.")
+        raise ChoiceError(f"{table.title(column)} must have rows of both halves, train and test; all rows are "
+                          f"{'test' if is_test.all() else 'train'}.", "Add `#split=` to the path to ignore it.",
+                          "Rename the column to use no halves.")
     return is_test

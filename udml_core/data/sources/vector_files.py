@@ -23,10 +23,23 @@ VECTOR_NAMES = ("embeddings", "embedding", "features", "vectors", "vector", "x")
 MOST_ROWS, MOST_WIDTH, MOST_BYTES = 5_000_000, 16_384, 16_000_000_000
 """Largest number of rows, and of numbers in a row, and largest size as float32."""
 BLOCK_BYTES = 16_000_000
-CHOOSE = "Add `#vectors=NAME` to the path"
 EXPECTED = ("Expected: a 2-D array of numbers (.npy, .npz, .safetensors), or a column of lists of numbers or one "
             "column of numbers for each dimension (.parquet)")
 _NUMBERED = re.compile(r"^(.*?)(\d+)$")
+
+
+class ChoiceError(UserError):
+    """A column or array that does not fit its role, so that the user has to choose another or change the file.
+
+    Attributes:
+        problem: What is wrong.
+        change: How to change the file. It replaces the choice, which needs a path, where the file is uploaded.
+    """
+
+    def __init__(self, problem: str, choice: str, change: str) -> None:
+        super().__init__(f"{problem} {choice}")
+        self.problem = problem
+        self.change = change
 
 
 @dataclass(frozen=True)
@@ -130,8 +143,9 @@ def _pick(path: Path, wanted: str | None, candidates: Sequence[str], present: st
     if len(candidates) == 1:
         return candidates[0]
     if candidates:
-        raise UserError(f"{path} has {len(candidates)} arrays or columns that could be the vectors: "
-                        f"{', '.join(map(quoted, candidates[:10]))}. {CHOOSE}.")
+        raise ChoiceError(f"{path} has {len(candidates)} arrays or columns that could be the vectors: "
+                          f"{', '.join(map(quoted, candidates[:10]))}.", "Add `#vectors=NAME` to the path.",
+                          f"Rename the right one to '{VECTOR_NAMES[0]}'.")
     raise UserError(f"{path} has no vectors; it has {present}. {EXPECTED}.")
 
 

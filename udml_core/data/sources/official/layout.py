@@ -31,6 +31,7 @@ class Layout(Located):
         advice: Where to get the files.
         needed: Files and folders without which the data set cannot be read; `a|b` needs one of both.
         options: Values of the options that a name can have after `#`.
+        default: The option that a data set has without a choice; None if it has none then.
     """
 
     official_name: ClassVar[str]
@@ -38,6 +39,7 @@ class Layout(Located):
     advice: ClassVar[str]
     needed: tuple[str, ...]
     options: ClassVar[Mapping[str, Sequence[str]]] = {}
+    default: ClassVar[tuple[str, str] | None] = None
 
     def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
         super().__init__(path, name)

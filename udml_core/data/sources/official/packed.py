@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import pickle
 from abc import abstractmethod
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,9 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from udml_core.arrays import Array
-from udml_core.data.dataset import ArrayImages, Dataset, Report
+from udml_core.data.dataset import ArrayImages, Dataset, Images, JoinedImages, Report
 from udml_core.data.sources.official.layout import Layout
 from udml_core.errors import UserError
+from udml_core.files import read_json, replace_text
+from udml_core.paths import cache_folder
 from udml_core.unpickling import read_pickled_arrays
 
 PIXELS = 32 * 32 * 3
@@ -68,25 +72,43 @@ class PackedLayout(Layout):
             raise UserError(problem)
         report(0.0, f"reading {self.official_name}")
         parts, names = self.read(report), self.class_names()
-        # One part stays as it is, because it may be a file too large for the memory.
-        pixels = parts[0].pixels if len(parts) == 1 else np.concatenate([part.pixels for part in parts])
-        labels = None
-        if all(part.labels is not None for part in parts):
-            labels = np.concatenate([part.labels for part in parts if part.labels is not None]).astype(np.int64)
-            if labels.min(initial=0) < 0 or labels.max(initial=0) >= len(names):
-                raise self.damaged(f"its labels must name the {len(names)} classes, got {labels.min()} to "
-                                   f"{labels.max()}")
+        labels = np.concatenate([np.full(len(part.pixels), -1) if part.labels is None else part.labels.astype(np.int64)
+                                 for part in parts])
+        has_label = np.repeat([part.labels is not None for part in parts], [len(part.pixels) for part in parts])
+        known = labels[has_label]
+        if known.min(initial=0) < 0 or known.max(initial=0) >= len(names) > 0:
+            raise self.damaged(f"its labels must name the {len(names)} classes, got {known.min()} to {known.max()}")
         in_test = np.repeat([part.is_test for part in parts], [len(part.pixels) for part in parts])
-        content = hashlib.sha256("|".join([*names, str(self.option)]).encode())
+        report(1.0, f"reading {self.official_name}")
+        is_partly = has_label.any() and not has_label.all()
+        # Parts with unlabeled images may be files too large for the memory, so that they are not copied.
+        images: Images = JoinedImages(tuple(ArrayImages(part.pixels) for part in parts))
+        if len(parts) == 1 or has_label.all():
+            pixels = parts[0].pixels if len(parts) == 1 else np.concatenate([part.pixels for part in parts])
+            images = ArrayImages(pixels)
+        return Dataset(self.name, self.title, images, labels if has_label.all() else None,
+                       tuple(names) if has_label.any() else (), self._fingerprint(parts, names),
+                       min(parts[0].pixels.shape[1:3]), False, tuple(f"image {index}" for index in range(len(labels))),
+                       official_test=in_test if len(parts) > 1 else None,
+                       evaluation_classes=labels[:, None] == np.arange(len(names)) if is_partly else None)
+
+    def _fingerprint(self, parts: list[Part], names: list[str]) -> str:
+        """Return a digest of the images, labels and names; it is kept until a file changes."""
+        identity = hashlib.sha256(f"{self.path}|{self.option}".encode()).hexdigest()[:24]
+        kept_path, signature = cache_folder() / "packed" / f"{identity}.json", self.signature()
+        with suppress(OSError, ValueError, TypeError, KeyError):  # nothing is kept yet, or the file is damaged
+            kept = read_json(kept_path)
+            if kept["signature"] == signature:
+                return str(kept["fingerprint"])
+        option = None if self.option == self.default else self.option
+        content = hashlib.sha256("|".join([*names, str(option)]).encode())
         for part in parts:
             content.update(part.labels.tobytes() if part.labels is not None else b"")
             for start in range(0, len(part.pixels), 1_000):
                 content.update(part.pixels[start: start + 1_000].tobytes())
-        report(1.0, f"reading {self.official_name}")
-        return Dataset(self.name, self.title, ArrayImages(pixels), labels, tuple(names) if labels is not None else (),
-                       content.hexdigest(), min(pixels.shape[1:3]), False,
-                       tuple(f"image {index}" for index in range(len(pixels))),
-                       official_test=in_test if len(parts) > 1 else None)
+        kept_path.parent.mkdir(parents=True, exist_ok=True)
+        replace_text(kept_path, json.dumps({"signature": signature, "fingerprint": content.hexdigest()}))
+        return content.hexdigest()
 
 
 class Cifar(PackedLayout):
@@ -204,6 +226,7 @@ class Cifar100(Cifar):
     versions = ((("train",), "test", "meta"), (("train.bin",), "test.bin", "fine_label_names.txt"))
     expected = "train, test and meta, or train.bin, test.bin, fine_label_names.txt and coarse_label_names.txt"
     options: ClassVar = {"label": ("coarse", "fine")}
+    default = ("label", "fine")
     label_columns = 2
 
     def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
@@ -229,17 +252,19 @@ class Cifar100(Cifar):
 
 
 class Stl10(PackedLayout):
-    """STL-10 (A. Coates et al., AISTATS 2011): 5,000 training and 8,000 test images, or 100,000 unlabeled images.
+    """STL-10 (A. Coates et al., AISTATS 2011): 5,000 training and 8,000 test images, and 100,000 unlabeled images.
 
-    A data set has labels for all images or none, so the unlabeled images are a data set of their own.
+    With `#part=all` all images are one data set: methods train without labels on the 105,000 images of the training
+    half, and in the evaluation the 5,000 labeled images among them vote on the classes of the test images.
     """
 
     official_name = "STL-10"
     published = (13_000, 10)
     expected = ("train_X.bin, train_y.bin, test_X.bin, test_y.bin and class_names.txt; unlabeled_X.bin with "
-                "#part=unlabeled after the name")
+                "#part=unlabeled or #part=all after the name")
     advice = "Download stl10_binary.tar.gz from https://cs.stanford.edu/~acoates/stl10/."
-    options: ClassVar = {"part": ("labeled", "unlabeled")}
+    options: ClassVar = {"part": ("labeled", "unlabeled", "all")}
+    default = ("part", "labeled")
     side = 96
 
     needed: tuple[str, ...] = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
@@ -248,6 +273,8 @@ class Stl10(PackedLayout):
         super().__init__(path, name, option)
         if option == ("part", "unlabeled"):
             self.needed, self.published = ("unlabeled_X.bin",), (100_000, 0)
+        if option == ("part", "all"):
+            self.needed, self.published = (*self.needed, "unlabeled_X.bin"), (113_000, 10)
 
     @classmethod
     def matches(cls, path: Path) -> bool:
@@ -269,7 +296,7 @@ class Stl10(PackedLayout):
                 raise self.damaged(f"{part}_y.bin must have a label for each of the {len(pixels):,} images, got "
                                    f"{len(labels):,}")
             parts.append(Part(pixels, labels.astype(np.int64) - 1, part == "test"))
-        return parts
+        return parts + ([Part(self._pixels("unlabeled_X.bin"), None, False)] if len(self.needed) > 5 else [])
 
     def _pixels(self, file: str) -> Array:
         """Map the images (n, 96, 96, 3) of a file, which stores them by channel, then by column."""

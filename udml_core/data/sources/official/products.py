@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from udml_core.data.sources.listed import Listing
@@ -35,7 +36,8 @@ class OnlineProducts(ListedLayout):
 class InShop(ListedLayout):
     """In-Shop Clothes Retrieval (Z. Liu et al., "DeepFashion", CVPR 2016).
 
-    The test half holds the queries and the gallery, which have the same items.
+    The test half holds the queries and the gallery, which have the same items. In the split zero-shot the evaluation
+    has recall@k of the queries among the gallery too, the authors' protocol.
     """
 
     official_name = "In-Shop Clothes Retrieval"
@@ -60,9 +62,16 @@ class InShop(ListedLayout):
         unknown = next((row[2] for row in rows if row[2] not in ("train", "query", "gallery")), None)
         if unknown is not None:
             raise self.damaged(f"the evaluation status in {lists} must be train, query or gallery, got '{unknown}'")
-        halves = [[(root + file, item) for file, item, status in rows if (status == "train") == is_training]
-                  for is_training in (True, False)]
-        return divided_classes(self, halves, [item for half in halves for item in _distinct(half)])
+        parts = [[row for row in rows if (row[2] == "train") == is_training] for is_training in (True, False)]
+        halves = [[(root + file, item) for file, item, _ in part] for part in parts]
+        listing = divided_classes(self, halves, [item for half in halves for item in _distinct(half)])
+        return replace(listing, queries=[status == "query" for part in parts for _, _, status in part])
+
+    def describe(self) -> str:
+        queries = sum(self.listing.queries or ())
+        gallery = len(self.listing.files) - queries - sum(
+            label < (self.listing.training_classes or 0) for label in self.listing.labels or ())
+        return f"{super().describe()} Official protocol: {queries:,} queries and {gallery:,} gallery images."
 
 
 def _distinct(half: list[tuple[str, str]]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import islice
 from pathlib import Path
 
 from udml_core.data.sources.listing import is_hidden
@@ -16,6 +17,9 @@ from udml_core.paths import may_read
 
 LAYOUTS: tuple[type[Layout], ...] = (Cub, Cars, OnlineProducts, InShop, Stl10, Cifar10Batches, Cifar100, Flowers,
                                      FlickrMaterials, Scene15, LeedsButterflies, Omniglot, Voc2007)
+
+MOST_BESIDE = 200
+"""Largest number of entries of a folder whose only subfolder can be an official layout."""
 
 
 def detect(path: Path) -> tuple[type[Layout], Path] | None:
@@ -40,9 +44,16 @@ def _matches(layout: type[Layout], folder: Path) -> bool:
 
 
 def _only_subfolder(path: Path) -> Path | None:
+    """Return the only subfolder of a folder with at most `MOST_BESIDE` entries.
+
+    The limit saves reading a large folder of images each time that the data sets are listed.
+    """
     try:
         with os.scandir(path) as entries:
-            folders = [entry.path for entry in entries if entry.is_dir() and not is_hidden(entry.name)]
+            first = list(islice(entries, MOST_BESIDE + 1))
+            folders = [entry.path for entry in first if entry.is_dir() and not is_hidden(entry.name)]
     except OSError:
+        return None
+    if len(first) > MOST_BESIDE:
         return None
     return Path(folders[0]) if len(folders) == 1 and may_read(Path(folders[0])) else None

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
+from udml_core.arrays import Booleans
 from udml_core.data.sources.listed import Listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.official.layout import ListedLayout
+from udml_core.errors import quoted
 
 
 class TreeLayout(ListedLayout):
@@ -115,25 +119,54 @@ class Omniglot(TreeLayout):
 
 
 class Voc2007(ListedLayout):
-    """PASCAL VOC 2007 without its labels: an image has several classes, and a data set has one class an image."""
+    """PASCAL VOC 2007 (M. Everingham et al., IJCV 2010), whose images have one or several of 20 classes.
+
+    The lists of the classes say 1 for an object of the class, 0 for an object that is difficult to recognize, and −1.
+    Difficult objects do not count, as in the authors' evaluation.
+    """
 
     official_name = "PASCAL VOC 2007"
-    published = (9_963, 0)
-    expected = "JPEGImages/000001.jpg and ImageSets/Main/trainval.txt, with test.txt if the test images are there"
+    published = (9_963, 20)
+    expected = ("JPEGImages/000001.jpg and in ImageSets/Main/ trainval.txt and aeroplane_trainval.txt to "
+                "tvmonitor_trainval.txt, and test.txt and aeroplane_test.txt to tvmonitor_test.txt if the test images "
+                "are there")
     advice = ("Download VOCtrainval_06-Nov-2007.tar and VOCtest_06-Nov-2007.tar from "
-              "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/. Its images are used without labels, because most of "
-              "them have several classes.")
-    needed = ("JPEGImages", "ImageSets/Main/trainval.txt")
+              "http://host.robots.ox.ac.uk/pascal/VOC/voc2007/.")
+    names = ("aeroplane", "bicycle", "bird", "boat", "bottle", "bus", "car", "cat", "chair", "cow", "diningtable",
+             "dog", "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor")
+    needed: tuple[str, ...] = ("JPEGImages", "ImageSets/Main/trainval.txt",
+                               *(f"ImageSets/Main/{name}_trainval.txt" for name in names))
+
+    def __init__(self, path: Path, name: str | None = None, option: tuple[str, str] | None = None) -> None:
+        super().__init__(path, name, option)
+        if (self.path / "ImageSets/Main/test.txt").is_file():
+            self.needed += ("ImageSets/Main/test.txt", *(f"ImageSets/Main/{name}_test.txt" for name in self.names))
 
     @classmethod
     def matches(cls, path: Path) -> bool:
         return (path / "JPEGImages").is_dir() and (path / "ImageSets" / "Main").is_dir()
 
     def read(self) -> Listing:
-        train, tests = self.read_lines(self.needed[1]), "ImageSets/Main/test.txt"
-        test = self.read_lines(tests) if (self.path / tests).is_file() else []
-        return Listing([f"JPEGImages/{number}.jpg" for number in train + test],
-                       in_test=[False] * len(train) + [True] * len(test) if test else None)
+        halves = ["trainval", *(["test"] if "ImageSets/Main/test.txt" in self.needed else [])]
+        numbers = [self.read_lines(f"ImageSets/Main/{half}.txt") for half in halves]
+        classes = [self._classes(half, images) for half, images in zip(halves, numbers, strict=True)]
+        in_test = [half == "test" for half, images in zip(halves, numbers, strict=True) for _ in images]
+        return Listing([f"JPEGImages/{number}.jpg" for images in numbers for number in images],
+                       class_names=self.names, in_test=in_test if len(halves) > 1 else None,
+                       evaluation_classes=np.concatenate(classes))
+
+    def _classes(self, half: str, images: list[str]) -> Booleans:
+        """Read which classes each image of a half has, (n, 20)."""
+        columns = []
+        for name in self.names:
+            file = f"ImageSets/Main/{name}_{half}.txt"
+            flags = self.look_up(self.read_by_id(file, "image flag"), images, file)
+            unknown = next((flag for flag in flags if flag not in ("1", "0", "-1")), None)
+            if unknown is not None:
+                raise self.damaged(f"{file} must have 1, 0 or -1 for each image, got {quoted(unknown)}")
+            columns.append([flag == "1" for flag in flags])
+        return np.array(columns, dtype=bool).T
 
     def describe(self) -> str:
-        return f"{super().describe()} Its labels are not used, because an image can have several classes."
+        return (f"{super().describe()} An image can have several classes, so methods train without labels, and the "
+                "evaluation counts an image as a hit for each class that it shares with the query.")
