@@ -174,7 +174,7 @@ def test_nothing_is_written_to_an_example() -> None:
                   lambda: RPML.append_metrics({"epoch": 99}), lambda: RPML.write_evaluation({}),
                   lambda: RPML.write_epoch(99, [], np.zeros((2, 2))), lambda: RPML.write_sample_indices(np.zeros(2)),
                   lambda: RPML.write_embeddings("final", np.zeros((2, 2))),
-                  lambda: RPML.write_best({}, embedder), lambda: RPML.write_checkpoint(1, {}, embedder),
+                  lambda: RPML.write_best(1, {}, embedder), lambda: RPML.write_checkpoint(1, {}, embedder),
                   lambda: RPML.write_notes(Notes()), lambda: write_baselines(RPML, {}), lambda: want_maps(RPML),
                   analysis.remove, lambda: analysis.write_result({}), lambda: analysis.write_status(Status()),
                   lambda: training_worker.work(RPML), lambda: analysis_worker.work(analysis),

@@ -9,10 +9,12 @@ import pytest
 
 from tests.running import spec
 from udml_core import jobs
+from udml_core.analyses import create_analysis, plan_analysis
 from udml_core.errors import UserError
 from udml_core.jobs import launch
 from udml_core.jobs.queue import TICKET_FILE
 from udml_core.runs import Run, create_run
+from udml_core.tasks import Status
 
 
 @pytest.fixture
@@ -97,3 +99,23 @@ def test_a_run_that_is_queued_again_goes_to_the_end(root: Path, monkeypatch: pyt
     runs[2].write_status(runs[2].stored_status().model_copy(update={"state": "stopped"}))
     jobs.resume(runs[2])
     assert jobs.waiting_runs(root) == [runs[0], runs[1], runs[2]]
+
+
+def test_the_positions_of_all_waiting_runs_equal_each_position(root: Path) -> None:
+    runs = waiting(root, 4)
+    runs[0].write_status(runs[0].stored_status().model_copy(update={"state": "running", "pid": 1}))
+    jobs.move(runs[3], 0)
+    with runs[0].lock().acquire():  # its worker lives
+        positions = jobs.queue_positions(root)
+        assert positions == {runs[3]: 1, runs[1]: 2, runs[2]: 3}
+        assert positions == {run: jobs.queue_position(run, root) for run in runs[1:]}
+
+
+def test_waiting_analyses_are_listed_in_the_order_of_their_tickets(root: Path) -> None:
+    run = create_run(spec(), root)
+    late, early = (create_analysis(run, plan_analysis(kind="graph", n_neighbors=count)) for count in (8, 9))
+    for analysis, ticket in ((late, 2.0), (early, 1.0)):
+        analysis.queue({})
+        analysis.write_status(Status(ticket=ticket))
+    create_analysis(run, plan_analysis(kind="refine"))  # never queued
+    assert jobs.waiting_analyses(root) == [early, late]

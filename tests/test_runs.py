@@ -290,7 +290,7 @@ def test_writers_do_not_create_a_removed_run_again(run: Run) -> None:
     shutil.rmtree(run.folder)
     embedder = Embedder(Encoder(choose_spec("pixels", 8, True)))
     for write in (lambda: run.write_status(Status()), lambda: run.write_epoch(1, [], np.ones((2, 3))),
-                  lambda: run.write_checkpoint(1, {}, embedder), lambda: run.write_best({}, embedder),
+                  lambda: run.write_checkpoint(1, {}, embedder), lambda: run.write_best(1, {}, embedder),
                   lambda: run.write_sample_indices(np.arange(3)), lambda: run.append_metrics({"epoch": 0}),
                   lambda: run.write_evaluation({})):
         with pytest.raises(FileNotFoundError):

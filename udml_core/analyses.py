@@ -37,6 +37,8 @@ Scope = Literal["test", "train", "all", "sample"]
 REFINED = "refine-"
 """Beginning of the id of a refinement, which is also the name of its embedding as a frame."""
 Frame = Annotated[str, Field(pattern=rf"^(frozen|initial|final|0|[1-9][0-9]*|{REFINED}[0-9a-f]{{12}})$")]
+MOST_RESULT = 2**31
+"""Largest result in bytes that is read: the refinement of 500,000 images has half of it."""
 DEFAULT_RECIPE = "views+whiten+average:k=20,times=2,alpha=3"
 RELEVANT_FIELDS: dict[Kind, tuple[str, ...]] = {
     "pca": ("scope", "frames"),
@@ -390,7 +392,7 @@ class Analysis(Task):
             raise UserError(" ".join(filter(None, (
                 f"The analysis {self.id} is {status.state} and has no result.", status.message,
                 ADVICE[status.state]))))
-        arrays = read_arrays(self._result_path)
+        arrays = read_arrays(self._result_path, MOST_RESULT)
         if problem := misfit(arrays, SHAPES[self.spec().kind]):
             raise UserError(f"{self._result_path} should hold the result of {self.id}, but {problem}. Remove the "
                             "analysis and compute it again.")

@@ -276,7 +276,8 @@ def list_all(root: Root = None, as_json: Json = False) -> None:
     from udml_core.runs import list_runs
 
     jobs.wake(_root(root))
-    rows = [summarize_run(run) for run in list_runs(_root(root))]
+    ahead = jobs.queue_positions(_root(root))
+    rows = [summarize_run(run, ahead.get(run, 0)) for run in list_runs(_root(root))]
     print_answer({"runs": rows}, as_json, lambda: [
         f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
         + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" else "  (example)" if row["example"] else "")

@@ -87,13 +87,19 @@ def print_progress() -> Callable[..., None]:
     return report
 
 
-def summarize_run(run: Run) -> dict[str, Any]:
-    """Summarize a run for `--json`."""
+def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
+    """Summarize a run for `--json`.
+
+    Args:
+        run: The run.
+        ahead: Number of runs ahead in the queue, if it is known.
+    """
     from udml_core.evaluation import headline_measures
     from udml_core.jobs import queue_position
 
     spec, status, result = run.spec(), run.status(), run.evaluation()
-    ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
+    if ahead is None:
+        ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
             "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,

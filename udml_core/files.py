@@ -12,8 +12,8 @@ import threading
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
-from zipfile import BadZipFile
+from typing import IO, Any, BinaryIO
+from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 
@@ -112,11 +112,21 @@ def _check_length(path: Path) -> None:
     """
     check_regular(path)
     with path.open("rb") as file:
-        read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
-        shape, _, dtype = read_header[np.lib.format.read_magic(file)](file)
-        needed = file.tell() + math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0 or path.stat().st_size < needed:
-            raise ValueError(f"its header says {needed:,} bytes, and it has {path.stat().st_size:,}")
+        _declared_length(file, path.stat().st_size)
+
+
+def _declared_length(file: IO[bytes], size: int) -> int:
+    """Return the length in bytes of the array that a header declares.
+
+    Raises:
+        ValueError: It is no array, or longer than the file, which has `size` bytes.
+    """
+    read_header = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    shape, _, dtype = read_header[np.lib.format.read_magic(file)](file)
+    length = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or size < file.tell() + length:
+        raise ValueError(f"its header says {file.tell() + length:,} bytes, and it has {size:,}")
+    return length
 
 
 def replace_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
@@ -124,19 +134,39 @@ def replace_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
     _replace(path, path.with_suffix(".part"), lambda file: np.savez(file, allow_pickle=False, **arrays))
 
 
-def read_arrays(path: Path) -> dict[str, Array]:
+def read_arrays(path: Path, most: int) -> dict[str, Array]:
     """Read the arrays of a file without unpickling.
 
+    Args:
+        path: The file.
+        most: Largest length in bytes of all arrays together. A compressed file of zeros is a thousand times shorter.
+
     Raises:
-        UserError: The file is missing or damaged.
+        UserError: The file is missing, damaged or larger.
     """
     try:
         check_regular(path)
+        _check_members(path, most)
         with np.load(path, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except READ_ERRORS as error:
         raise UserError(f"{path} should hold arrays, but could not be read: {error}. "
                         "Remove the file and compute it again.") from error
+
+
+def _check_members(path: Path, most: int) -> None:
+    """Check what the arrays of a file declare, before any is decompressed.
+
+    Raises:
+        ValueError: A member is no array or shorter than it declares, or the arrays are too large.
+    """
+    with ZipFile(path) as stored:
+        needed = 0
+        for member in stored.infolist():
+            with stored.open(member) as file:
+                needed += _declared_length(file, member.file_size)
+    if needed > most:
+        raise ValueError(f"its arrays have {needed:,} bytes, and at most {most:,} are read")
 
 
 def check_regular(path: Path) -> None:

@@ -15,6 +15,7 @@ import importlib
 import json
 import os
 import pkgutil
+import random
 import secrets
 import shutil
 import statistics
@@ -92,6 +93,7 @@ def main() -> int:
     os.environ |= {"UDML_MAPS": "0", "UDML_EXAMPLES": "0", "OMP_NUM_THREADS": "1"}
     prepare()
     chosen = [part for part in known.values() if (part.name in options.part if options.part else not part.on_request)]
+    random.Random(options.seed).shuffle(chosen)  # a short campaign does not reach every part
     tallies = read_log(options.log) if options.log and options.log.exists() else {}
     run_campaign(chosen, options.seed, options.minutes * 60, options.tries, options.goals, options.log, tallies)
     print(table(tallies, options.seed))
@@ -112,6 +114,10 @@ def record_of(tallies: dict[str, Tally], seed: int) -> dict[str, Any]:
     datasets = {"Hostile attempts": {"rows": rows}}
     for name, tally in tallies.items():
         measured = [outcome.figures for _, outcome in sorted(tally.outcomes.items()) if outcome.figures]
+        for kind in dict.fromkeys(key for figures in measured for key in figures if key.startswith("killed ")):
+            rows[name][kind] = int(sum(figures.get(kind, 0) for figures in measured))
+        measured = [kept for figures in measured if (kept := {key: value for key, value in figures.items()
+                                                              if not key.startswith("killed ")})]
         if len(measured) > 1:
             half = len(measured) // 2
             datasets[f"Measured by {name}"] = {"rows": {"first half": _medians(measured[:half]),
@@ -176,7 +182,10 @@ def run_campaign(parts: list[Part], seed: int, seconds: float, tries: int | None
         name, left = part.name, float("inf") if tries is None else tries - made[part.name]
         return left if not goals or made[name] < repeated[name] or tallies[name].events < part.goal else 0
 
-    while time.monotonic() - began < seconds and (waiting := [part for part in parts if turns_left(part) > 0]):
+    def time_left(part: Part) -> bool:
+        return time.monotonic() - began + part.seconds < seconds
+
+    while waiting := [part for part in parts if turns_left(part) > 0 and time_left(part)]:
         part = min(waiting, key=lambda part: tallies[part.name].seconds / part.weight)
         for number in islice(seeds[part.name], int(min(part.batch, turns_left(part)))):
             _attempt(part, number, tallies[part.name], log)

@@ -28,6 +28,7 @@ class Part:
         weight: Share of the time, relative to other parts.
         limit: Seconds after which an attempt counts as broken, because something hangs.
         on_request: Whether only `--part` chooses it.
+        seconds: Usual time of an attempt, which is not begun with less time left.
         goal: Hostile events after which `--goals` ends the part.
     """
 
@@ -37,6 +38,7 @@ class Part:
     weight: float = 1.0
     limit: float = 300.0
     on_request: bool = False
+    seconds: float = 0.0
     goal: int = 100
 
 

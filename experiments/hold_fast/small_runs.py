@@ -31,8 +31,15 @@ METHODS: dict[str, dict[str, Any]] = {
     "seraph": {"steps": 5},
     "lrml": {},
     "pca": {"dimension": 8},
+    "triplet-recall": {"dimension": 4, "epochs": 4, "learning_rate": 3.0},
+    "isif-encoder": {"dimension": 8, "epochs": 2, "learning_rate": 0.01, "trains": "all"},
 }
 """Methods and fields whose runs take less than a second."""
+OPTIONS: dict[str, dict[str, Any]] = {
+    "triplet-recall": {"method": "triplet", "select": "recall"},
+    "isif-encoder": {"method": "isif", "backbone": "cnn"},
+}
+"""What further runs change besides fields: one selects its epoch, one trains its encoder."""
 
 
 @cache
@@ -51,7 +58,7 @@ def planned(method: str, **fields: Any) -> Spec:
     """Plan a small run of a method."""
     name = str(digits_folder())
     request = {"dataset": name, "method": method, "fields": METHODS[method] | fields, "backbone": "pixels",
-               "split": "seen", "size": 8}
+               "split": "seen", "size": 8} | OPTIONS.get(method, {})
     return jobs.plan(RunRequest.make(request), catalog.load(name))
 
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import psutil
 
-from experiments.hold_fast.attempt import Part, count_event
+from experiments.hold_fast.attempt import Part, count_event, note_figure
 from experiments.hold_fast.server import visit
 from experiments.hold_fast.small_runs import difference, finished_epochs, planned, undisturbed
 from experiments.real_server import serving
@@ -29,6 +30,8 @@ FIELDS = {"epochs": 40}
 """Long enough that most deeds meet a working run."""
 EXITING = 30.0
 """Seconds that a stopped worker may take to end after it has released its lock, on a busy machine."""
+KILLED: Counter[str] = Counter()
+"""Processes killed in an attempt, by the last word of their command."""
 Deed = Callable[[np.random.Generator, list[Run]], None]
 
 
@@ -98,7 +101,9 @@ def storm(random: np.random.Generator, scratch: Path) -> str | None:
     """Do ten random things to a queue, then let it end."""
     runs, wholes = _submit(random, scratch)
     with _ended(scratch):
-        return _storm(random, runs, DEEDS, 10) or _finish(runs, wholes)
+        broken = _storm(random, runs, DEEDS, 10)
+        _note_kills()
+        return broken or _finish(runs, wholes)
 
 
 def serve(random: np.random.Generator, scratch: Path) -> str | None:
@@ -121,7 +126,14 @@ def serve(random: np.random.Generator, scratch: Path) -> str | None:
             process.kill()
             process.wait(60)
             count_event()
+        _note_kills(servers=2)
         return broken or _finish(runs, wholes)
+
+
+def _note_kills(servers: int = 0) -> None:
+    """Note how many processes of each kind an attempt has killed."""
+    for name, count in (("workers", KILLED["work"]), ("dispatchers", KILLED["dispatch.py"]), ("servers", servers)):
+        note_figure(f"killed {name}", count)
 
 
 def _submit(random: np.random.Generator, root: Path) -> tuple[list[Run], list[Run]]:
@@ -133,6 +145,7 @@ def _submit(random: np.random.Generator, root: Path) -> tuple[list[Run], list[Ru
 def _storm(random: np.random.Generator, runs: list[Run], deeds: tuple[Deed, ...], count: int) -> str | None:
     """Do random things to a queue; return what is wrong in between."""
     epochs = dict.fromkeys(runs, 0)
+    KILLED.clear()
     for _ in range(count):
         deed = deeds[int(random.integers(len(deeds)))]
         with suppress(UserError):
@@ -181,6 +194,7 @@ def _kill(root: Path, word: str) -> None:
     for process in processes(root, word):
         with suppress(psutil.Error):
             process.send_signal(signal.SIGKILL)
+            KILLED[word] += 1
 
 
 @contextmanager
@@ -193,4 +207,4 @@ def _ended(root: Path) -> Iterator[None]:
             _kill(root, word)
 
 
-PARTS = (Part("storms", storm, weight=2, limit=400), Part("servers", serve, limit=500))
+PARTS = (Part("storms", storm, weight=2, limit=400, seconds=45), Part("servers", serve, limit=500, seconds=90))

@@ -23,6 +23,7 @@ from tests.app.opening import opened, texts
 from tests.exploration.test_comparison import atlas
 from tests.running import spec, worked
 from udml_core import jobs
+from udml_core.analyses import create_analysis, plan_analysis
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.notes import Notes
 from udml_core.runs.trash import deleted_runs
@@ -212,6 +213,31 @@ def test_waiting_runs_are_lines_that_can_be_moved(root: Path) -> None:
     assert before[1].status().state == "stopped"
     assert len(jobs.waiting_runs(root)) == len(runs) - 1
     lock.lock.release()
+
+
+def test_every_run_of_a_long_queue_can_be_moved_to_the_front_and_canceled(root: Path) -> None:
+    first = create_run(spec(method="pca", fields={"dimension": 8}), root)
+    for number in range(24):
+        shutil.copytree(first.folder, root / f"{first.id}-{number:02}")
+    test = opened("runs")
+    before = jobs.waiting_runs(root)
+    test.number_input(key="queue-page").set_value(2).run()
+    test.button(key=f"queue-Start next-{before[24].id}").click().run()
+    assert jobs.waiting_runs(root) == [before[24], *before[:24]]
+    test.button(key=f"queue-stop-{before[23].id}").click().run()
+    assert not test.exception
+    assert before[23].status().state == "stopped"
+
+
+def test_waiting_analyses_are_listed_and_can_be_canceled(pair: list[Run]) -> None:
+    analysis = create_analysis(pair[0], plan_analysis(kind="graph", n_neighbors=9))
+    analysis.queue({})
+    test = opened("runs", run=pair[0].id)
+    assert analysis.id in texts(test)
+    test.button(key=f"queue-{pair[0].id}-stop-{analysis.id}").click().run()
+    assert not test.exception
+    assert analysis.status().state == "stopped"
+    assert analysis.id not in [line.value for line in test.markdown]
 
 
 def test_sizes_and_losses_in_words(pair: list[Run]) -> None:

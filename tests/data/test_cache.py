@@ -131,7 +131,8 @@ def test_a_second_process_waits_for_the_features_and_computes_nothing(images: tu
 DAMAGED = {
     "empty": b"", "not an array": b"damaged", "fewer rows": np.zeros((IMAGES - 1, 128), np.float32),
     "another width": np.zeros((IMAGES, 64), np.float32), "another dtype": np.zeros((IMAGES, 128), np.float64),
-    "objects": np.array([{}], dtype=object), "cut off": None,
+    "objects": np.array([{}], dtype=object), "cut off": None, "begins like an archive": b"PK\3\4" + bytes(100),
+    "empty archive": b"PK\5\6" + bytes(18),
 }
 
 
@@ -159,6 +160,23 @@ def test_a_progress_file_without_its_partial_file_is_ignored(
     path.with_suffix(".progress").write_text(progress)
     features_of(*images)
     assert len(blocks) == BLOCKS
+
+
+@pytest.mark.parametrize("content", [b"PK\5\6" + bytes(18), b"damaged"])
+def test_a_damaged_partial_file_is_ignored(content: bytes, images: tuple[Dataset, Encoder], blocks: list[int]) -> None:
+    path = features_path(images[0], images[1].spec)
+    path.parent.mkdir(parents=True)
+    path.with_suffix(".part").write_bytes(content)
+    path.with_suffix(".progress").write_text(f'{{"done": 512, "shape": [{IMAGES}, 128], "dtype": "float32"}}')
+    features_of(*images)
+    assert len(blocks) == BLOCKS
+
+
+def test_a_folder_in_place_of_the_features_gives_a_message(images: tuple[Dataset, Encoder]) -> None:
+    path = features_path(images[0], images[1].spec)
+    path.mkdir(parents=True)
+    with pytest.raises(UserError, match=r"\.npy should be a file with .* but is a folder\. Remove the folder\."):
+        features_of(*images)
 
 
 def test_images_are_prepared_once_and_gray_images_in_one_channel(images: tuple[Dataset, Encoder]) -> None:

@@ -26,7 +26,7 @@ from udml_core.backbones import Encoder, EncoderSpec
 from udml_core.data.augmentation import VERSION, Augmentation
 from udml_core.data.dataset import DETAIL, Dataset, Report
 from udml_core.errors import UserError
-from udml_core.files import replace_text
+from udml_core.files import read_array, read_json, replace_text
 from udml_core.paths import dataset_cache
 
 BLOCK = 64
@@ -328,11 +328,16 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], c
         compute: Returns the rows from a start to a stop index.
         report: Receives the progress.
         step: Name of the computation in progress reports.
+
+    Raises:
+        UserError: A folder has the name of the file.
     """
     stored = _load(path, shape, dtype)
     if stored is not None:
         report(1.0, step)
         return stored
+    if path.is_dir():
+        raise UserError(f"{path} should be a file with the result of '{step}', but is a folder. Remove the folder.")
     path.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(path.with_suffix(".lock")):
         stored = _load(path, shape, dtype)
@@ -349,8 +354,8 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
     It must be if it is missing, damaged or of another shape or type.
     """
     try:
-        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError):
+        array = read_array(path, mapped=True)
+    except UserError:
         return None
     return array if array.shape == shape and array.dtype == dtype else None
 
@@ -411,8 +416,8 @@ def _reserve_space(path: Path) -> None:
 def _finished_rows(partial: Path, progress: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> int:
     """Return the number of finished rows of an interrupted computation."""
     try:
-        state = json.loads(progress.read_text(encoding="utf-8"))
-        fits = state["shape"] == list(shape) and state["dtype"] == str(dtype) and partial.exists()
-        return int(state["done"]) if fits else 0
+        state = read_json(progress)
+        fits = state["shape"] == list(shape) and state["dtype"] == str(dtype)
+        return int(state["done"]) if fits and _load(partial, shape, dtype) is not None else 0
     except (OSError, ValueError, KeyError, TypeError):
         return 0

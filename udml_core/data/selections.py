@@ -10,7 +10,7 @@ import numpy as np
 
 from udml_core.arrays import Array, Integers
 from udml_core.errors import UserError
-from udml_core.files import replace_bytes
+from udml_core.files import read_array, replace_bytes
 from udml_core.paths import cache_folder
 
 LISTED = 30
@@ -35,13 +35,13 @@ def store_selection(ids: Integers) -> str:
     np.save(content, np.asarray(ids, dtype=np.int64))
     digest = hashlib.sha1(content.getvalue(), usedforsecurity=False).hexdigest()[:16]
     path = cache_folder() / "selections" / f"{digest}.npy"
-    if not path.exists():
-        try:
+    try:
+        if not path.is_file() or path.read_bytes() != content.getvalue():  # a damaged file is replaced
             path.parent.mkdir(parents=True, exist_ok=True)
             replace_bytes(path, content.getvalue())
-        except OSError as error:
-            raise UserError(f"The selection could not be stored in {path.parent}: {error}. Free some space, or set "
-                            "UDML_CACHE to another folder.") from error
+    except OSError as error:
+        raise UserError(f"The selection could not be stored in {path}: {error}. Free some space, or set UDML_CACHE to "
+                        "another folder.") from error
     return f"~{digest}"
 
 
@@ -60,11 +60,14 @@ def load_selection(name: str, count: int) -> Array:
     """
     if re.fullmatch(r"~[0-9a-f]{16}", name):
         path = cache_folder() / "selections" / f"{name[1:]}.npy"
-        try:
-            ids = np.load(path, allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
+        if not path.exists():
             raise UserError(f"This link refers to the selection {name}, which is not stored on this machine. "
-                            "Ask the sender for the list of images, or select the images again.") from error
+                            "Ask the sender for the list of images, or select the images again.")
+        try:
+            ids = read_array(path)
+        except UserError as error:
+            raise UserError(f"The selection {name} of this link is stored in {path}, which could not be read. Select "
+                            "the images again.") from error
     elif re.fullmatch(r"\d{1,9}(\.\d{1,9})*", name):
         ids = np.array([int(part) for part in name.split(".")])
     else:

@@ -8,7 +8,15 @@ from udml_core.jobs.links import FIELDS, link_of, read_fields, write_fields
 from udml_core.jobs.maps import are_maps_coming, wants_maps, withdraw_maps
 from udml_core.jobs.planning import IMAGE_OPTIONS, encoder_of, plan, plan_continuation
 from udml_core.jobs.presets import Preset, departures, find_preset, image_kind, why_not_comparable
-from udml_core.jobs.queue import device_lock, move, queue_position, resolve_device, waiting_runs
+from udml_core.jobs.queue import (
+    device_lock,
+    move,
+    queue_position,
+    queue_positions,
+    resolve_device,
+    waiting_analyses,
+    waiting_runs,
+)
 from udml_core.jobs.suggestions import (
     QUICK_SECONDS,
     Best,
@@ -21,6 +29,7 @@ from udml_core.jobs.suggestions import (
 __all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "QUICK_SECONDS", "Best", "Estimate", "Preset",
            "analyse", "apply_suggestion", "are_maps_coming", "best_settings", "departures", "device_lock",
            "encoder_of", "ensure_dispatcher", "estimate", "expected_seconds", "find_preset", "image_kind", "link_of",
-           "move", "place_images", "plan", "plan_continuation", "queue_position", "quick_fields", "read_fields",
-           "resolve_device", "resume", "start_maps", "stop", "submit", "waiting_runs", "wake", "wants_maps",
+           "move", "place_images", "plan", "plan_continuation", "queue_position", "queue_positions", "quick_fields",
+           "read_fields", "resolve_device", "resume", "start_maps", "stop", "submit", "waiting_analyses",
+           "waiting_runs", "wake", "wants_maps",
            "why_not_comparable", "withdraw_maps", "write_fields"]

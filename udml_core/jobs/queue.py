@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import torch
 from filelock import FileLock
 
+from udml_core.analyses import Analysis
 from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
+from udml_core.jobs import dispatch
 from udml_core.jobs.dispatch import TICKET_FILE, place
 from udml_core.paths import cache_folder
 from udml_core.runs import Run, list_runs
@@ -50,14 +54,36 @@ def queue_position(run: Run, root: Path) -> int:
     return ahead
 
 
-def waiting_runs(root: Path, device: str | None = None) -> list[Run]:
+def queue_positions(root: Path) -> dict[Run, int]:
+    """Return `queue_position` of all waiting runs, of which each is read once."""
+    ahead: Counter[str | None] = Counter()
+    listed = list_runs(root)
+    for run in listed:
+        if run.stored_status().state == "running" and run.status().state == "running":
+            ahead[_device_of(run)] += 1
+    positions = {}
+    for run in waiting_runs(root, among=listed):
+        device = _device_of(run)
+        positions[run] = ahead[device]
+        ahead[device] += 1
+    return positions
+
+
+def waiting_analyses(root: Path) -> list[Analysis]:
+    """List the analyses that wait for the analyses before them, next first."""
+    tasks = dispatch.waiting(root, dispatch.ANALYSES)
+    return [Analysis(folder) for _, folder in sorted((status.get("ticket", 0.0), folder) for folder, status in tasks)]
+
+
+def waiting_runs(root: Path, device: str | None = None, among: Iterable[Run] | None = None) -> list[Run]:
     """List the runs that wait for their device, next first.
 
     Args:
         root: The folder of runs.
         device: Only the runs of this device; of every device if None.
+        among: Runs of this folder that are listed already.
     """
-    waiting = [(run, run.stored_status()) for run in list_runs(root)]
+    waiting = [(run, run.stored_status()) for run in (list_runs(root) if among is None else among)]
     waiting = [(run, status) for run, status in waiting if status.state == "waiting"
                and device in (None, _device_of(run)) and run.status().state == "waiting"]
     return [run for run, _ in sorted(waiting, key=lambda pair: _order(*pair))]

@@ -50,6 +50,12 @@ from udml_core.tasks import Status, Task
 
 PRIVATE = 0o700
 """The mode of a run's folder: only the user reads it."""
+MOST_ARRAYS = 2**30
+"""Largest explanation and largest list of pairs in bytes that are read."""
+EPOCH = "epoch"
+"""Key of the epoch's number in the metadata of a checkpoint's state."""
+REPLACED = ".replaced"
+"""Ending of a checkpoint's folder while another takes its name."""
 EXPORTED = ("spec.json", "pairs.npz", "metrics.jsonl", "evaluation.json", "embedder.safetensors",
             "initial.safetensors", "embeddings.npy", "embeddings-initial.npy", "index.faiss")
 """The files that an export copies."""
@@ -97,7 +103,7 @@ class Run(Task):
         Raises:
             UserError: The file is missing or damaged.
         """
-        stored = read_arrays(self.folder / "pairs.npz")
+        stored = read_arrays(self.folder / "pairs.npz", MOST_ARRAYS)
         return PairSet(stored["pairs"], stored["same"])
 
     def unused_pairs(self, pairs: PairSet) -> PairSet:
@@ -262,7 +268,7 @@ class Run(Task):
             path = self.folder / "epochs" / f"{number:04d}" / f"{name}.npz"
             if path.exists():
                 with suppress(UserError):
-                    stored = read_arrays(path)
+                    stored = read_arrays(path, MOST_ARRAYS)
                     if misfit(stored, SHAPES[kind]) is None:
                         records.append(kind(**stored))
         return records
@@ -271,27 +277,50 @@ class Run(Task):
 
     def write_checkpoint(self, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> None:
         """Store the state after an epoch atomically, and remove earlier checkpoints."""
-        final = self._replace_checkpoint(f"{number:04d}", state, embedder)
+        final = self._replace_checkpoint(f"{number:04d}", number, state, embedder)
         for folder in self._checkpoints():
             if folder != final:
                 shutil.rmtree(folder, ignore_errors=True)
 
-    def write_best(self, state: Mapping[str, Tensor], embedder: Embedder) -> None:
+    def write_best(self, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> None:
         """Store the state after the best epoch so far, by the selection measure."""
-        self._replace_checkpoint("best", state, embedder)
+        self._replace_checkpoint("best", number, state, embedder)
 
-    def _replace_checkpoint(self, name: str, state: Mapping[str, Tensor], embedder: Embedder) -> Path:
+    def has_best(self, number: int, done: int) -> bool:
+        """Return whether the model of the best epoch can be read.
+
+        Args:
+            number: The best of the recorded epochs.
+            done: The epoch of the checkpoint. A kill can leave the model of a later epoch, which is trained again.
+        """
+        folder = self.best_embedder_path.parent
+        replaced = folder.with_suffix(REPLACED)
+        if replaced.exists() and not folder.exists():  # a kill between the two renames
+            replaced.rename(folder)
+        if _read_state(folder) is None:
+            return False
+        try:
+            Embedder.load(self.best_embedder_path)
+        except UserError:
+            return False
+        stored = _epoch_of(folder)  # older versions stored none
+        return stored is None or stored == number or stored > done
+
+    def _replace_checkpoint(self, name: str, number: int, state: Mapping[str, Tensor], embedder: Embedder) -> Path:
         self.check_writable()
         final = self.folder / "checkpoint" / name
-        aside = final.with_suffix(".part")
+        aside, replaced = final.with_suffix(".part"), final.with_suffix(REPLACED)
         shutil.rmtree(aside, ignore_errors=True)
         aside.parent.mkdir(exist_ok=True)
         aside.mkdir()
         tensors = {name: value.detach().cpu().contiguous() for name, value in state.items()}
-        replace_bytes(aside / "state.safetensors", save(tensors))
+        replace_bytes(aside / "state.safetensors", save(tensors, {EPOCH: str(number)}))
         embedder.save(aside / "embedder.safetensors")
-        shutil.rmtree(final, ignore_errors=True)
+        if final.is_dir():  # kept until the new folder has its name
+            shutil.rmtree(replaced, ignore_errors=True)
+            final.rename(replaced)
         publish_folder(aside, final)
+        shutil.rmtree(replaced, ignore_errors=True)
         return final
 
     def read_checkpoint(self) -> tuple[int, dict[str, Tensor], Path] | None:
@@ -514,3 +543,8 @@ def _read_state(folder: Path) -> dict[str, Tensor] | None:
         return None
 
 
+def _epoch_of(folder: Path) -> int | None:
+    """Read the number of the epoch of a readable checkpoint; None if an older version stored none."""
+    with safetensors.safe_open(folder / "state.safetensors", framework="pt", device="cpu") as file:
+        number = (file.metadata() or {}).get(EPOCH)
+    return int(number) if number is not None and number.isdecimal() else None

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from udml_core.analyses import plan_analysis
 from udml_core.data.splits import fixed_sample
@@ -128,7 +130,7 @@ class _Work:
                           self.spec.precision, self.spec.compile)
         known, _ = self.run.metrics()
         recorded = {row["epoch"]: row for row in known}
-        checkpoint = self.run.read_checkpoint()
+        checkpoint = self._checkpoint(recorded)
         done = checkpoint[0] if checkpoint else 0
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         start = self.run.read_start()
@@ -143,8 +145,8 @@ class _Work:
                                 "new run.")
             row = self._measured(loaded, epoch)
             rows = [*recorded.values(), row]
-            if best_epoch(rows, self.method.rank_shows_collapse, self.spec.select) == epoch.number:
-                self.run.write_best(epoch.state, epoch.embedder)
+            if self._best(rows) == epoch.number:
+                self.run.write_best(epoch.number, epoch.state, epoch.embedder)
             if epoch.number not in recorded:
                 recorded[epoch.number] = row
                 self.run.append_metrics(row | {"seconds": time.monotonic() - began})
@@ -156,13 +158,37 @@ class _Work:
             self.reporter.stop_if_requested()
             self._keep_baselines(loaded)
             began = time.monotonic()
-        if self.spec.select != "last" and self.run.best_embedder_path.exists():
+        best = self._best(recorded.values())
+        if self.spec.select != "last" and best is not None:
+            if not self.run.has_best(best, done):
+                raise UserError(f"{self.run.best_embedder_path.parent} should hold the model of epoch {best}, which "
+                                "this run keeps, but could not be read. Resume the run: it trains again.")
             embedder = Embedder.load(self.run.best_embedder_path, self.device)
             if self.spec.labels == "given" and self.method.rank_shows_collapse and first_collapsed(recorded) == 1:
                 log.info("the embedding collapsed in the first epoch: the effective rank of the training images "
                          "differs too much from the start's; epoch 1 is kept; lower the learning rate")
         assert embedder is not None, "fit yields at least once"
         return embedder
+
+    def _best(self, rows: Iterable[dict[str, Any]]) -> int | None:
+        """Return the epoch that selection keeps; None if no row has a selection measure."""
+        return best_epoch(rows, self.method.rank_shows_collapse, self.spec.select)
+
+    def _checkpoint(self, recorded: dict[int, dict[str, Any]]) -> tuple[int, dict[str, Tensor], Path] | None:
+        """Read the checkpoint to continue from; None if training begins at the start.
+
+        It does so if the best epoch's model or curves are lost, because later epochs do not bring them back.
+        """
+        checkpoint = self.run.read_checkpoint()
+        if checkpoint is None or self.spec.select == "last":
+            return checkpoint
+        done = checkpoint[0]
+        if recorded.keys() >= set(range(done + 1)):
+            best = self._best(recorded.values())
+            if best is None or best > done or self.run.has_best(best, done):
+                return checkpoint
+        log.info("the model or the curves of the best epoch so far could not be read: training begins again")
+        return None
 
     def _epochs(self, data: TrainingData, setting: Setting, done: int, state: State | None,
                 start: State | None) -> Iterator[Epoch]:

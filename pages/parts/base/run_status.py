@@ -15,7 +15,7 @@ from udml_core import jobs
 from udml_core.errors import UserError
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, runs_folder
-from udml_core.tasks import ADVICE, Status
+from udml_core.tasks import ADVICE, Status, Task
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
@@ -125,8 +125,8 @@ def live_panel(run: Run, key: str) -> None:
             stop_button(run, key, "Stop", "Finished epochs are kept, and the run can be resumed.")
 
 
-def stop_button(run: Run, key: str, label: str, help_text: str) -> None:
-    """Show the button that stops a live run."""
+def stop_button(run: Task, key: str, label: str, help_text: str) -> None:
+    """Show the button that stops a live run or analysis."""
     if st.button(label, icon=":material/stop:", key=f"{key}-stop-{run.id}", width="stretch", help=help_text):
         with st.spinner("Stopping …"):
             jobs.stop(run)

@@ -22,9 +22,10 @@ def live_runs(runs: Sequence[Run]) -> list[Run]:
 
 def show_queue(live: Sequence[Run]) -> None:
     """Show the running runs, then the waiting ones in the order in which they start."""
-    waiting = [run for run in jobs.waiting_runs(runs_folder()) if run in live]
+    waiting = jobs.waiting_runs(runs_folder(), among=live)
+    is_waiting = set(waiting)
     for run in live:
-        if run not in waiting:
+        if run not in is_waiting:
             live_panel(run, "runs")
     if not waiting:
         return
@@ -33,10 +34,30 @@ def show_queue(live: Sequence[Run]) -> None:
         return
     with st.container(border=True, gap="small"):
         st.caption(f"{len(waiting)} waiting, next first" if len(waiting) > 1 else "1 waiting")
-        for place, run in enumerate(waiting[:MOST_LINES]):
-            _waiting_line(run, place, len(waiting))
+        first = 0
         if len(waiting) > MOST_LINES:
-            st.caption(f"and {len(waiting) - MOST_LINES} more")
+            pages = -(-len(waiting) // MOST_LINES)
+            first = MOST_LINES * (st.number_input(
+                f"Page of the queue, 1 to {pages}", 1, pages, key="queue-page", width=200,
+                help=f"Each page lists {MOST_LINES} waiting runs in the order in which they start.") - 1)
+        for place, run in enumerate(waiting[first:first + MOST_LINES], first):
+            _waiting_line(run, place, len(waiting))
+
+
+def show_waiting_analyses() -> None:
+    """Show the analyses that wait for the analyses before them, each with a button that cancels it."""
+    waiting = jobs.waiting_analyses(runs_folder())
+    if not waiting:
+        return
+    with st.expander(f"{len(waiting)} waiting analyses" if len(waiting) > 1 else "1 waiting analysis"):
+        for place, analysis in enumerate(waiting[:MOST_LINES]):
+            with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+                title = f"{analysis.id} of {run_title(analysis.run)}"
+                st.markdown(f"{ICONS['waiting']} {place + 1}. {escaped(title)}", width="stretch")
+                with st.container(width=110):
+                    stop_button(analysis, f"queue-{analysis.run.id}", "Cancel", "The analysis is not computed.")
+        if len(waiting) > MOST_LINES:
+            st.caption(f"The first {MOST_LINES} of {len(waiting)} are listed; the others follow as these end.")
 
 
 def _waiting_line(run: Run, place: int, count: int) -> None:
@@ -44,7 +65,8 @@ def _waiting_line(run: Run, place: int, count: int) -> None:
     title = run_title(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"{ICONS['waiting']} {place + 1}. {escaped(title)}", width="stretch")
-        for icon, to, name, off in ((":material/arrow_upward:", place - 1, "Start earlier", place == 0),
+        for icon, to, name, off in ((":material/vertical_align_top:", 0, "Start next", place == 0),
+                                    (":material/arrow_upward:", place - 1, "Start earlier", place == 0),
                                     (":material/arrow_downward:", place + 1, "Start later", place == count - 1)):
             if st.button("", icon=icon, key=f"queue-{name}-{run.id}", disabled=off, help=f"{name}: {title}"):
                 with show_user_errors():
