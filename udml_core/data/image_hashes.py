@@ -36,6 +36,8 @@ MOST_PAIRS = 200_000
 """Most pairs that are kept: the most similar, where more are similar enough."""
 FILE = "hashes-1.npz"
 """Name of the stored hashes; the number changes with their definition."""
+HASH_BYTES, HEADERS = 16, 1024
+"""Stored bytes of an image, and of the headers of both arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,9 @@ def hashes_of(dataset: Dataset, report: Report = lambda _share, _step: None) -> 
     with FileLock(path.with_suffix(".lock")):
         if path.exists():
             try:
-                stored = read_arrays(path)
-                return ImageHashes(stored["perceptual"], stored["content"])
+                stored = read_arrays(path, len(dataset) * HASH_BYTES + HEADERS)
+                if stored["perceptual"].shape == stored["content"].shape == (len(dataset),):
+                    return ImageHashes(stored["perceptual"], stored["content"])
             except (UserError, KeyError):  # a damaged file is computed again
                 path.unlink()
         hashes = _compute(dataset, report)
