@@ -60,7 +60,7 @@ def test_no_points_of_the_map_stay_below_a_grid(page: Page, finished: Run) -> No
     assert _has_points(chart)
     page.locator(f".st-key-explore-map-{run.id} input").click()
     page.get_by_role("option", name="Grid of PCA").first.click()
-    page.wait_for_function("document.querySelector('div.scatter')?.chart.header.grid")
+    page.wait_for_function("chart => chart.chart.header.grid", arg=chart.element_handle())
     assert not _has_points(chart)
 
 
