@@ -23,10 +23,8 @@ from udml_core.runs import (
 )
 
 MOST_COMPARED = 6
-
-
+# The queue is read every two seconds; a long queue less often, because each reading looks at every run.
 LEAST_SECONDS, RUNS_A_SECOND = 2.0, 100
-"""The queue is read every two seconds; a long queue less often, because each reading looks at every run."""
 
 
 def show_live_queue(live_before: Sequence[Run]) -> None:

@@ -44,6 +44,7 @@ def test_an_old_link_to_the_lesson_on_epsilon_opens_it_with_its_value(page: Page
 
 def test_a_presentation_hides_the_sidebar_and_the_next_lesson_is_presented_too(page: Page, app: App) -> None:
     page.goto("/learn?lesson=epsilon&present=1")
+    expect(page.locator(".lesson.present[data-drawn]")).to_be_visible()
     expect(page.get_by_test_id("stSidebar")).to_be_hidden()
     for _ in range(3):
         page.keyboard.press("ArrowRight")

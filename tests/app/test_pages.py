@@ -120,7 +120,7 @@ def test_baselines_tell_centered_from_uncentered_pca(done: Run) -> None:
 
 
 def test_a_run_is_titled_by_the_hyperparameters_that_differ_from_the_defaults(done: Run) -> None:
-    assert "(dimension 16, epochs 2, steps 3)" in texts(opened("runs", run=done.id))
+    assert "(dimension 16, epochs 2, conjugate-gradient steps 3)" in texts(opened("runs", run=done.id))
 
 
 def test_runs_of_several_widths_are_compared_by_k_and_by_width(done: Run) -> None:

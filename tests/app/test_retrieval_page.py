@@ -252,7 +252,7 @@ def test_images_without_classes_can_be_searched_but_have_no_failures(places: Pat
     assert " hits" not in texts(test)
     assert "**Before training**" not in texts(test), "frozen features are the same before and after"
     test = opened("retrieval", run=unlabeled.id, view="Failures")
-    assert "has no classes" in test.error[0].value
+    assert "has none. Sort the images" in test.error[0].value
 
 
 def test_another_data_set_removes_images_and_classes_from_the_link(run: Run, places: Path, tmp_path: Path) -> None:

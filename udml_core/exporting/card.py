@@ -75,7 +75,8 @@ def _data(opened: Retrieval) -> str:
     supervision = SUPERVISION.get(_supervision(opened.spec.method), "")
     official = split.name == "zero-shot" and dataset.training_classes is not None
     excluded = f"{len(split.excluded):,} images were excluded from both. " if len(split.excluded) else ""
-    hit = " A hit is an image of the query's class." if dataset.class_names else ""
+    is_labeled = dataset.labels is not None or dataset.evaluation_classes is not None
+    hit = " A hit is an image of the query's class." if is_labeled else ""
     if dataset.queries is not None and split.name == "zero-shot":
         hit += " The measures `gallery recall@k` search the official gallery with the official queries alone."
     return f"""## Data and protocol
