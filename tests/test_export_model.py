@@ -119,7 +119,7 @@ def test_the_card_gives_the_spread_of_runs_that_differ_in_the_seed_alone(run: Ru
 @pytest.mark.parametrize(("change", "sentence", "has_hits"), [
     ({}, "The classes are divided by name: the first half is for training", True),
     ({"training_classes": 5}, "The authors' training classes are for training, their test classes for testing.", True),
-    ({"labels": None}, "The images were not divided.", False)])
+    ({"labels": None, "class_names": ()}, "The images were not divided.", False)])
 def test_the_card_says_how_the_classes_are_divided_and_what_a_hit_is(
         change: dict[str, Any], sentence: str, has_hits: bool, tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", method="frozen", split="zero-shot" if has_hits else "all")
