@@ -97,3 +97,26 @@ def test_a_wrong_call_changes_nothing_and_says_why(words: list[str], message: st
     assert code == 2
     assert message in messages
     assert excluded(catalog.load(str(folder))) == []
+
+
+@pytest.mark.parametrize(("options", "part"), [
+    (("--hash-distance", "99"), "hash_distance must be a whole number between 0 and 12, got 99"),
+    (("--least-cosine", "nan"), "least_cosine must be")])
+def test_a_setting_out_of_range_is_named(options: tuple[str, str], part: str, folder: Path, shell: Shell) -> None:
+    code, _, messages = call(*shell, "audit", str(folder), *options)
+    assert code == 2
+    assert part in messages
+
+
+@pytest.mark.parametrize("command", ["audit", "exclude"])
+def test_a_file_that_cannot_be_written_is_named(command: str, folder: Path, shell: Shell, tmp_path: Path) -> None:
+    out = tmp_path / "missing" / "out"
+    code, _, messages = call(*shell, command, str(folder), "--out", str(out))
+    assert code == 2
+    assert f"{out} could not be written: No such file or directory." in messages
+
+
+def test_the_named_command_computes_features_of_the_chosen_backbone(folder: Path, shell: Shell) -> None:
+    spaced = folder.rename(folder.with_name("my photos"))
+    messages = call(*shell, "audit", str(spaced), "--backbone", "pixels")[2]
+    assert f"udml train --dataset '{spaced}' --method frozen --backbone pixels" in messages

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -81,6 +82,18 @@ def test_a_row_has_the_image_its_embedding_its_neighbors_and_its_place(run: Run,
     assert [row["ids"] for row in neighbors] == [[i, *ids] for i, ids in enumerate(rows.tolist())]
     np.testing.assert_allclose([row["distances"][1:] for row in neighbors], np.sqrt(distances), rtol=1e-6)
     assert all(row["distances"][0] == 0 for row in neighbors)
+
+
+def test_excluded_images_have_no_row_and_are_no_neighbors(run: Run) -> None:
+    opened = Retrieval(run)
+    nearest_of_first = int(nearest(run.embeddings("final"), 1)[1][0, 0])
+    opened.split = opened.split.without(np.array([nearest_of_first]))
+    table = parquet.read_table(BytesIO(images_file(opened)))
+    kept = np.setdiff1d(np.arange(1797), [nearest_of_first])
+    assert table["index"].to_pylist() == table["projection_x"].to_pylist() == kept.tolist()
+    np.testing.assert_array_equal(vectors_of(table), run.embeddings("final")[kept])
+    rows = nearest(run.embeddings("final")[kept], NEIGHBORS - 1)[1]
+    assert [row["ids"][1:] for row in table["neighbors"].to_pylist()] == rows.tolist()
 
 
 def test_the_map_is_umap_of_all_images_where_there_is_one(run: Run, file: Path) -> None:

@@ -31,7 +31,7 @@ from udml_core.methods import Embedder
 from udml_core.methods.embedder import AnyHead, Head, KernelHead, LatentHead
 from udml_core.neighbors import read_index
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run
+from udml_core.runs import ExclusionList, Run
 
 needs_onnx = pytest.mark.skipif(bool(onnx_graph.missing_packages()), reason=(
     f"needs the extra onnx: {', '.join(onnx_graph.missing_packages())} cannot be found"))
@@ -119,7 +119,7 @@ def test_the_card_gives_the_spread_of_runs_that_differ_in_the_seed_alone(run: Ru
 @pytest.mark.parametrize(("change", "sentence", "has_hits"), [
     ({}, "The classes are divided by name: the first half is for training", True),
     ({"training_classes": 5}, "The authors' training classes are for training, their test classes for testing.", True),
-    ({"labels": None}, "The images were not divided.", False)])
+    ({"labels": None, "class_names": ()}, "The images were not divided.", False)])
 def test_the_card_says_how_the_classes_are_divided_and_what_a_hit_is(
         change: dict[str, Any], sentence: str, has_hits: bool, tmp_path: Path) -> None:
     run = worked(tmp_path / "runs", method="frozen", split="zero-shot" if has_hits else "all")
@@ -130,6 +130,21 @@ def test_the_card_says_how_the_classes_are_divided_and_what_a_hit_is(
     assert sentence in card
     assert len(stated) == 1
     assert ("A hit is an image of the query's class." in card) is has_hits
+
+
+def test_excluded_images_are_not_in_the_gallery(tmp_path: Path) -> None:
+    run = worked(tmp_path / "runs", method="frozen")
+    dataset = Retrieval(run).dataset
+    excluded = ExclusionList.of([dataset.names[0], dataset.names[700]])
+    (run.folder / "spec.json").write_text(run.spec().model_copy(update={"excluded": excluded}).model_dump_json())
+    export_model(run, tmp_path / "model", onnx=False)
+    index = read_index(tmp_path / "model" / "gallery.faiss")
+    kept = np.setdiff1d(np.arange(1797), [0, 700])
+    np.testing.assert_array_equal(index.reconstruct_n(0, index.ntotal), run.embeddings("final")[kept])
+    lines = (tmp_path / "model" / "gallery.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.split(",")[0] for line in lines[1:]] == [dataset.names[row] for row in kept]
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["gallery"]["images"] == 1795
+    assert "faiss index of 1,795 images" in (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
 
 
 def test_names_in_a_card_are_not_markdown(tmp_path: Path) -> None:

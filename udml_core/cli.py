@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import logging
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -507,8 +508,8 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
            as_json: Json = False) -> None:
     """Find broken files, duplicates, outliers, small classes and images in both halves of a data set.
 
-    Images are compared by hashes and, if they are stored, by features. `udml train DATASET --method frozen` stores
-    features. Excluded images are left out.
+    Images are compared by hashes and, if they are stored, by features. `udml train --dataset DATASET --method
+    frozen` stores features. Excluded images are left out.
     """
     from udml_core import jobs
     from udml_core.backbones import DEFAULT_BACKBONE
@@ -516,20 +517,22 @@ def _audit(options: dict[str, Any], dataset: DatasetName,
     from udml_core.data.features import features_path
     from udml_core.data.given.exclusions import excluded_images
     from udml_core.exploration.audit import AuditSettings, audit_of, report_of
-    from udml_core.files import read_array, replace_text
+    from udml_core.files import read_array
 
+    settings = AuditSettings.make(options)
     loaded = catalog.load(dataset, print_progress())
     features = loaded.vectors
     if features is None:
         path = features_path(loaded, jobs.encoder_of(loaded, backbone or DEFAULT_BACKBONE))
         features = read_array(path, mapped=True) if path.exists() else None
     if features is None:
+        command = ["udml", "train", "--dataset", loaded.name, "--method", "frozen"]
+        command += ["--backbone", backbone] if backbone else []
         typer.echo("No features are stored, so near-duplicates are found by the hash alone and outliers are not "
-                   f"found. Compute them: udml train --dataset {loaded.name} --method frozen", err=True)
-    report = report_of(audit_of(loaded, features, print_progress()), loaded, excluded_images(loaded),
-                       AuditSettings(**options))
+                   f"found. Compute them: {shlex.join(command)}", err=True)
+    report = report_of(audit_of(loaded, features, print_progress()), loaded, excluded_images(loaded), settings)
     if out is not None:
-        replace_text(out, json.dumps(report, indent=1, ensure_ascii=False))
+        _write_file(out, json.dumps(report, indent=1, ensure_ascii=False).encode())
     print_answer(report, as_json, lambda: audit_lines(report))
 
 
@@ -549,7 +552,6 @@ def exclude(dataset: DatasetName,
     """
     from udml_core.data import catalog
     from udml_core.data.given import exclusions
-    from udml_core.files import replace_bytes
 
     loaded = catalog.load(dataset, print_progress())
     if undo and (images or file or again):
@@ -568,7 +570,7 @@ def exclude(dataset: DatasetName,
         changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
     names = exclusions.excluded_names(loaded)
     if out is not None:
-        replace_bytes(out, exclusions.write_list(loaded))
+        _write_file(out, exclusions.write_list(loaded))
     typer.echo(f"{changed} images changed; {len(names)} of {len(loaded)} images are excluded", err=True)
     print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
                   "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
@@ -611,6 +613,16 @@ def main() -> NoReturn:
     except OSError as error:  # a folder that cannot be written, a full disk
         exit_with(str(error))
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _write_file(path: Path, content: bytes) -> None:
+    from udml_core.files import replace_bytes
+
+    try:
+        replace_bytes(path, content)
+    except OSError as error:
+        raise UserError(f"{path} could not be written: {error.strerror or error}. Choose another file with "
+                        "--out.") from error
 
 
 def _follow_new_run(run: Run, wait: bool, as_json: bool) -> None:

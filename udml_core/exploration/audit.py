@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -43,6 +43,8 @@ class AuditSettings(Options):
     0.90 or more. No two different photographs are within 13 bits or above a cosine of 0.84. The hashes of small gray
     images say less: of 700 images of clothes, 1,543 pairs are within 6 bits, and 57 of them above 0.85.
     """
+
+    message_prefix: ClassVar[str | None] = ""
 
     compare: Annotated[Compare, Shown(label="Near-duplicates by")] = "both"
     """Whether the hash and the features must both find a near-duplicate (both), one of them is enough (either), or one

@@ -128,7 +128,7 @@ draw a map of them. Compare embeddings by Euclidean distance.
 | File | Content |
 |---|---|
 | `{target.WEIGHTS}`, `{target.CONFIG}` | weights of encoder and head; their description and the preprocessing |
-| `{target.INDEX}`, `{target.GALLERY}` | faiss index of all {config["gallery"]["images"]:,} images; their names and \
+| `{target.INDEX}`, `{target.GALLERY}` | faiss index of {config["gallery"]["images"]:,} images; their names and \
 classes in its order |
 """
     if "onnx" in config:

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from udml_core import __version__
+from udml_core.arrays import Integers
 from udml_core.backbones import check_reads_images
 from udml_core.backbones.body import Preparation
 from udml_core.data.dataset import Dataset
@@ -27,7 +28,7 @@ from udml_core.exporting.onnx_graph import Agreement
 from udml_core.exporting.tables import classes
 from udml_core.files import jsonable
 from udml_core.methods import Embedder
-from udml_core.neighbors import write_index
+from udml_core.neighbors import build_index, write_index
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
@@ -65,14 +66,15 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
     embedder = opened.embedder("final")
     with target.written_aside(folder, force) as aside:
         embedder.save(aside / target.WEIGHTS, whole=True)
-        write_index(opened.stored("final").index, aside / target.INDEX)
-        _write_gallery(opened.dataset, aside / target.GALLERY)
+        gallery = np.flatnonzero(opened.searched())  # the images that a search in the app covers
+        write_index(build_index(np.asarray(opened.stored("final").rows)[gallery]), aside / target.INDEX)
+        _write_gallery(opened.dataset, gallery, aside / target.GALLERY)
         agreement = None
         if onnx or (onnx is None and not onnx_graph.missing_packages()):
             agreement = _write_onnx(opened, embedder, aside / target.ONNX)
             if embedder.encoder.preparation == Preparation():  # the only one that the example knows
                 shutil.copyfile(EXAMPLE, aside / target.SEARCH)
-        config = _describe(opened, embedder, agreement)
+        config = _describe(opened, embedder, len(gallery), agreement)
         (aside / target.CONFIG).write_text(json.dumps(jsonable(config), indent=1), encoding="utf-8")
         write_card(opened, config, aside / target.CARD)
         names = sorted(path.name for path in aside.iterdir())
@@ -108,12 +110,13 @@ def _failure(run: Run, folder: Path, *options: str) -> str:
     return message if done.returncode else ""
 
 
-def _write_gallery(dataset: Dataset, path: Path) -> None:
-    """Write the name and class of each image in the order of the index."""
+def _write_gallery(dataset: Dataset, gallery: Integers, path: Path) -> None:
+    """Write the name and class of each image (m,) in the order of the index."""
+    labels = classes(dataset)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["file_name", "label"])
-        writer.writerows(zip(dataset.names, (name or "" for name in classes(dataset)), strict=True))
+        writer.writerows([dataset.names[index], labels[index] or ""] for index in gallery)
 
 
 def _write_onnx(opened: Retrieval, embedder: Embedder, path: Path) -> Agreement:
@@ -125,10 +128,9 @@ def _write_onnx(opened: Retrieval, embedder: Embedder, path: Path) -> Agreement:
     return onnx_graph.compare(path, embedder, np.stack([embedder.encoder.prepare(image) for image in images]))
 
 
-def _describe(opened: Retrieval, embedder: Embedder, agreement: Agreement | None) -> dict[str, Any]:
+def _describe(opened: Retrieval, embedder: Embedder, gallery: int, agreement: Agreement | None) -> dict[str, Any]:
     """Return the content of the description of a model."""
     spec, encoder = opened.spec, embedder.encoder
-    rows = opened.stored("final").rows
     description: dict[str, Any] = {
         "format": target.FORMAT, "version": __version__, "run": opened.run.id,
         "method": {"name": spec.method, "fields": spec.fields, "seed": spec.seed},
@@ -140,8 +142,9 @@ def _describe(opened: Retrieval, embedder: Embedder, agreement: Agreement | None
             "inside_the_model": {"order": "BGR" if encoder.bgr else "RGB",
                                  "mean": encoder.mean.flatten().tolist(),
                                  "divisor": encoder.deviation.flatten().tolist()}},
-        "embedding": {"dimension": rows.shape[1], "unit_length": embedder.head.normalized, "distance": "Euclidean"},
-        "gallery": {"images": len(rows), "index": target.INDEX, "list": target.GALLERY}}
+        "embedding": {"dimension": opened.stored("final").rows.shape[1], "unit_length": embedder.head.normalized,
+                      "distance": "Euclidean"},
+        "gallery": {"images": gallery, "index": target.INDEX, "list": target.GALLERY}}
     if agreement is not None:
         description["onnx"] = {
             "input": onnx_graph.INPUT, "output": onnx_graph.OUTPUT, "opset": onnx_graph.OPSET,

@@ -99,8 +99,8 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
     Args:
         opened: The run.
         file: The file to write to.
-        refinement: A finished refinement of the run, whose images, embedding and neighbors are written; by default all
-            images with the final embedding.
+        refinement: A finished refinement of the run, whose images, embedding and neighbors are written; by default the
+            final embedding of all images that are not excluded.
 
     Raises:
         UserError: The analysis is not a finished refinement.
@@ -149,11 +149,12 @@ def _is_test(opened: Retrieval) -> Array:
 
 
 def _final(opened: Retrieval) -> _Embedded:
-    """Return the final embedding of all images."""
-    vectors = np.asarray(opened.stored("final").rows)
+    """Return the final embedding of the images that a search covers, which are not excluded."""
+    indices = np.flatnonzero(opened.searched())
+    vectors = np.asarray(opened.stored("final").rows)[indices]
     k = min(NEIGHBORS, len(vectors)) - 1
     squared, rows = nearest(vectors, k) if k else (np.zeros((len(vectors), 0)), np.zeros((len(vectors), 0), np.int64))
-    return _Embedded("final", np.arange(len(vectors)), vectors, *_after_itself(np.sqrt(squared), rows))
+    return _Embedded("final", indices, vectors, *_after_itself(np.sqrt(squared), rows))
 
 
 def _refined(refinement: Analysis) -> _Embedded:

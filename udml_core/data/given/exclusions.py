@@ -214,7 +214,8 @@ def _replay(dataset: Dataset) -> tuple[list[str], list[tuple[str, list[str]]]]:
         if action == "exclude":
             excluded |= dict.fromkeys(names)
         else:
-            excluded = {name: None for name in excluded if name not in set(names)}
+            included = set(names)
+            excluded = {name: None for name in excluded if name not in included}
     return list(excluded), actions
 
 
