@@ -6,12 +6,12 @@ const LESSON = {
   claim: "A free projection can lower its loss by giving up directions, and with large steps it collapses to a line. An orthonormal projection must keep its directions.",
   data: ["collapse"],
   before: {
-    text: "A projection turns the 64 pixels of an image into 8 numbers. Two projections start equal and are trained; only one is free to stretch its directions. With the largest step size, what happens to recall@1 of the free projection?",
+    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With the largest step size, what happens to its recall@1?",
     choices: ["It rises faster: larger steps learn more", "It falls below the start", "It ends equal to the orthonormal projection"],
     right: 1,
     because: "One direction grows until the others vanish beside it. Along one line, many digits lie on top of each other.",
   },
-  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps: the free projection collapses, and even its loss explodes.",
+  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps: the free projection collapses, and its loss explodes.",
   see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. Recall@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
   controls: [
     { name: "rate", kind: "slider", label: "Step size η, how far a training step goes", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },

@@ -177,6 +177,7 @@ class Lesson {
       reason.replaceChildren();
       if (typeof kept === "number") reason.append(markup("span", `${kept === right ? "✓ Correct." : "✕ Not in this case."} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
+      if (skip) skip.hidden = typeof kept === "number";
     };
     const inputs = choices.map((_words, index) => element("input", { type: "radio", name: id, onchange: () => {
       this.keep(name, index);
