@@ -3,18 +3,18 @@ const LESSON = {
   number: 8,
   minutes: 7,
   title: "Collapse",
-  claim: "A free projection can lower its loss by giving up almost all directions; an orthonormal projection must keep them.",
+  claim: "A free projection can lower its loss by giving up directions, and with large steps it collapses to a line. An orthonormal projection must keep its directions.",
   data: ["collapse"],
   before: {
-    text: "Both projections start equal. With the largest step size, what happens to recall@1 of the free projection?",
+    text: "Two projections turn the 64 pixels of an image into 8 numbers. They start equal, but only one is free to stretch its directions. With the largest step size, what happens to its recall@1?",
     choices: ["It rises faster: larger steps learn more", "It falls below the start", "It ends equal to the orthonormal projection"],
     right: 1,
     because: "One direction grows until the others vanish beside it. Along one line, many digits lie on top of each other.",
   },
-  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps.",
-  see: "Each character is an image of a handwritten digit, at its place in the two main directions of the embedding (8 dimensions). The bars are the shares of all 8 directions. Charts: effective rank, the number of directions in use, and recall@1, the share of images whose nearest image is the same digit. Each map is scaled to fit.",
+  touch: "Raise the step size to 30: which projection has the lower loss, and which the better map? Then raise it to 100 and go through the training steps: the free projection collapses, and its loss explodes.",
+  see: "The free projection may stretch and shrink its directions; the orthonormal projection keeps them at right angles and at length 1. Each character is an image of a handwritten digit, drawn in the two main directions of its 8 numbers. The bars are the shares of all 8 directions. Effective rank counts the directions in use. Recall@1 is the share of images whose nearest image is the same digit. Each map is scaled to fit.",
   controls: [
-    { name: "rate", kind: "slider", label: "Step size η", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
+    { name: "rate", kind: "slider", label: "Step size η, how far a training step goes", low: 0, high: 4, step: 1, start: 2, format: (value) => ["1", "3", "10", "30", "100"][value] },
     { name: "step", kind: "slider", label: "Training step", low: 0, high: 10, step: 1, start: 10, format: (value) => String([0, 1, 2, 3, 4, 6, 8, 10, 12, 16, 20][value]) },
   ],
   kinds: ["orthonormal", "free"],
@@ -33,7 +33,7 @@ const LESSON = {
   },
   readout: ({ runs: [orthonormal, free] }) => [["effective rank, orthonormal", orthonormal.rank.toFixed(1)], ["effective rank, free", free.rank.toFixed(1)],
     ["recall@1, orthonormal", percent(orthonormal.recall)], ["recall@1, free", percent(free.recall)],
-    ["loss, orthonormal", orthonormal.loss.toPrecision(3)], ["loss, free", free.loss.toPrecision(3)]],
+    ["loss, orthonormal", orthonormal.loss.toPrecision(3)], ["loss, free", free.loss < 1000 ? free.loss.toPrecision(3) : "over 1,000"]],
   build({ stage, data: { collapse: { classes, steps } } }) {
     const grid = element("div", { style: "display:grid;grid-template-columns:repeat(auto-fit,minmax(min(300px,100%),1fr));gap:4px 14px" });
     stage.append(grid);
@@ -99,7 +99,7 @@ const LESSON = {
       <p>Both train with the angular loss J and a strict bound, α = 15°. Free: <math><mi>L</mi><mo>←</mo><mi>L</mi><mo>−</mo><mi>η</mi><mi>∇</mi><mi>J</mi></math>. Orthonormal: the same step, then back to the nearest L with <math><msup><mi>L</mi><mo>⊤</mo></msup><mi>L</mi><mo>=</mo><mi>I</mi></math>.</p>`;
   },
   fails: "An orthonormal projection is no guarantee of success. At the largest step size it keeps its rank, but its recall@1 ends lower than with the next smaller step size. And a high effective rank alone proves nothing: the random start has the highest rank and the lowest recall@1 of the orthonormal runs.",
-  takeaway: "Watch effective rank and recall@1 together: a falling loss can hide a collapse. An orthonormal projection keeps all its directions.",
+  takeaway: "Watch effective rank and recall@1 together: a low loss can hide lost directions. An orthonormal projection keeps all its directions.",
   open: { page: "runs", label: "effective rank and recall@1 of your runs, epoch by epoch" },
   after: {
     text: "In a colleague’s run the loss falls in every epoch, but effective rank drops from 60 to 2. What do you do first?",
@@ -108,7 +108,7 @@ const LESSON = {
     because: "The loss falls because the embedding gives up directions. A smaller step or a constraint keeps them; fewer dimensions only hide the problem.",
   },
   notes: {
-    ask: "How can the loss fall while the map becomes useless?",
+    ask: "At step size 30, how can the free projection have the lower loss and yet the worse map?",
     wrong: "“Collapse means that all points move to one place.” Here the map grows along one direction; the others vanish beside it. Distances then depend on one number for each image.",
     stuck: "Each map is scaled to fit, so growth does not show. The bars do: they give each direction’s share. Ask what a distance depends on if one bar fills the strip.",
   },

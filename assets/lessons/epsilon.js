@@ -30,19 +30,19 @@ const LESSON = {
   number: 4,
   minutes: 6,
   title: "ε merges and shatters",
-  claim: "One threshold decides which images share a pseudo-label: a low ε merges classes, a high ε shatters them.",
+  claim: "Without labels, clusters of similar images can serve as classes. A low threshold ε merges true classes, and a high ε shatters them.",
   data: ["digits", "epsilon"],
   before: {
     text: "ε is the minimum strength of a link between two images. Linked images form a cluster. You lower ε: what happens to the clusters?",
     choices: ["Fewer, larger clusters", "More, smaller clusters", "The same clusters"],
     right: 0,
-    because: "A lower threshold admits more links, so more images end at the same mode.",
+    because: "A lower threshold admits more links, so more images are linked to each other.",
   },
   touch: "Move ε slowly from left to right, or press a small map. Then do the same with the digits.",
-  see: "Each image follows its links (lines) up to a mode (large point); all images that end at one mode are a cluster and get one color. Training then uses the cluster as the image's class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units.",
+  see: "Each image follows its links (lines) to a mode (large point), where no link leads on. All images with the same mode are a cluster and share a color. Training then uses the cluster as the image's class: its pseudo-label. A gray point is a singleton, a cluster of one image. Areas, gaps and axes of the digits' map carry no units.",
   controls: [
     { name: "images", kind: "choice", label: "Images", start: "points", options: [{ value: "points", words: "45 points in 3 groups" }, { value: "digits", words: "1,797 digits" }] },
-    { name: "epsilon", kind: "slider", label: "ε, minimum relevancy of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
+    { name: "epsilon", kind: "slider", label: "ε, minimum relevancy (strength) of a link", low: 0.2, high: 0.95, step: 0.01, start: 0.3 },
   ],
   compute: ({ images, epsilon }, data) => ascend(data.epsilon[images], epsilon),
   readout: ({ count, largest, singletons, coverage, purity }, { images }) => [["clusters", count],
@@ -110,7 +110,7 @@ const LESSON = {
     <math><mi>ψ</mi><mo>&gt;</mo><mi>ε</mi><mo>=</mo><mn>${epsilon.toFixed(2)}</mn></math>, where the relevancy ψ is<br>
     <math><msub><mi>ψ</mi><mi>ij</mi></msub><mo>=</mo><msub><mi>W</mi><mi>ij</mi></msub><mo>exp</mo><mo>(</mo><mo>−</mo><mi>γ</mi>
     <msup><mrow><mo>(</mo><msub><mi>ω</mi><mi>j</mi></msub><mo>−</mo><msub><mi>ω</mi><mi>i</mi></msub><mo>)</mo></mrow><mn>2</mn></msup><mo>)</mo></math>.<br>
-    W is the similarity of two neighbors, ω is the share of time that a random walk spends at an image, and γ is a constant.</p>
+    W is the similarity of two neighbors, and γ is a constant. ω is the share of time that a random walk from neighbor to neighbor spends at an image.</p>
     <p>Here ${count} images have no such link: they are the modes, and ${singletons} of these modes are alone in their clusters.</p>
     <p><b>Coverage</b> is the share of images in clusters of two or more, here ${percent(coverage)}. <b>Purity</b> is the share of images whose class is the most frequent one of their cluster.</p>`,
   fails: "Choose the digits. At ε = 0.3, 8s and 1s share a pseudo-label, and training pulls them together. At ε = 0.9, nearly every image is a singleton, and hardly any two images share a pseudo-label to learn from. High purity alone is not a success: there it comes from singletons.",

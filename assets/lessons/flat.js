@@ -53,19 +53,19 @@ const LESSON = {
   number: 5,
   minutes: 7,
   title: "Cosine or flat?",
-  claim: "Two points can be near each other and still be different: similarity should fall slowly along the surface that the data form, and fast across it.",
+  claim: "Two points can be near each other and still be different. Similarity should fall slowly along the curve that the data form, and fast across it.",
   data: [],
   before: {
     text: "The green line is A's tangent: it follows A's curve at A. B now moves around the dashed circle, so its distance from A stays the same. Where is B most similar to A?",
     choices: ["Where the circle meets the green line", "Where the circle meets the inner curve", "Equally everywhere: the distance does not change"],
     right: 0,
-    because: "Distance cannot tell these places apart, nor can cosine, which is the distance in other units when all vectors have length 1. But the green line continues A's curve, and the inner curve is another one.",
+    because: "Distance cannot tell these places apart. Nor can the cosine, the usual similarity, which here depends on the distance alone. But the green line continues A's curve, and the inner curve is a different curve.",
   },
-  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then admit neighbors one by one with k, lower T, and turn A's tangent with the handle ↻.",
-  see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. All points on the pink outline are as similar to A as B, judged by A's flat. The hollow diamond is where B would be most similar. The bars are A's nearest points (□: on the inner curve): ✓ joined the neighborhood, ✕ was rejected.",
+  touch: "Drag B around the dashed circle: the distance stays the same, the similarity does not. Then raise k to test more points, lower T, and turn A's tangent with the handle ↻.",
+  see: "The green line is A's <b>flat</b>: the straight line through A that fits its neighbors best. All points on the dashed circle are as far from A as B. Judged by A's flat, all points on the pink outline are as similar to A as B is. At the hollow diamond ◇, B would be most similar. Each bar tests one of A's nearest points (□: on the inner curve). If it reaches T, the point lies along the flat and joins the neighborhood (✓); else it is rejected (✕).",
   controls: [
     { name: "k", kind: "slider", label: "k, nearest points to test", low: 1, high: 24, step: 1, start: 12 },
-    { name: "threshold", kind: "slider", label: "T, share of each squared distance that the flat must contain", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
+    { name: "threshold", kind: "slider", label: "T, share of each squared distance that must lie along the flat", low: 0.1, high: 0.99, step: 0.01, start: 0.9 },
   ],
   hidden: [
     { name: "a", start: [0.29, 0.957], low: [-1.2, 0.05], high: [1.2, 1.3] },
@@ -95,8 +95,8 @@ const LESSON = {
       explained: own.members.reduce((sum, vector) => sum + dot(direction, vector) ** 2, 0) / total };
   },
   readout: ({ distance, cosine, similarity, diamond, members, tested, explained }) => [["distance", distance.toFixed(2)],
-    ["cosine", cosine.toFixed(2)], ["similarity", similarity.toFixed(2)], ["of the diamond", diamond.toFixed(2)],
-    ["members", `${members} of ${tested.length}`], ["their share in the flat", percent(explained)]],
+    ["cosine", cosine.toFixed(2)], ["similarity", similarity.toFixed(2)], ["similarity at ◇", diamond.toFixed(2)],
+    ["members", `${members} of ${tested.length}`], ["their share along the flat", percent(explained)]],
   build({ stage, change }) {
     const plane = new Plane(stage, { x: [-1.25, 1.25], y: [0.02, 1.32], height: 335, label: "Two curves of points" });
     const strip = new Plane(stage, { x: [-2.2, 24.7], y: [-0.32, 1.12], height: 84, equal: false, label: "Candidates" });
@@ -179,14 +179,14 @@ const LESSON = {
       <math><mi>s′</mi><mo>=</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>o</mi><mo>/</mo><mn>2</mn><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>α</mi></msub></mrow></msup>
       <mo>·</mo><msup><mrow><mo>(</mo><mn>1</mn><mo>+</mo><mi>p</mi><mo>)</mo></mrow><mrow><mo>−</mo><msub><mi>N</mi><mi>β</mi></msub></mrow></msup></math>,
       with N<sub>α</sub> = ${N_ALPHA} and N<sub>β</sub> = ${N_BETA}: distance across costs more.</p>
-      <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if every member then keeps at least the share T of its squared distance in the flat.</p>`;
+      <p>By A's flat: ${part(fromA)}</p><p>By B's flat: ${part(fromB)}</p><p>The similarity is their mean, ${similarity.toFixed(2)}. A neighbor joins only if afterwards, for every member, at least the share T of its squared distance lies along the flat.</p>`;
   },
-  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity, because a flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
-  takeaway: "Fit a flat to the neighbors that agree on one. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
+  fails: "Set k to 24 and lower T to 0.3. Squares of the other curve join, A's flat no longer follows A's curve, and similarity is measured along a wrong direction. Drag B very close to A: the cosine is nearly 1 on every side, but so is the similarity. A flat is of no help at tiny distances. On real images the curves are not drawn, so a wrong flat stays unnoticed.",
+  takeaway: "Fit a flat to the neighbors that lie along it. Judge two points by how far apart they are across their flats, not only by their distance or cosine.",
   open: { page: "neighborhoods", label: "linear neighborhoods at this T", query: ({ k, threshold }) => ({ candidates: String(k), threshold: String(threshold) }) },
   after: {
-    text: "Photographs show one bird from the front and then, step by step, from the side. Another bird is photographed from the front only. The front views of both are close in the embedding. What can a flat through the first bird's front view use to tell them apart?",
-    choices: ["The direction in which the first bird's photographs change", "The smaller cosine of the two front views", "Nothing: near points look the same to it"],
+    text: "Photographs show one bird from the front and then, step by step, from the side. Another bird is photographed from the front only. The front views of both are close. A flat is fitted to the first bird's photographs. How can it tell the two front views apart?",
+    choices: ["By the direction in which the first bird's photographs change", "By the smaller cosine of the two front views", "Not at all: near points look the same to it"],
     right: 0,
     because: "The photographs from front to side form a curve. The flat follows it, and the other bird's photograph lies off this flat.",
   },

@@ -12,7 +12,7 @@ const LESSON = {
     because: "The loss of a hard triplet falls fastest when all points move together. And many of the hardest triplets have a wrong label.",
   },
   touch: "Train an epoch: one pass over the chosen triplets. Then drag the two ends of your range (↔) and compare the maps.",
-  see: "Top: the triplets, sorted by how much farther the negative N is from the anchor A than the positive P is. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. Compare recall@1, the share of images whose nearest image is the same digit.",
+  see: "Each bar counts triplets. Farther right, the negative N is farther from the anchor A than the positive P is. Between the dashed lines N is farther, but by less than the margin. Below: the map after training on each choice, at the same scale. Each character is an image of a handwritten digit; one image in ten has a wrong label. Recall@1 is the share of images whose nearest image is the same digit. Spread is the size of the map, compared with its size before training.",
   controls: [{ name: "epochs", kind: "slider", label: "Epochs of training", low: 0, high: 4, step: 1, start: 0 }],
   hidden: [{ name: "range", start: [-0.9, -0.3], low: [-0.9, -0.9], high: [1.2, 1.2] }], // difference of the triplets that train
   margin: 0.1,
@@ -207,11 +207,11 @@ const LESSON = {
       After ${epochs} ${epochs === 1 ? "epoch" : "epochs"} on ${own.used} of its triplets the spread of the map is ${(own.spread / before.spread).toFixed(2)} times the spread before. ${easy.used} easy triplets have loss 0 at the start, so their gradient is 0.</p>`;
   },
   fails: "Put your range at the far left: the map collapses toward one place, and recall@1 falls. Shrinking all distances is the easiest way to lower the loss of a hard triplet. Most of these triplets contain a wrong label: a mislabeled image lies far from its supposed class, so its triplets are the hardest.",
-  takeaway: "Train on triplets that violate the margin but are not the hardest: they carry a gradient, and their labels are mostly right.",
+  takeaway: "Train on triplets that violate the margin but are not the hardest: they still move the images, and their labels are mostly right.",
   open: { page: "triplets", label: "the triplets of a run, with their angles and violations", query: () => ({ only: "1" }) },
   after: {
     text: "Labels come from a clustering, and some are wrong. A colleague proposes to pair each anchor with its nearest image of another cluster. What do you expect?",
-    choices: ["The fastest learning", "Many of these negatives truly have the anchor’s class", "No gradient: these triplets are easy"],
+    choices: ["The fastest learning", "Many of these negatives truly have the anchor’s class", "No movement: these triplets are easy"],
     right: 1,
     because: "The nearest images of another cluster are often images of the same class that the clustering cut off. Training would push them apart.",
   },

@@ -17,16 +17,16 @@ const LESSON = {
   number: 7,
   minutes: 7,
   title: "Every image its own class",
-  claim: "Without labels, a model can learn to recognize each image in a second view. Then look-alikes are pushed apart hardest, even if they belong to the same class.",
+  claim: "Without labels, a model can learn to recognize each image in a changed copy: its second view. This pushes look-alikes apart hardest, even within a class.",
   data: ["instances"],
   before: {
     text: "The model must recognize the second view of the chosen 3 among the views of 80 digits, eight of each class. It pushes the 3 away from all other views, and most of the push falls on other 3s. What happens if the temperature τ rises from 0.1 to 1?",
     choices: ["The push spreads over nearly all views", "The other 3s get an even larger part", "The push turns to the least similar views"],
     right: 0,
-    because: "The push grows exponentially with similarity divided by τ. With a high τ, different similarities give nearly the same push.",
+    because: "The temperature divides the similarities, and the push grows exponentially with the result. With a high τ, different similarities give nearly the same push.",
   },
   touch: "Move the temperature τ. Choose another digit, or press a competitor to make it the chosen image.",
-  see: "Each stem is a view of another image: ● of the same class, □ of another class. Its height is its share of the push. All stems end on one curve, which a lower τ makes steeper. The bar adds up the shares.",
+  see: "Each stem is a view of another image: ● of the same class, □ of another class. Its height is its share of the push. All stems end on one curve, which a lower τ makes steeper. The bar adds up the shares. Effective competitors: so many views would share the push if they shared it equally.",
   controls: [
     { name: "temperature", kind: "slider", label: "τ, temperature: a low τ favors the most similar views", low: 0.05, high: 1, step: 0.01, start: 0.1 },
     { name: "eta", kind: "choice", label: "η, weight of the other images", options: [{ value: "1", words: "1" }, { value: "10", words: "10" }, { value: "100", words: "100" }], start: "1" },
@@ -123,7 +123,7 @@ const LESSON = {
       };
       bar(0, sameShare, { fill: COLORS.hit });
       bar(sameShare, 1, { fill: "none", stroke: COLORS.miss, "stroke-width": 2 });
-      strip.text([0, 0.5], `● same class ${percent(sameShare)}`, sameShare > 0.35 ? { dx: 8, dy: 5, size: 13, anchor: "start", style: "fill:#fff" }
+      strip.text([0, 0.5], `● same class ${percent(sameShare)}`, sameShare > 0.35 ? { dx: 614 * equalShare + 8, dy: 5, size: 13, anchor: "start", style: "fill:#fff" }
         : { dx: 614 * sameShare + 8, dy: 5, size: 13, anchor: "start" });
       if (sameShare < 0.72) strip.text([1, 0.5], "□ other classes", { dx: -8, dy: 5, size: 13, anchor: "end" });
       strip.line([equalShare, 0], [equalShare, 1], { color: COLORS.query, width: 3 });
@@ -140,7 +140,7 @@ const LESSON = {
     <math><mfrac><mn>1</mn><mi>τ</mi></mfrac><mo>·</mo><mfrac><mrow><mi>η</mi><msup><mi>e</mi><mrow><msub><mi>s</mi><mi>k</mi></msub><mo>/</mo><mi>τ</mi></mrow></msup></mrow><mtext>denominator</mtext></mfrac></math>,
     which is its share divided by τ: for the strongest competitor ${shares[strongest[0]].toPrecision(2)} / ${temperature.toFixed(2)} = ${(shares[strongest[0]] / temperature).toPrecision(2)}.</p>
     <p>PSLR and ISIF add −η Σ log(1 − P<sub>k</sub>), where P<sub>k</sub> is the share of view k divided by η. The whole loss is ${loss.toPrecision(3)}, and ${percent(sameShareOfLoss)} of its push falls on the same class.</p>`,
-  fails: "Choose the 0 or the 1 and set τ to 0.1: the random crop changed its second view so much that other images are more similar, and P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push; at τ = 1 nearly all views share the push, even views of very different digits, and the model learns little from any of them.",
+  fails: "Choose the 0 or the 1 and set τ to 0.1. A random crop changed its second view so much that other images are more similar: P is nearly zero. At τ = 0.05 a few look-alikes take nearly the whole push. At τ = 1 nearly all views share it, even views of very different digits, and the model learns little from any of them.",
   takeaway: "Instance discrimination pushes look-alikes apart, because it treats every image as a class of its own. τ decides how many of them share the push.",
   open: { page: "instances", label: "competitors at this τ and η", query: ({ temperature, eta }) => ({ temperature: String(temperature), eta }) },
   after: {
@@ -152,6 +152,6 @@ const LESSON = {
   notes: {
     ask: "The push is strongest inside a class. Why do embeddings trained this way still group classes?",
     wrong: "“The loss must pull the class together somewhere.” Nothing pulls two images of a class together. Classes survive because one network embeds all views, and it cannot treat look-alikes very differently.",
-    stuck: "A push acts on a similarity, not on a position, and it is divided by τ as well. η multiplies every other view by the same factor. In the softmax it therefore lowers P but leaves the split of the push by class unchanged; only the added term of PSLR and ISIF changes it.",
+    stuck: "A push acts on a similarity, not on a position, and it is divided by τ as well. η multiplies every other view by the same factor. In the softmax it therefore lowers P, but leaves the split of the push by class unchanged. Only the added term of PSLR and ISIF changes it.",
   },
 };

@@ -52,13 +52,13 @@ const LESSON = {
   claim: "A two-dimensional map of images loses true neighbors, and it can show groups that do not exist.",
   data: ["maps"],
   before: {
-    text: "Each of 600 images consists of random pixels, so no groups exist. How does their t-SNE map look at a low perplexity?",
+    text: "600 images consist of random pixels, so no groups exist. The method t-SNE draws a map of them. Its perplexity says how many others each image tries to stay close to. How does the map look at a low perplexity?",
     choices: ["Like a cloud without any structure", "Like many small groups", "Like ten large groups"],
     right: 1,
     because: "Each point then tries to be close to very few others, so the map draws small groups, whether they exist or not. Choose “Random pixels” and perplexity 2.",
   },
   touch: "Click a point, or a picture below the map. Then press the small maps: the images stay the same, and their map changes.",
-  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: it is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. Areas, gaps and axes of a map carry no units.",
+  see: "Lines lead from the chosen image ★ to its ten true neighbors, which have the most similar pixels. ✓ and a large point: the neighbor is also among the ten nearest on the map. ✕ and a smaller point: the map lost it. UMAP is another method to draw a map. Areas, gaps and axes of a map carry no units.",
   controls: [
     { name: "points", kind: "choice", label: "Images", start: "digits", options: [{ value: "digits", words: "600 digits" }, { value: "noise", words: "Random pixels" }] },
     { name: "method", kind: "choice", label: "Map", start: "tsne", options: [{ value: "tsne", words: "t-SNE" }, { value: "umap", words: "UMAP" }] },
@@ -130,7 +130,7 @@ const LESSON = {
       const walk = (words, onclick) => element("button", { type: "button", onclick }, words);
       const focused = row.contains(row.getRootNode().activeElement) ? [...row.querySelectorAll("button")].indexOf(row.getRootNode().activeElement) : -1;
       row.replaceChildren(
-        element("div", { class: "choice" },
+        element("div", { class: "choice", style: "margin-bottom:4px" },
           walk("Image that lost the most neighbors", findWorst),
           walk("Previous image", () => change({ image: (image + drawn.count - 1) % drawn.count })),
           walk("Next image", () => change({ image: (image + 1) % drawn.count }))),
@@ -150,7 +150,7 @@ const LESSON = {
     <munder><mo>∑</mo><mrow><mi>j</mi><mo>∈</mo><mi>M</mi><mo>∖</mo><mi>N</mi></mrow></munder><mo>(</mo><msub><mi>rank</mi><mi>j</mi></msub><mo>−</mo><mi>k</mi><mo>)</mo>
     <mo>=</mo><mn>1</mn><mo>−</mo><mfrac><mn>2</mn><mn>${NEAREST * (2 * count - 3 * NEAREST - 1)}</mn></mfrac><mo>·</mo><mn>${excess}</mn><mo>=</mo><mn>${trustHere.toFixed(3)}</mn></math><br>
     <b>Continuity</b> exchanges the roles: a lost true neighbor costs its rank on the map minus k.</p>`,
-  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you; the share of neighbors kept does. Less than a third remains, while every map of the digits keeps more than half.",
+  fails: "Choose <b>Random pixels</b> and <b>perplexity 2</b>. Small groups appear, but the pixels are independent: there is nothing to find. The map does not warn you, but the share of neighbors kept does. It is less than a third here, and more than half on every map of the digits.",
   takeaway: "Believe a group on a map only if its members are true neighbors, and if the group stays when you change the setting.",
   open: { page: "map", label: "the maps of a run and their distortion", query: () => ({ color: "trustworthiness" }) },
   after: {

@@ -30,13 +30,13 @@ const LESSON = {
   claim: "Which of two rankings is better depends on the measure, because each measure answers its own question.",
   data: ["measures"],
   before: {
-    text: "Ranking A begins with a hit, then come misses, and its other hits are last. Ranking B begins with a miss, then come all hits. Which ranking is better?",
+    text: "A search for an 8 ranks ten pictures. Another 8 is a hit, any other digit a miss. Ranking A begins with a hit, then come misses, and its other hits are last. Ranking B begins with a miss, then come all hits. Which is better?",
     choices: ["Ranking A", "Ranking B", "It depends on the measure"],
     right: 2,
     because: "Recall@1 reads rank 1 only, so it prefers A. MAP@R reads the first R ranks, so it prefers B.",
   },
   touch: "Drag a picture along the ranking, or focus it and press an arrow key. Guess each measure before you look at the numbers. Click a picture in a cluster to move it to the next cluster.",
-  see: "The query ★ is an 8. Another 8 is a hit ✓, any other digit is a miss ✕. Above the pictures, k marks the ranks that Recall@k reads, and R the ranks that MAP@R reads: as many ranks as there are hits, here 4. The fraction under a hit is the precision: hits so far / rank. Recall and MAP@R read only the ranking, NMI reads only the clusters.",
+  see: "The query ★ is an 8. Another 8 is a hit ✓, any other digit is a miss ✕. Above the pictures, k marks the ranks that Recall@k reads. R marks the ranks that MAP@R reads: as many as there are hits, here 4. The fraction under a hit is the precision: hits so far / rank. Recall and MAP@R read only the ranking. NMI reads only the clusters; the algorithm k-means found the first clusters from the pixels.",
   controls: [{ name: "k", kind: "slider", label: "k, the number of ranks that Recall@k reads", low: 1, high: 10, step: 1, start: 2 }],
   hidden: [{ name: "order", start: PIXEL_RANKING, count: 10 }, { name: "clusters", start: KMEANS, count: 11 }],
   compute({ order, clusters, k }, { measures: { classes } }) {
@@ -182,7 +182,7 @@ const LESSON = {
       <math><mfrac><mrow><mn>2</mn><mi>I</mi><mo>(</mo><mi>C</mi><mo>,</mo><mi>Y</mi><mo>)</mo></mrow><mrow><mi>H</mi><mo>(</mo><mi>C</mi><mo>)</mo><mo>+</mo><mi>H</mi><mo>(</mo><mi>Y</mi><mo>)</mo></mrow></mfrac>
       <mo>=</mo><mfrac><mrow><mn>2</mn><mo>·</mo>${number(Math.abs(information))}</mrow><mrow>${number(ofClusters)}<mo>+</mo>${number(ofClasses)}</mrow></mfrac><mo>=</mo>${number(nmi, 3)}</math></p>`;
   },
-  fails: "Press <b>A hit first, then misses</b>: Recall@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI grows with the number of clusters, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while Recall@1 is 0: each measure alone would tell half of the story.",
+  fails: "Press <b>A hit first, then misses</b>: Recall@1 is at its maximum, although the other hits are last. Press <b>Every picture alone</b>: no two pictures share a cluster, yet NMI stays above one half. NMI grows with the number of clusters, so compare it only at the same number. And with <b>Nearest pixels</b> and <b>k-means</b>, all 8s share a cluster while Recall@1 is 0. Each measure alone tells half of the story.",
   takeaway: "Choose the measure by what your user sees: the first result, the first k results, all images of a class, or groups. Report it with its k and the number of queries.",
   open: { page: "retrieval", label: "hits and misses of a query" },
   after: {

@@ -3,16 +3,16 @@ const LESSON = {
   number: 1,
   minutes: 6,
   title: "What is a metric?",
-  claim: "A metric decides which points are neighbors. Learning a metric means choosing one whose neighbors share a class.",
+  claim: "A metric measures how far apart two points are, so it decides which points are neighbors. Metric learning chooses the metric so that neighbors share a class.",
   data: [],
   before: {
-    text: "You stretch the circle along the two bands of points. What happens to recall@1, the share of points whose nearest neighbor has their class?",
+    text: "Disks are one class of points, squares another. You stretch the circle along the two bands. What happens to recall@1, the share of points whose nearest neighbor has their class?",
     choices: ["It rises", "It falls", "It stays: the points do not move"],
     right: 0,
     because: "Steps along a band become short and steps across become long. The nearest neighbor is then in the same band.",
   },
-  touch: "Drag an end of the ellipse: outward to stretch it, around to turn it. Click a point to make it the query (★).",
-  see: "Disks and squares are the two classes; thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). All places on the solid ellipse are equally far from the query. The dashed ellipse has the same shape; it grew until it met the first point, the nearest neighbor. A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move.",
+  touch: "Drag a handle ↕ of the circle: outward to stretch it to an ellipse, around to turn it. Click a point to make it the query (★).",
+  see: "All places on the solid ellipse are equally far from the query ★. The dashed ellipse has the same shape and reaches to the nearest neighbor. Thick lines join ★ to its 3 nearest neighbors (✓ same class, ✕ another class). A thin line joins each point to its nearest neighbor: solid if the class is the same, dashed with ✕ if not. The points never move.",
   controls: [
     { name: "data", kind: "choice", label: "Points", start: "bands",
       options: [{ value: "bands", words: "Two bands" }, { value: "ring", words: "Two rings" }] },
@@ -133,7 +133,7 @@ const LESSON = {
       <p>The query ★ and its nearest neighbor differ by <math><mi>x</mi><mo>−</mo><mi>y</mi><mo>=</mo>${table(difference.map((value) => [value]))}</math>, so
       <math><mi>d</mi><mo>=</mo>${number(distances[0])}</math>. A circle of radius 1 would be the ordinary (Euclidean) distance. A training method changes M as you do, and looks at the labels.</p>`;
   },
-  fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another: the direction that separates the classes changes from place to place, but M is the same everywhere. Such data need a nonlinear map before the distance, for example a neural network. And with two bands, turn the ellipse across them: now it is worse than the circle.",
+  fails: "Choose “Two rings”. An ellipse that helps at one place of the rings harms at another. The direction that separates the classes changes from place to place, but the ellipse is the same everywhere. Such data need a model that bends the plane first, for example a neural network. The points that it returns are called an embedding. And with two bands, turn the ellipse across them: now it is worse than the circle.",
   takeaway: "A metric is a choice of what counts as near. Metric learning makes this choice so that neighbors share a class.",
   open: { page: "retrieval", label: "nearest images before and after a metric was learned" },
   after: {
@@ -144,7 +144,7 @@ const LESSON = {
   },
   notes: {
     ask: "In which direction should the ellipse be long: along the bands or across them? Why?",
-    wrong: "“Across, because then it reaches the other class.” The long direction is the one that counts little: places far away in this direction are still near.",
+    wrong: "“Across, because then it reaches the other class.” Distance along the long direction counts little: places far away in this direction are still near.",
     stuck: "Students wait for the points to move. Only the ruler changes. To see the same effect as a movement, divide each axis by its length: the ellipse becomes a circle and the bands move apart.",
   },
 };

@@ -54,7 +54,7 @@ const LESSON = {
   number: 12,
   minutes: 7,
   title: "Re-ranking by neighbors",
-  claim: "A gallery without labels can improve its own ranking: averaging each image with its neighbors cancels noise, as long as most neighbors are of the same class.",
+  claim: "A search ranks the images of a gallery. Averaging each image with its neighbors improves the ranking without labels, while most neighbors share its class.",
   data: ["reranking"],
   before: {
     text: "Without any label, each image moved to the mean of itself and its five nearest neighbors, and the clusters tightened. Now take ten neighbors, and average twice. What happens to the five triangles?",
@@ -63,7 +63,7 @@ const LESSON = {
     because: "A triangle has only four other triangles. Most of its ten neighbors are of another class, and the mean goes where most neighbors are.",
   },
   touch: "Start with k = 0 and raise it. Then drag the query to the right, into the gap between circles and squares.",
-  see: "Small outlines are the images before, filled shapes after averaging. The query moves along its arrow to the mean with its own neighbors; lines lead to its five nearest images: solid lines to hits, dashed lines to misses. The chart shows the same k on galleries of real digits, twelve of each class, with the digits' pixels as embedding.",
+  see: "Small outlines are the images before, filled shapes after averaging. The query ★ is a circle. It moves along its arrow to the mean with its own neighbors. Lines lead to its five nearest images: solid to hits, dashed to misses. The chart shows the same k on galleries of real digits, twelve of each class, compared by their pixels.",
   controls: [
     { name: "k", kind: "slider", label: "k, neighbors in the mean", low: 0, high: 20, step: 1, start: 5 },
     { name: "times", kind: "choice", label: "Average", options: [{ value: "1", words: "once" }, { value: "2", words: "twice" }], start: "1" },
@@ -84,10 +84,10 @@ const LESSON = {
     ["Recall@1", change100(measuresBefore.recall, measures.recall)],
     ["MAP@R", change100(measuresBefore.map, measures.map)]],
   build({ stage, data: { reranking }, change }) {
-    const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 300, label: "Images before and after averaging" });
+    const plane = new Plane(stage, { x: [-0.68, 0.62], y: [-0.52, 0.5], height: 285, label: "Images before and after averaging" });
     const handle = plane.handle({ label: "Query", sign: "★", low: [-0.6, -0.5], high: [0.6, 0.48], step: 0.02, moved: (query) => change({ query }) });
     stage.append(element("small", {}, "Galleries of digits, by k"));
-    const chart = new Chart(stage, { x: [0, 20], y: [30, 100], width: 640, height: 170, right: 190, ticks: [0, 5, 10, 15, 20], xLabel: "k",
+    const chart = new Chart(stage, { x: [0, 20], y: [30, 100], width: 640, height: 140, right: 190, ticks: [0, 5, 10, 15, 20], xLabel: "k",
       yLabel: "", format: (value) => `${value} %`, label: "Measures on digits by k" });
     const form = ([x, y], classNumber, size) => {
       const [left, top] = plane.at([x, y]);
@@ -128,8 +128,8 @@ const LESSON = {
       <p>Recall@1 is the share of images whose nearest image is of the same class; MAP@R judges as many ranks as the class has images. On digits, MAP@R goes from ${averaged[1].toFixed(1)} % to ${averaged[2 * k + 1].toFixed(1)} %, and Recall@1 from ${averaged[0].toFixed(1)} % to ${averaged[2 * k].toFixed(1)} %.</p>
       <p><b>k-reciprocal re-ranking</b> (pink) moves nothing. It calls two images reciprocal neighbors if each is among the k nearest of the other, and ranks by how many such neighbors two images share.</p>`;
   },
-  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost.",
-  takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class, and it makes a query between two classes more certain, not more correct.",
+  fails: "With k = 10, twice, the five triangles cannot fill a neighborhood, and their means leave them. With k = 20 every class is smaller than a neighborhood, and all classes move together. And drag the query a little to the right, into the gap: averaging decides for a side, and the few hits that the query had are lost. On the digits, Recall@1 falls even where MAP@R rises.",
+  takeaway: "Neighbors vote without labels. Their vote helps while a neighborhood is smaller than its class. It makes a query between two classes more certain, not more correct.",
   open: { page: "refine", label: "this recipe", query: ({ k, times }) => ({ recipe: `average:k=${k}${times === "1" ? "" : ",times=2"}+expand:k=${k}` }) },
   after: {
     text: "A shop has three photographs of each product. You average each photograph with its 10 nearest neighbors before the search. What do you expect?",

@@ -39,7 +39,7 @@ const LESSON = {
   number: 11,
   minutes: 6,
   title: "Is the gain real?",
-  claim: "A gain means little until you know how much the result changes with the seed alone.",
+  claim: "The seed of a training run decides its random choices. A gain means little until you know how much the seed alone changes the result.",
   data: ["seeds"],
   before: {
     text: "Setting B beats setting A in three training runs each. Is B better?",
@@ -48,7 +48,7 @@ const LESSON = {
     because: "If runs of one setting differ as much as A and B do, the next three runs may turn the result around.",
   },
   touch: "Look at the drawn runs and decide which setting is better. Then press “Draw other runs” a few times. Repeat it with all three comparisons: only some gains are real.",
-  see: "Each mark is one training run. Runs of one setting differ only in their seed: the number that decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs, and the columns show the gain in every possible draw.",
+  see: "Each mark is one training run. Runs of one setting differ only in their seed, which decides the random start and the random order of the images. The thick line is the mean of the drawn runs, and the bar is one standard deviation to each side. After you decide, hollow marks show the other runs, and the columns show the gain in every possible draw.",
   controls: [
     { name: "comparison", kind: "choice", label: "Comparison", start: "nothing", options: [{ value: "nothing", words: "1" }, { value: "angle", words: "2" }, { value: "width", words: "3" }] },
     { name: "n", kind: "slider", label: "Runs drawn of each setting", low: 1, high: 10, step: 1, start: 3 },
@@ -171,7 +171,7 @@ const LESSON = {
       <mo>=</mo><msqrt><mrow><mfrac><msup>${number(deviationA)}<mn>2</mn></msup><mn>${n}</mn></mfrac><mo>+</mo><mfrac><msup>${number(deviationB)}<mn>2</mn></msup><mn>${n}</mn></mfrac></mrow></msqrt><mo>=</mo>${number(error)}</math></p>
       <p>Your gain is <b>${gain.toFixed(2)}</b>${error > 0 ? `, which is <b>${Math.abs(gain / error).toFixed(1)}</b> standard errors` : ""}. A common rule distrusts a gain below two standard errors.</p>`;
   },
-  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is more than two standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then set <b>one run</b>: no standard deviation, no warning.",
+  fails: "Choose comparison 1 and press <b>Luckiest draw for B</b>: the best runs of B against the worst runs of A. The gain is more than two standard errors, although the settings are equal. You make the same draw if you report only the best of many runs, or choose the seed on the test images. Then draw only one run of each setting: without a standard deviation, nothing warns you.",
   takeaway: "Report the mean and the standard deviation over several seeds, and give both settings the same number of tries.",
   open: { page: "compare", label: "two runs side by side" },
   after: {

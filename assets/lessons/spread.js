@@ -55,7 +55,7 @@ const LESSON = {
     because: "The mistaken squares pass their color on to their own neighbors. The labeled square is many edges away, so its color arrives there too late and too weak.",
   },
   touch: "Press Play, or move the slider of steps. Then click points to give or remove a label, and try to remove all mistakes (✕) with few labels.",
-  see: "The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are the edges along which a color can leak into another class: a wider arrow carries more.",
+  see: "Lines are edges: they join each point to its five nearest neighbors, and together they are the graph. The shape of a point is its true class. Its color is the class whose labels reach it most; a pale color means a close call, and an empty point is not reached yet. Dashed arrows are edges between two classes, where a color can leak: a wider arrow carries more.",
   controls: [
     { name: "step", kind: "slider", label: "Steps of spreading", low: 0, high: ALL_STEPS, step: 1, start: 3, format: (value) => (value < ALL_STEPS ? String(value) : "all") },
     { name: "gamma", kind: "slider", label: "γ, the part that a point takes from its neighbors", low: 0.5, high: 0.99, step: 0.01, start: 0.95 },
@@ -181,9 +181,9 @@ const LESSON = {
       <math><msub><mi>F</mi><mrow><mi>t</mi><mo>+</mo><mn>1</mn></mrow></msub><mo>=</mo><mi>γ</mi><mi>Q</mi><msub><mi>F</mi><mi>t</mi></msub><mo>+</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><mi>Y</mi></math>,
       here with <math><mi>γ</mi><mo>=</mo><mn>${gamma.toFixed(2)}</mn></math>. Q averages the ${NEIGHBORS} neighbors; Y is 1 where a point has a label of the class.
       After all steps, <math><mi>F</mi><mo>=</mo><mo>(</mo><mn>1</mn><mo>−</mo><mi>γ</mi><mo>)</mo><msup><mrow><mo>(</mo><mi>I</mi><mo>−</mo><mi>γ</mi><mi>Q</mi><mo>)</mo></mrow><mrow><mo>−</mo><mn>1</mn></mrow></msup><mi>Y</mi></math>.</p>
-      <p>F is called <b>affinity</b>. The widest dashed arrow ends at a ${SHAPES[classes[strongest.to]]}. ${step < ALL_STEPS ? `After ${step} steps` : "In the end"} its affinities are: ${words}.</p>`;
+      <p>F is the <b>affinity</b>: how strongly the labels of each class reach a point. The widest dashed arrow ends at a ${SHAPES[classes[strongest.to]]}. ${step < ALL_STEPS ? `After ${step} steps` : "In the end"} its affinities are: ${words}.</p>`;
   },
-  fails: "Set γ to 0.99 with all steps: colors travel farther, and the leak grows. Give a label on one side of a dashed arrow only, right beside it: its color leaks at full strength. Remove the label of the triangles: a class without a label gets the color of another class, or none.",
+  fails: "Set γ to 0.99 with all steps: colors travel farther, and the leak grows. Label only the point where a dashed arrow begins: its color leaks at full strength. Remove the label of the triangles: a class without a label gets the color of another class, or none.",
   takeaway: "Labels spread along the edges of the neighbor graph, so a wrong edge carries a wrong label. Ask for a label where two classes touch.",
   open: { page: "labels", label: "give labels and watch them spread, at this γ", query: ({ gamma }) => ({ gamma: String(gamma) }) },
   after: {
@@ -194,7 +194,7 @@ const LESSON = {
   },
   notes: {
     ask: "Which single label would you add, and why there? Which label could you take away without a new mistake?",
-    wrong: "“A color reaches a point because it is close to a label.” Closeness does not matter; only a path of edges does, and a long path inside a class can be weaker than a short one through a wrong edge.",
-    stuck: "Edges have a direction: a point takes colors from its own five nearest neighbors, so an outlier takes colors but gives none. SSDML (Dutta, Harandi and Chandra Sekhar) sorts neighbors by such affinities to choose triplets; γ is close to 1 there because its graphs are much larger.",
+    wrong: "“A color reaches a point because it is close to a label.” Only a path of edges matters. A long path inside a class can be weaker than a short path through a wrong edge.",
+    stuck: "Edges have a direction: a point takes colors from its own five nearest neighbors, so an outlier takes colors but gives none. SSDML (Dutta, Harandi and Chandra Sekhar) sorts neighbors by such affinities to choose triplets. There γ is close to 1, because the graphs are much larger.",
   },
 };

@@ -3,16 +3,16 @@ const LESSON = {
   number: 2,
   minutes: 7,
   title: "Triplets and margin",
-  claim: "A triplet moves the points only while it violates its bound.",
+  claim: "A triplet is an anchor, a positive of its class, and a negative of another class. Training moves the three points only while the negative is too near.",
   data: [],
   before: {
-    text: "You drag the negative out of the shaded region. What does the next training step do with this triplet?",
+    text: "You drag the negative N out of the shaded region. What does the next training step do with this triplet?",
     choices: ["It pushes the negative even farther away", "It moves no point", "It pulls the positive closer"],
     right: 1,
-    because: "Outside the region the loss is 0, and so is its gradient: the triplet already satisfies the bound.",
+    because: "Outside the region the triplet satisfies its bound. Its loss is already 0, so no movement can lower it.",
   },
   touch: "Drag N, A or P across the dashed border, then press “Take a step” a few times. Do the same with the other bound.",
-  see: "A is the anchor, P the positive (same class as A), N the negative (another class). While N is in the shaded region, the triplet violates its bound. Each arrow is the way that one gradient step moves a point; no arrow means no movement.",
+  see: "A is the anchor, P the positive, N the negative. While N is in the shaded region, it is too near: the triplet violates its bound. The loss says by how much. An arrow shows how one training step moves a point to lower the loss; no arrow means no movement.",
   controls: [
     { name: "loss", kind: "choice", label: "Bound", start: "margin",
       options: [{ value: "margin", words: "Margin τ" }, { value: "angle", words: "Angle α" }] },
@@ -74,7 +74,7 @@ const LESSON = {
       sliders.forEach((slider, row) => { slider.style.display = (row === 0) === (loss === "margin") ? "" : "none"; });
       plane.clear();
       plane.circle(center, radius, { color: COLORS.miss, dashed: true, fill: COLORS.miss, "fill-opacity": 0.12 });
-      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.12, -1.9)], "violates the bound", { size: 13 });
+      plane.text([clamp(center[0], -2.2, 2.2), Math.max(center[1] - radius + 0.3, -1.9)], "violates the bound", { size: 13 });
       plane.line(anchor, positive, { color: COLORS.hit, width: 2 });
       if (loss === "margin") plane.line(anchor, negative, { color: COLORS.miss, width: 2, dashed: true });
       else {
@@ -105,12 +105,12 @@ const LESSON = {
       : `<p>Angular loss: <math>${plus(`${squared("A", "P")}<mo>−</mo><mn>4</mn><msup><mi>tan</mi><mn>2</mn></msup><mi>α</mi>${squared("N", "M")}`)}<mo>=</mo>${plus(`${number(near)}<mo>−</mo>${number(tightness)}<mo>·</mo>${number(far)}`)}<mo>=</mo>${number(value)}</math>, α = ${alpha}°</p>
         <p>M is the middle between A and P. The angle is the angle at N after the triangle is made symmetric (gray sides). ${meaning} N must leave the circle around M.</p>`;
   },
-  fails: "Drag N exactly onto A (with the margin) or onto M (with the angle). This is the worst case, but the arrow of N disappears: the gradient does not know in which direction to push. And with the margin, shrink the whole triangle: the margin τ stays, so even a well-shaped small triangle violates the bound.",
-  takeaway: "A triplet in violation moves its points; a satisfied triplet teaches nothing. The margin bounds a difference of squared distances, the angular bound a shape.",
+  fails: "Drag N exactly onto A (with the margin) or onto M (with the angle). N could not be worse, but its arrow disappears: every direction is equally good, so the step prefers none. And with the margin, shrink the whole triangle. The margin τ stays, so even a well-shaped small triangle violates the bound.",
+  takeaway: "A triplet that violates its bound moves its points; any other triplet teaches nothing. The margin bounds a difference of squared distances. The angle bounds the shape of the triangle.",
   open: { page: "train", label: "train with triplets and this bound", query: ({ loss, margin, alpha }) => (loss === "margin"
     ? { method: "triplet", fields: `margin:${margin}` } : { method: "angular", fields: `alpha:${alpha}` }) },
   after: {
-    text: "All coordinates of an embedding are multiplied by 10. Which loss of a triplet can become zero by this alone?",
+    text: "All coordinates of the points are multiplied by 10. Which loss of a triplet can become zero by this alone?",
     choices: ["Only the triplet loss with a margin", "Only the angular loss", "Both"],
     right: 0,
     because: "Squared distances grow a hundredfold, but the margin τ stays. Angles do not change with the scale.",

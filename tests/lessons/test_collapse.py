@@ -75,6 +75,7 @@ def test_the_sentences_of_the_lesson_are_true(compute: Callable[..., Any]) -> No
     last_orthonormal, last_free = run(4)
     assert last_free["recall"] < start["recall"]
     assert last_free["rank"] == pytest.approx(1, abs=0.05)
+    assert last_free["loss"] > 1000 > start["loss"]
     assert last_orthonormal["recall"] < orthonormal["recall"]
     for rate in range(5):
         end = run(rate)[0]

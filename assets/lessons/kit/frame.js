@@ -177,6 +177,7 @@ class Lesson {
       reason.replaceChildren();
       if (typeof kept === "number") reason.append(markup("span", `${kept === right ? "✓ Correct." : "✕ Not in this case."} ${because}`));
       reason.className = `because ${kept === right ? "right" : ""}`;
+      if (skip) skip.hidden = typeof kept === "number";
     };
     const inputs = choices.map((_words, index) => element("input", { type: "radio", name: id, onchange: () => {
       this.keep(name, index);
@@ -267,7 +268,7 @@ class Lesson {
     const drawn = [...this.stage.querySelectorAll("canvas")];
     [...picture.querySelectorAll("canvas")].forEach((canvas, index) => {
       const image = element("img", { src: drawn[index].toDataURL(), alt: "" });
-      image.style.width = `${drawn[index].clientWidth / (this.stage.clientWidth || 1) * 100}%`;
+      image.style.width = `${drawn[index].clientWidth / (this.stage.clientWidth || 1) * 17}cm`; // the stage is as wide as the paper
       canvas.replaceWith(image);
     });
     const frame = element("iframe", { class: "printed", title: "Summary to print" });
@@ -277,7 +278,8 @@ class Lesson {
       <h2>Formula</h2>${this.formula.innerHTML}<h2>When it fails</h2><p>${lesson.fails}</p><h2>Takeaway</h2><p>${lesson.takeaway}</p>
       <h2>Teacher notes</h2><p><b>Ask:</b> ${ask}</p><p><b>Common wrong answer:</b> ${wrong}</p><p><b>Where students get stuck:</b> ${stuck}</p>`;
     page.head.append(element("style", {}, `body { font: 11pt system-ui, sans-serif; color: #000; } h1 { font-size: 16pt; margin: 0; }
-      h2 { font-size: 12pt; margin: 8pt 0 2pt; } p { margin: 2pt 0; } svg, img { max-height: 8cm; max-width: 100%; } [hidden] { display: none; }`));
+      h2 { font-size: 12pt; margin: 8pt 0 2pt; } p { margin: 2pt 0; } svg, img { max-height: 8cm; max-width: 100%; } [hidden], button:not(:has(img)) { display: none; }
+      button { border: 1px solid #999; background: none; padding: 2px; font-size: 8pt; } img, button > * { display: block; } button img { margin: auto; }`));
     frame.contentWindow.addEventListener("afterprint", () => frame.remove());
     frame.contentWindow.print();
   }
