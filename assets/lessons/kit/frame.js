@@ -158,7 +158,7 @@ class Lesson {
     const link = element("a", { class: "try", onclick: () => {
       link.href = `http://localhost:8501/${page}?${new URLSearchParams(query?.(this.state) ?? {})}`;
     }, href: `http://localhost:8501/${page}` }, words);
-    return element("p", {}, link, element("small", {}, " The link needs UDML Explorer, started with ", element("code", {}, "make app"), "."));
+    return element("p", {}, link, element("small", {}, " The link needs UDML Explorer running on this computer."));
   }
 
   notes() {
