@@ -114,7 +114,7 @@ def index_file() -> bytes:
     """Return the course's contents as one HTML file that works offline."""
     header = {"course": course_header("{}.html"), "heading": True}
     script = (f"{kit_script('draw', 'frame', 'course')}\n"
-              f"drawCourse(document.querySelector('.course'), {_embedded(header)}, null);")
+              f"showCourse(document.querySelector('.course'), {_embedded(header)}, null);")
     return _page("Learn metric learning", "course", script)
 
 

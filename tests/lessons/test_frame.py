@@ -71,6 +71,7 @@ def test_the_controls_wait_for_a_prediction_that_the_browser_keeps(open_lesson: 
     expect(page.locator(".because").first).to_contain_text("✕ Not in this case. A lower threshold admits more links")
     page.get_by_label("Fewer, larger clusters").check()
     expect(page.locator(".because").first).to_contain_text("✓ Correct.")
+    expect(page.get_by_role("button", name="Skip the question")).to_be_hidden()
     expect(page.locator(".controls[inert]")).to_have_count(0)
     page.reload()
     expect(page.get_by_label("Fewer, larger clusters")).to_be_checked()

@@ -28,7 +28,14 @@ function drawCourse(root, { course, heading }, go) {
       element("p", {}, lesson.claim))))));
 }
 
+// Show the course, and draw it again when another tab finishes a lesson.
+function showCourse(root, header, go) {
+  drawCourse(root, header, go);
+  root.watch ??= window.addEventListener("storage", ({ key }) => {
+    if (key === COURSE_KEY && root.isConnected) drawCourse(root, header, go);
+  }) ?? true;
+}
+
 function mountCourse({ data, parentElement, setTriggerValue }) {
-  const root = parentElement.querySelector(".course");
-  drawCourse(root, data, (id) => setTriggerValue("go", id));
+  showCourse(parentElement.querySelector(".course"), data, (id) => setTriggerValue("go", id));
 }
