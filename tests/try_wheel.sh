@@ -24,3 +24,5 @@ grep -q "^fashion-mini " datasets.txt
 udml train --dataset digits --backbone pixels --method pca --set dimension=16 --json > run.json
 python -c 'import json; run = json.load(open("run.json")); assert run["state"] == "done", run'
 python -m udml_core runs
+udml lessons course > files.txt
+grep -q "course/index.html" files.txt

@@ -18,6 +18,7 @@ from typing import Any
 
 from udml_core.errors import UserError
 from udml_core.files import read_regular, replace_bytes
+from udml_core.offline import offline_page
 from udml_core.paths import ASSETS
 
 FOLDER = ASSETS / "lessons"
@@ -140,9 +141,7 @@ def _embedded(value: Any) -> str:
 
 
 def _page(title: str, kind: str, script: str) -> bytes:
-    parts = {"TITLE": html.escape(title), "CLASS": kind, "STYLE": kit_style(), "SCRIPT": script}
-    page = (KIT / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page).encode()
+    return offline_page(KIT / "page.html", TITLE=html.escape(title), CLASS=kind, STYLE=kit_style(), SCRIPT=script)
 
 
 def record_answer(folder: Path, lesson: str, question: str, choice: int, reader: str) -> bool:

@@ -55,21 +55,10 @@ const LESSON = {
       const { positions } = runs[row];
       const [width, height] = [canvas.clientWidth, canvas.clientHeight];
       if (!width) return;
-      const ratio = window.devicePixelRatio || 1;
-      if (canvas.width !== Math.round(width * ratio)) Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
-      const context = canvas.getContext("2d");
-      context.setTransform(ratio, 0, 0, ratio, 0, 0);
-      context.clearRect(0, 0, width, height);
-      context.font = "bold 10px system-ui, sans-serif";
-      context.textAlign = "center";
-      context.textBaseline = "middle";
       let reach = [0, 0];
       for (let at = 0; at < positions.length; at += 1) reach[at % 2] = Math.max(reach[at % 2], Math.abs(positions[at] - 128));
       const unit = Math.min((width / 2 - 8) / reach[0], (height / 2 - 8) / (reach[1] || 1));
-      classes.forEach((label, image) => {
-        context.fillStyle = PALETTE[label];
-        context.fillText(String(label), width / 2 + unit * (positions[2 * image] - 128), height / 2 - unit * (positions[2 * image + 1] - 128));
-      });
+      paintLetters(canvas, { positions, letters: classes, colors: classes, middle: [128, 128], unit, size: 10 });
     });
     new ResizeObserver(() => { if (runs) paint(); }).observe(stage);
     return { draw(_state, numbers) {

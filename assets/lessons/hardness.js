@@ -153,17 +153,7 @@ const LESSON = {
         const content = [positions, unit, ratio];
         if (painted.get(name)?.every((part, at) => part === content[at])) continue; // in a drag only one map changes
         painted.set(name, content);
-        if (canvas.width !== Math.round(size * ratio)) canvas.width = canvas.height = Math.round(size * ratio);
-        const context = canvas.getContext("2d");
-        context.setTransform(ratio, 0, 0, ratio, 0, 0);
-        context.clearRect(0, 0, size, size);
-        context.font = "bold 9px system-ui, sans-serif";
-        context.textAlign = "center";
-        context.textBaseline = "middle";
-        classes.forEach((label, row) => {
-          context.fillStyle = PALETTE[label];
-          context.fillText(digits[label], size / 2 + unit * (positions[2 * row] - middle[0]), size / 2 - unit * (positions[2 * row + 1] - middle[1]));
-        });
+        paintLetters(canvas, { positions, letters: Array.from(classes, (label) => digits[label]), colors: classes, middle, unit, size: 9 });
       }
     };
     new ResizeObserver(() => { if (shown) paint(); }).observe(stage);

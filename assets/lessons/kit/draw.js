@@ -317,6 +317,25 @@ function paintDigit(context, pixels, size) {
   context.drawImage(small, 0, 0, size, size);
 }
 
+// The class of every image at its place, as a letter on a canvas. options: {positions: [x, y, …], letters, colors: indices in
+// PALETTE, middle: [x, y] in the center of the canvas, unit: pixels of one unit of the positions, size of a letter}
+function paintLetters(canvas, { positions, letters, colors, middle, unit, size }) {
+  const [width, height] = [canvas.clientWidth, canvas.clientHeight];
+  const ratio = window.devicePixelRatio || 1;
+  const pixels = [width, height].map((side) => Math.round(side * ratio));
+  if (canvas.width !== pixels[0] || canvas.height !== pixels[1]) [canvas.width, canvas.height] = pixels;
+  const context = canvas.getContext("2d");
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, width, height);
+  context.font = `bold ${size}px system-ui, sans-serif`;
+  context.textAlign = "center";
+  context.textBaseline = "middle";
+  letters.forEach((letter, row) => {
+    context.fillStyle = PALETTE[colors[row]];
+    context.fillText(String(letter), width / 2 + unit * (positions[2 * row] - middle[0]), height / 2 - unit * (positions[2 * row + 1] - middle[1]));
+  });
+}
+
 // A row of digits. tiles: [{pixels, label, kind: "hit" | "miss" | "query" | "", words, pressed, onclick}]; kinds have a sign.
 function digitTiles(tiles, label, size = 56) {
   const signs = { hit: "✓", miss: "✕", query: "★" };

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import html
-import re
 
 from pages.parts.base.selection import Selection
 from pages.parts.components.map_content import Color, Layout, map_header
 from pages.parts.components.scatter import HTML
 from pages.parts.components.transport import Message, script_and_style
 from udml_core.data.dataset import Dataset
+from udml_core.offline import offline_page
 from udml_core.paths import ASSETS
 
 
@@ -25,7 +25,5 @@ def map_file(dataset: Dataset, layout: Layout, color: Color, selected: Selection
         "camera": None, "cameraKey": "", "grid": None}
     data = base64.b64encode(message.pack(header)).decode()
     script, style = script_and_style("scatter")
-    parts = {"TITLE": html.escape(title), "CAPTION": html.escape(caption), "MAP": HTML, "STYLE": style, "DATA": data,
-             "SCRIPT": script.replace("export default function", "function")}
-    page = (ASSETS / "map.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda match: parts[match[1]], page).encode()
+    return offline_page(ASSETS / "map.html", TITLE=html.escape(title), CAPTION=html.escape(caption), MAP=HTML,
+                        STYLE=style, DATA=data, SCRIPT=script.replace("export default function", "function"))
