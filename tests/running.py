@@ -19,6 +19,7 @@ from sklearn.datasets import load_digits
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.given.pairs import PairSet
+from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.runs import Run, RunRequest, Spec, create_run
 from udml_core.tasks import Task
 from udml_core.workers import train as worker
@@ -87,6 +88,22 @@ def suspended(run: Task) -> Iterator[None]:
     finally:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
+
+
+def write_clothes(folder: Path, classes: str, copies: dict[int, int] | None = None) -> Path:
+    """Write images of clothes, 0.png and on, each in the subfolder that a letter of `classes` names.
+
+    Args:
+        folder: The folder to write to.
+        classes: The class of each image, one letter each.
+        copies: By number of an image, the number of the image that it repeats.
+    """
+    images = FashionMini().load(lambda _share, _step: None).images
+    for number, name in enumerate(classes):
+        path = folder / name / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        images[(copies or {}).get(number, number)].save(path)
+    return folder
 
 
 def write_digits(folder: Path, count: int = 60, by_class: bool = True) -> Path:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.running import write_clothes
 from tests.test_cli import answer, call
 from udml_core import jobs
 from udml_core.backbones import DEFAULT_BACKBONE
@@ -15,7 +16,6 @@ from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
 from udml_core.data.given.exclusions import digest_of, excluded_names
-from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.files import replace_array
 
 
@@ -23,11 +23,7 @@ from udml_core.files import replace_array
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Two classes of images, with a copy in the other class and a broken file."""
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    images = FashionMini().load(lambda _share, _step: None).images
-    for number in range(7):
-        path = tmp_path / "mine" / "aaaabbb"[number] / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        images[0 if number == 6 else number].save(path)
+    write_clothes(tmp_path / "mine", "aaaabbb", copies={6: 0})
     (tmp_path / "mine" / "b" / "broken.png").write_bytes(b"no image")
     return tmp_path / "mine"
 

@@ -8,6 +8,7 @@ from threading import Thread
 
 import pytest
 
+from tests.running import write_clothes
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given import exclusions
@@ -25,7 +26,6 @@ from udml_core.data.given.exclusions import (
     write_list,
 )
 from udml_core.data.given.log import append_to_log, log_path_of
-from udml_core.data.sources.fashion_mnist import FashionMini
 from udml_core.errors import UserError
 
 
@@ -39,12 +39,7 @@ def digits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dataset:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of two classes with three images each, a/0.png to b/5.png."""
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
-    images = FashionMini().load(lambda _share, _step: None).images
-    for number in range(6):
-        path = tmp_path / "mine" / "aaabbb"[number] / f"{number}.png"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        images[number].save(path)
-    return tmp_path / "mine"
+    return write_clothes(tmp_path / "mine", "aaabbb")
 
 
 def test_a_long_list_is_read_in_a_time_that_is_proportional_to_its_length(digits: Dataset) -> None:
