@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from streamlit.testing.v1 import AppTest
 
 from pages.parts.base import cached
 from pages.parts.curves import precision
@@ -190,6 +191,24 @@ def test_a_folder_is_read_again_when_its_images_change(tmp_path: Path) -> None:
     assert len(after) == len(before)
     assert "class 2/corrected.png" in after.names
     assert after.fingerprint == catalog.load(str(folder)).fingerprint
+
+
+def test_an_open_data_set_is_used_again_without_a_message_to_the_browser(tmp_path: Path) -> None:
+    folders = [str(write_digits(tmp_path / f"images {number}", 20)) for number in range(6)]
+
+    def show(folder: str) -> None:
+        from pages.parts.base.cached import load_dataset
+
+        load_dataset(folder)
+
+    test = AppTest.from_function(show, args=(folders[0],)).run()
+    assert test.main.children  # the progress bar's place
+    first = cached.load_dataset(folders[0])
+    assert not test.run().main.children
+    assert cached.load_dataset(folders[0]) is first
+    for folder in folders[1:]:
+        cached.load_dataset(folder)
+    assert cached.load_dataset(folders[0]) is not first  # the four that were used last stay open
 
 
 def test_the_zero_shot_split_of_unlabeled_images_is_an_error_that_says_why(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -24,7 +26,7 @@ def load_dataset(name: str) -> Dataset:
     Raises:
         UserError: The data set is not available.
     """
-    return _dataset(*_available(name))
+    return _opened().dataset(*_available(name))
 
 
 def dataset_of(run: Run) -> Dataset:
@@ -51,10 +53,48 @@ def _available(name: str) -> tuple[str, str]:
     return source.name, source.signature()
 
 
-@st.cache_resource(max_entries=4, show_spinner=False)
-def _dataset(name: str, signature: str) -> Dataset:  # noqa: ARG001 (another signature loads a changed folder again)
-    with progress_bar("Opening the data set …") as report:
-        return catalog.load(name, report)
+class _Opened:
+    """The data sets that were opened last, shared by all sessions.
+
+    Streamlit's own cache would repeat every movement of the progress bar whenever a page asks for the data set.
+    """
+
+    MOST = 4
+
+    def __init__(self) -> None:
+        self._datasets: OrderedDict[tuple[str, str], Dataset] = OrderedDict()
+        self._changing, self._opening = threading.Lock(), threading.Lock()
+
+    def dataset(self, name: str, signature: str) -> Dataset:
+        """Return a data set; another signature opens a changed folder again."""
+        key = name, signature
+        known = self._known(key)
+        if known is None:
+            with self._opening:  # The second of two sessions waits for the first.
+                known = self._known(key)
+                if known is None:
+                    known = self._open(key)
+        return known
+
+    def _known(self, key: tuple[str, str]) -> Dataset | None:
+        with self._changing:
+            if key in self._datasets:
+                self._datasets.move_to_end(key)
+            return self._datasets.get(key)
+
+    def _open(self, key: tuple[str, str]) -> Dataset:
+        with progress_bar("Opening the data set …") as report:
+            dataset = catalog.load(key[0], report)
+        with self._changing:
+            self._datasets[key] = dataset
+            while len(self._datasets) > self.MOST:
+                self._datasets.popitem(last=False)
+        return dataset
+
+
+@st.cache_resource(show_spinner=False)
+def _opened() -> _Opened:
+    return _Opened()
 
 
 @contextmanager
