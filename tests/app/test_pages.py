@@ -202,9 +202,10 @@ def test_an_open_data_set_is_used_again_without_a_message_to_the_browser(tmp_pat
         load_dataset(folder)
 
     test = AppTest.from_function(show, args=(folders[0],)).run()
-    assert test.main.children  # the progress bar's place
+    place = test.main.children[0]
+    assert place.children  # the progress bar
     first = cached.load_dataset(folders[0])
-    assert not test.run().main.children
+    assert [child.type for child in test.run().main.children.values()] == ["empty"], "what follows keeps its place"
     assert cached.load_dataset(folders[0]) is first
     for folder in folders[1:]:
         cached.load_dataset(folder)

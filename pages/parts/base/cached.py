@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.run_hash import RUN_HASH
 from udml_core.data import catalog
@@ -21,12 +22,14 @@ from udml_core.runs import Run, Spec
 def load_dataset(name: str) -> Dataset:
     """Return a data set by name, loaded once.
 
-    A progress bar appears while a folder is read.
+    A progress bar appears while a folder is read. Its place is taken every time: elements that moved up once the bar is
+    gone would be drawn anew.
 
     Raises:
         UserError: The data set is not available.
     """
-    return _opened().dataset(*_available(name))
+    place = st.empty()
+    return _opened().dataset(*_available(name), place)
 
 
 def dataset_of(run: Run) -> Dataset:
@@ -65,15 +68,21 @@ class _Opened:
         self._datasets: OrderedDict[tuple[str, str], Dataset] = OrderedDict()
         self._changing, self._opening = threading.Lock(), threading.Lock()
 
-    def dataset(self, name: str, signature: str) -> Dataset:
-        """Return a data set; another signature opens a changed folder again."""
+    def dataset(self, name: str, signature: str, place: DeltaGenerator) -> Dataset:
+        """Return a data set; another signature opens a changed folder again.
+
+        Args:
+            name: Its full name.
+            signature: The signature of its files.
+            place: Where a progress bar appears.
+        """
         key = name, signature
         known = self._known(key)
         if known is None:
             with self._opening:  # The second of two sessions waits for the first.
                 known = self._known(key)
                 if known is None:
-                    known = self._open(key)
+                    known = self._open(key, place)
         return known
 
     def _known(self, key: tuple[str, str]) -> Dataset | None:
@@ -82,8 +91,8 @@ class _Opened:
                 self._datasets.move_to_end(key)
             return self._datasets.get(key)
 
-    def _open(self, key: tuple[str, str]) -> Dataset:
-        with progress_bar("Opening the data set …") as report:
+    def _open(self, key: tuple[str, str], place: DeltaGenerator) -> Dataset:
+        with place.container(), progress_bar("Opening the data set …") as report:
             dataset = catalog.load(key[0], report)
         with self._changing:
             self._datasets[key] = dataset
