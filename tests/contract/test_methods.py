@@ -47,7 +47,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "pslr": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
     "isif": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
     "nce": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "noise": 200},
-    "exemplar": {"dimension": 32, "epochs": 3, "seeds": 300, "learning_rate": 0.01},
+    "exemplar": {"dimension": 32, "epochs": 3, "classes": 300, "learning_rate": 0.01},
     "deepcluster": {"dimension": 32, "epochs": 3, "clusters": 30, "round_epochs": 2, "learning_rate": 0.01},
     "rotnet": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
     "simclr": {"dimension": 32, "epochs": 3, "hidden": 64, "learning_rate": 0.01},

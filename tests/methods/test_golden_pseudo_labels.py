@@ -99,13 +99,13 @@ def place_in_pixels(place: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("change", [
     {"batch_norm": "batch"}, {"batch_norm": "frozen", "first_classifier": "random"},
-    {"batch_norm": "statistics", "seeds": 8, "parts": 2}], ids=str)
+    {"batch_norm": "statistics", "classes": 8, "parts": 2}], ids=str)
 @double_precision()
 def test_exemplar_equals_the_literal_loop(change: dict[str, Any]) -> None:
     data, setting = small_images()
     method = Exemplar(**FIELDS | {"temperature": TAU, "colors": False} | change)
     seeds = torch.arange(IMAGES)
-    if method.seeds:
+    if method.classes:
         seeds = torch.randperm(IMAGES, generator=generator(SEED, -1))[:8].sort().values
     model = begin(method, data, setting)
     if method.first_classifier == "random":

@@ -42,7 +42,13 @@ from udml_core.errors import UserError
 from udml_core.evaluation import nmi
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
-from udml_core.methods.shared.classifier import Classifier, FirstClassifier, Sharpness, random_weights
+from udml_core.methods.shared.classifier import (
+    Classifier,
+    FirstClassifier,
+    Sharpness,
+    classifier_seconds,
+    random_weights,
+)
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
@@ -97,6 +103,11 @@ class DeepCluster(InstanceMethod):
         if self.clusters > images:
             raise UserError(f"DeepCluster.clusters must be at most the number of training images {images}, got "
                             f"{self.clusters}. Lower the field 'clusters'.")
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        embedding = images * image_seconds / self.round_epochs if self.trains_encoder else 0
+        clustering = KMEANS_STEPS * classifier_seconds(images, self.clusters, self.dimension) / self.round_epochs
+        return super().expected_seconds(images, width, image_seconds) + embedding + clustering
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         return _Clustering(self, len(data), setting.seed).to(setting.device)

@@ -17,9 +17,10 @@ Left open, and decided here:
 - K is the number of kept views if a head or the last blocks are trained; otherwise each step transforms anew.
 - The embedding is unit(unit(f)·W), the same as in every other method, and scores are divided by τ, because the
   embedding has unit length. The paper concatenates the pooled responses of all its layers.
+- All training images are seeds; the paper finds about 8,000 best, because among more seeds some are too similar to be
+  told apart.
 - The classifier starts at the embeddings of the seeds, so that a good start is kept. `first_classifier` = "random" is
-  the paper's. With PSLR's and RPML's tables, all training images are seeds; the paper finds 8,000 to 16,000 best,
-  because among more seeds some are too similar to be told apart.
+  the paper's.
 """
 
 from __future__ import annotations
@@ -37,7 +38,13 @@ from udml_core.data.training import TrainingData
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
-from udml_core.methods.shared.classifier import Classifier, FirstClassifier, Sharpness, random_weights
+from udml_core.methods.shared.classifier import (
+    Classifier,
+    FirstClassifier,
+    Sharpness,
+    classifier_seconds,
+    random_weights,
+)
 from udml_core.methods.shared.distributed import agree
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.training import Network, embed_training_half
@@ -61,11 +68,12 @@ class Exemplar(InstanceMethod):
                 "on birds and on products trained from scratch."))
     views: ClassVar[int] = 1
 
-    main_fields: ClassVar[tuple[str, ...]] = ("seeds", "temperature", "dimension", "trains", "epochs", "learning_rate")
+    main_fields: ClassVar[tuple[str, ...]] = ("classes", "temperature", "dimension", "trains", "epochs",
+                                              "learning_rate")
 
-    seeds: Annotated[int, Field(ge=0, le=1_000_000), Shown(symbol="N", step=1000, high=32_000,
-                                                           label="Surrogate classes")] = 0
-    """Number of random training images that are seeds of a surrogate class; 0 for all training images."""
+    classes: Annotated[int, Field(ge=0, le=1_000_000), Shown(symbol="N", step=1000, high=32_000,
+                                                             label="Surrogate classes")] = 0
+    """Number of random training images that each become a surrogate class; at 0, all training images do."""
 
     first_classifier: Annotated[FirstClassifier, Shown(label="Initial classifier")] = "centers"
     """Initialize the classifier at the embeddings of the seeds, or at small random weights as in the paper."""
@@ -79,13 +87,18 @@ class Exemplar(InstanceMethod):
 
     def check(self, images: int, width: int | None) -> None:
         super().check(images, width)
-        if self.seeds == 1 or self.seeds > images:
-            raise UserError(f"Exemplar.seeds must be 0 or between 2 and the number of training images {images}, got "
-                            f"{self.seeds}. Change the field 'seeds'.")
+        if self.classes == 1 or self.classes > images:
+            raise UserError(f"Exemplar.classes must be 0 or between 2 and the number of training images {images}, got "
+                            f"{self.classes}. Change the field 'classes'.")
 
     @property
     def augmentation(self) -> Augmentation:
         return TRANSFORMATIONS if self.colors else replace(TRANSFORMATIONS, jitter=None)
+
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        classes = self.classes or images
+        return super().expected_seconds(classes, width, image_seconds) + classifier_seconds(classes, classes,
+                                                                                            self.dimension)
 
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         seeds = self.seed_images(len(data), setting.seed)
@@ -98,9 +111,9 @@ class Exemplar(InstanceMethod):
 
     def seed_images(self, images: int, seed: int) -> Tensor:
         """Return the seed of each surrogate class (N,) int64, as positions in the training half."""
-        if not self.seeds:
+        if not self.classes:
             return torch.arange(images)
-        return torch.randperm(images, generator=generator(seed, -1))[: self.seeds].sort().values
+        return torch.randperm(images, generator=generator(seed, -1))[: self.classes].sort().values
 
 
 class _Surrogate(Objective):
