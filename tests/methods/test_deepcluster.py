@@ -67,6 +67,12 @@ def test_whitened_rows_have_unit_length_and_do_not_depend_on_shift_and_scale_of_
     torch.testing.assert_close(whiten(flat) @ whiten(flat).mT, whiten(rows) @ whiten(rows).mT, rtol=0, atol=1e-4)
 
 
+def test_equal_images_form_one_cluster() -> None:
+    rows = unit(torch.ones(6, 4))
+    assert torch.equal(whiten(rows), torch.zeros(6, 4))
+    assert len(cluster(whiten(rows), 3, generator(0, 0)).unique()) == 1
+
+
 def test_batches_show_every_cluster_equally_often() -> None:
     clustering = _Clustering(DeepCluster(clusters=3, dimension=4), 1000, 0)
     clustering.assignment.copy_(torch.tensor([0] * 10 + [1] * 190 + [2] * 800))

@@ -29,8 +29,8 @@ from udml_core.methods.shared.instance import InstanceMethod
 from udml_core.sampling import generator
 
 TAU, HIDDEN, PROJECTED = 0.3, 9, 4
-CLASSES = torch.tensor([0, 0, 1, 1, 2, 2, 0, 1, -1, -1, 0, 1])
-"""The labels of the images; two have none."""
+CLASSES = torch.tensor([0, -1, 1, -1, 2, -1, 0, 1, -1, -1, 0, 1])
+"""The labels of the images; five have none, so that one of two batches has at least two of these."""
 HEAD = FIELDS | {"temperature": TAU, "hidden": HIDDEN, "projected": PROJECTED}
 
 

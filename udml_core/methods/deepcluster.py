@@ -173,8 +173,8 @@ def whiten(rows: Tensor) -> Tensor:
     """Center rows (n, l), divide them by the standard deviation in each principal direction, and normalize them."""
     centered = rows - rows.mean(0)
     variances, directions = torch.linalg.eigh(centered.mT @ centered / len(rows))
-    deviations = variances.clamp_min(LEAST_VARIANCE * float(variances[-1])).sqrt()
-    return unit(centered @ directions / deviations)
+    least = max(LEAST_VARIANCE * float(variances[-1]), torch.finfo(rows.dtype).tiny)  # equal images have no variance
+    return unit(centered @ directions / variances.clamp_min(least).sqrt())
 
 
 def cluster(points: Tensor, count: int, random: torch.Generator) -> Tensor:
