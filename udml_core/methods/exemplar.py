@@ -14,11 +14,11 @@ Left open, and decided here:
   is large from images of 96. Translation and scaling are crops of at least half of the area, 1/1.4². Contrast and
   color changes are brightness, contrast and saturation by up to 40 % and hue by a tenth of the color circle; the paper
   scales the pixels' principal components and the powers of saturation and value.
-- K is the number of kept views if a head or the last blocks are trained; otherwise each step transforms anew.
+- K is the number of kept views if a head or the last blocks are trained; otherwise each step draws new ones.
 - The embedding is unit(unit(f)·W), the same as in every other method, and scores are divided by τ, because the
   embedding has unit length. The paper concatenates the pooled responses of all its layers.
-- All training images are seeds; the paper finds about 8,000 best, because among more seeds some are too similar to be
-  told apart.
+- All training images are seeds; the paper finds about 8,000 best, because among more seeds some are too similar for a
+  classifier.
 - The classifier starts at the embeddings of the seeds, so that a good start is kept. `first_classifier` = "random" is
   the paper's.
 """

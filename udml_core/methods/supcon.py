@@ -5,7 +5,7 @@ Contrastive Learning", NeurIPS 2020. Equation and section numbers are that paper
 of all training images, and is the supervised counterpart of SimCLR.
 
 With two random views of each of N images, unit representations r = Enc(view) and unit projections z = Proj(r), the
-other views A(i) of view i, and those of its class, P(i) ⊂ A(i) (section 3):
+other views A(i) of view i, and P(i) ⊂ A(i) of its class (section 3):
 - L_out = Σ_i −(1/|P(i)|) Σ_{p∈P(i)} log(e^{z_i·z_p/τ} / Σ_{a∈A(i)} e^{z_i·z_a/τ}) (eq. 2), the loss of the paper.
 - L_in = Σ_i −log((1/|P(i)|) Σ_{p∈P(i)} e^{z_i·z_p/τ} / Σ_{a∈A(i)} e^{z_i·z_a/τ}) (eq. 3), which is at most L_out and
   which the paper finds worse.
