@@ -80,6 +80,18 @@ LAST = {
     "Distilled refinement": ("distill", 250), "sRPML, all blocks": ("srpml epochs=3", 450)}
 """The encoder: its last blocks on cached activations, or all blocks."""
 
+COMPARED = {
+    "PCA": ("pca", 10), "ISIF": ("isif", 15), "Exemplar": ("exemplar", 15), "DeepCluster": ("deepcluster", 20),
+    "RotNet": ("rotnet", 25), "SimCLR": ("simclr", 20), "SupCon, all labels": ("supcon", 20)}
+"""Methods that the papers' tables compare with, and the modern pair, as heads beside ISIF."""
+
+COMPARED_LAST = {
+    name: (f"{row} trains=last epochs=2 batch_norm=frozen learning_rate=0.0001", seconds)
+    for name, row, seconds in (
+        ("Exemplar", "exemplar", 200), ("DeepCluster", "deepcluster", 200), ("RotNet", "rotnet", 400),
+        ("SimCLR", "simclr", 250), ("SupCon, all labels", "supcon", 250))}
+"""The same with the encoder's last blocks, as ISIF in `LAST`."""
+
 ALL = {
     "Learning rate 0": ("plm trains=all batch_norm=frozen epochs=1 learning_rate=0.0", 120),
     "Learning rate 0, batch statistics": ("plm trains=all batch_norm=batch epochs=1 learning_rate=0.0", 120),
@@ -112,6 +124,8 @@ CPU: tuple[Planned, ...] = (
     *table("birds100-heads", "birds100", HEADS, "@size=112"),
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
     *table("birds100-last", "birds100", LAST, "@size=112", seeds=3),
+    *table("birds100-last", "birds100", COMPARED_LAST, "@size=112", seeds=3),
+    *table("digits-compared", "digits", COMPARED, "dimension=32 @backbone=pixels"),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
     *table("birds100-all", "birds100", ALL, "@size=64", seeds=1),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),

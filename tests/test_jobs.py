@@ -46,7 +46,11 @@ SHORT: dict[str, Any] = {"method": "pca", "fields": {"dimension": 16}}
     ({"fields": {"dimension": 65}, "method": "srpml"}, "at most the features' width 64, got 65"),
     ({"method": "pca"}, r"at most 64 dimensions \(1438 images of 64-d features\), got dimension=128. Lower"),
     *(({"method": method, "fields": {"trains": "all", "dimension": 16}}, "'pixels' has nothing to train. Set the f")
-      for method in ("plm", "pslr", "isif", "nce", "ssdml", "triplet")),
+      for method in ("plm", "pslr", "isif", "nce", "rotnet", "ssdml", "triplet")),
+    ({"method": "deepcluster", "fields": {"clusters": 5000, "dimension": 16}},
+     "DeepCluster.clusters must be at most the number of training images 1438, got 5000. Lower the field 'clusters'"),
+    ({"method": "exemplar", "fields": {"classes": 1, "dimension": 16}},
+     "Exemplar.classes must be 0 or between 2 and the number of training images 1438, got 1. Change the field"),
     ({"method": "lrml", "fields": {"trains": "all"}}, "'pixels' has nothing to train. Set the field 'trains' to"),
     ({"method": "lrml", "labels": "x"}, "labels must be one of 'drawn', 'given', got 'x'"),
     ({"select": "x"}, "select must be one of 'last', 'validation', 'recall', got 'x'"),

@@ -57,7 +57,7 @@ def test_a_preset_decides_backbone_size_split_and_selection(preset: Preset) -> N
     few = {"labels", "labels_per_class"} if find_method(preset.method).card.supervision == "few" else set()
     assert {"backbone", "pooling", "size", "split", "select"} | few <= request.model_fields_set
     assert not {"dataset", "device", "seed", "preset"} & set(preset.options)
-    assert preset.paper in ("RPML", "PLM", "SSDML", "NML", "PSLR")
+    assert preset.paper in ("RPML", "PLM", "SSDML", "NML", "PSLR", "RotNet", "SimCLR", "SupCon")
     assert preset.data
     sources = [entry.source for entry in (*preset.fields.values(), *preset.options.values())]
     assert all(sources)
@@ -82,6 +82,11 @@ def test_the_measures_of_a_preset_are_measured(preset: Preset) -> None:
     ("ssdml", "gray", {"alpha": 40.0, "n_neighbors": 10, "dimension": 64, "partition": 9000, "pretraining": 0}),
     ("ssdml", "color", {"alpha": 40.0, "dimension": 32, "pretraining": 30, "epochs": 50}),
     ("ssdml", "photographs", {"alpha": 45.0, "n_neighbors": 50, "dimension": 128, "partition": 0, "epochs": 200}),
+    ("deepcluster", "color", {"clusters": 1000, "first_classifier": "random", "learning_rate": 0.03, "batch": 128}),
+    ("exemplar", "color", {"first_classifier": "random", "colors": True, "epochs": 200}),
+    ("rotnet", "color", {"learning_rate": 0.1, "epochs": 100, "batch": 128, "weight_decay": 5e-4}),
+    ("simclr", "color", {"temperature": 0.5, "batch": 1024, "projected": 128, "schedule": "cosine"}),
+    ("supcon", "color", {"temperature": 0.1, "form": "out", "hidden": 2048}),
     ("nml", "photographs", {"bias": 0.1, "margin": 0.02, "batch": 1, "epochs": 100}),
 ])
 def test_presets_have_the_printed_values(method: str, kind: Any, expected: dict[str, Any]) -> None:

@@ -24,9 +24,12 @@ from udml_core.data.augmentation import (
     COLORS,
     CROP_DRAWS,
     CROPS,
+    TRANSFORMATIONS,
     TRIES,
     Augmentation,
     Jitter,
+    QuarterTurns,
+    TiltedAugmentation,
     change_brightness,
     change_contrast,
     change_saturation,
@@ -219,3 +222,54 @@ def test_a_view_of_a_larger_source_has_the_source_pixels_of_its_crop() -> None:
     draws[:, :10] = 1.0  # the whole area: the mean of 2×2 pixels
     view = Augmentation(smallest=0.25).apply(source, draws, 8)
     torch.testing.assert_close(view, torch.nn.functional.avg_pool2d(source, 2), rtol=0, atol=1e-3)
+
+
+def test_a_tilted_view_is_rotated_about_the_center_of_its_crop_by_up_to_the_largest_angle() -> None:
+    """A view of a ramp along the columns shows the angle as the direction in which the ramp rises."""
+    tilted = TiltedAugmentation(smallest=0.5, flip=False, degrees=30.0)
+    draws = tilted.draw(100, torch.Generator().manual_seed(0))
+    views, level = (augmentation.apply(ramps(100), draws)
+                    for augmentation in (tilted, TiltedAugmentation(smallest=0.5, flip=False, degrees=0.0)))
+    middle = slice(SIDE // 2 - 3, SIDE // 2 + 3)
+    width, height = tilted.sides(draws)
+    across = (views[:, 0, middle, SIDE // 2 + 2] - views[:, 0, middle, SIDE // 2 - 3]).mean(1) / width
+    down = (views[:, 0, SIDE // 2 + 2, middle] - views[:, 0, SIDE // 2 - 3, middle]).mean(1) / height
+    angles = torch.rad2deg(torch.atan2(-down, across))
+    torch.testing.assert_close(angles, (2 * draws[:, -1] - 1) * 30, rtol=0, atol=0.1)
+    centers = (slice(None), slice(None), middle, middle)
+    torch.testing.assert_close(views[centers].mean((2, 3)), level[centers].mean((2, 3)), rtol=0, atol=0.1)
+
+
+def test_an_angle_of_0_changes_neither_crops_nor_colors() -> None:
+    options: dict[str, Any] = {"smallest": 0.5, "flip": False, "jitter": TRANSFORMATIONS.jitter}
+    draws = TRANSFORMATIONS.draw(20, torch.Generator().manual_seed(1))
+    plain = Augmentation(**options)
+    assert torch.equal(TiltedAugmentation(**options, degrees=0.0).apply(ramps(20), draws),
+                       plain.apply(ramps(20), draws[:, :-1]))
+    assert not torch.equal(TRANSFORMATIONS.apply(ramps(20), draws), plain.apply(ramps(20), draws[:, :-1]))
+    assert (TRANSFORMATIONS.degrees, TRANSFORMATIONS.smallest, TRANSFORMATIONS.flip) == (20.0, 0.5, False)
+
+
+def test_quarter_turns_follow_each_random_view_and_match_pillow() -> None:
+    views = QuarterTurns()(ramps(3), torch.Generator().manual_seed(2))
+    first, second, third, fourth, fifth, sixth = QuarterTurns().views(ramps(3), torch.Generator().manual_seed(2), SIDE,
+                                                                      6)
+    assert torch.equal(first, views)
+    for turned, turns in ((second, Image.Transpose.ROTATE_90), (third, Image.Transpose.ROTATE_180),
+                          (fourth, Image.Transpose.ROTATE_270)):
+        for image, upright in zip(turned[:, 0], first[:, 0], strict=True):
+            np.testing.assert_array_equal(image.numpy(), np.array(Image.fromarray(upright.numpy()).transpose(turns)))
+    assert not torch.equal(fifth, first)
+    assert torch.equal(sixth, torch.rot90(fifth, 1, (2, 3)))
+
+
+def test_cached_features_of_quarter_turns_are_those_of_rotated_views(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path))
+    digits = catalog.load("digits")
+    encoder = Encoder(choose_spec("pixels", digits.native_size, digits.gray))
+    features = torch.from_numpy(np.array(views_of(digits, encoder, np.arange(5), 8, QuarterTurns(), 0)))
+    crops = features.view(5, 2, 4, 8, 8)
+    for turns in range(4):
+        torch.testing.assert_close(crops[:, :, turns], torch.rot90(crops[:, :, 0], turns, (2, 3)), rtol=0, atol=1e-5)
+    assert not torch.equal(crops[:, 0], crops[:, 1])

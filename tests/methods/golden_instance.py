@@ -1,4 +1,4 @@
-"""Train the small CNN by the formulas alone, as a reference for PSLR, ISIF and NCE.
+"""Train the small CNN by the formulas alone, as a reference for all methods on random views.
 
 Views, layers, batch normalization, gradient steps and rates are written out here. The package provides only the random
 streams, the starting weights and the method under test.
@@ -32,6 +32,10 @@ TOLERANCE = 1e-9
 TRACKED = ("running_mean", "running_var", "num_batches_tracked")
 Loss = Callable[[Tensor, Tensor, torch.Generator], Tensor]
 """The loss of unit rows x (views·m, l), positions (m,) of the batch, and the random stream."""
+View = Callable[[Tensor, torch.Generator], Tensor]
+"""Random views of images (m, …)."""
+Plan = Callable[[torch.Generator], list[Tensor]]
+"""Batches of an epoch, as positions (m,)."""
 
 
 @contextmanager
@@ -132,21 +136,21 @@ class Model:
 
 
 def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batch: bool, parts: int = 1,
-                   remember: Callable[[Tensor, Tensor], None] | None = None,
-                   kept: Tensor | None = None) -> Iterator[float]:
+                   remember: Callable[[Tensor, Tensor], None] | None = None, kept: Tensor | None = None,
+                   view: View | None = None, plan: Plan | None = None) -> Iterator[float]:
     """Train for three epochs and yield each epoch's mean loss.
 
-    Without `kept` views (n, v, 3, s, s) of the images, views are random crops.
+    Without `kept` views (n, v, 3, s, s) of the images, views are random crops, or what `view` returns. A `plan` begins
+    each epoch and returns its batches.
     """
     for value in model.parameters.values():
         value.requires_grad_()
     for epoch, rate in enumerate(RATES, 1):
         random = generator(SEED, epoch)
-        order = torch.randperm(IMAGES, generator=random)
         losses = []
-        for batch in (order[:BATCH], order[BATCH : 2 * BATCH]):
+        for batch in (plan or two_batches)(random):
             if kept is None:
-                inputs = torch.cat([random_view(images[batch], random) for _ in range(views)])
+                inputs = torch.cat([(view or random_view)(images[batch], random) for _ in range(views)])
             else:  # distinct views, in the order of random numbers
                 order = torch.rand(BATCH, kept.shape[1], generator=random).argsort(1)
                 inputs = torch.cat([kept[batch, order[:, number]] for number in range(views)])
@@ -157,6 +161,12 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
                 remember(rows.detach(), batch)
             losses.append(value.item())
         yield sum(losses) / len(losses)
+
+
+def two_batches(random: torch.Generator) -> list[Tensor]:
+    """Draw the order of the images and return two batches; two images are left over."""
+    order = torch.randperm(IMAGES, generator=random)
+    return [order[:BATCH], order[BATCH : 2 * BATCH]]
 
 
 def random_view(images: Tensor, random: torch.Generator) -> Tensor:

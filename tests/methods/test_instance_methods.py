@@ -277,6 +277,12 @@ def test_the_learning_rate_falls_as_in_the_paper() -> None:
     assert PSLR(epochs=200).rate(200) == PSLR().learning_rate
 
 
+def test_half_a_cosine_begins_at_the_learning_rate_and_ends_near_0() -> None:
+    method = ISIF(epochs=4, learning_rate=0.2, schedule="cosine")
+    rates = [method.rate(epoch) for epoch in (1, 2, 3, 4)]
+    assert rates == pytest.approx([0.2, 0.1 * (1 + math.sqrt(0.5)), 0.1, 0.1 * (1 - math.sqrt(0.5))])
+
+
 @pytest.mark.parametrize(("method", "message"), [
     (PSLR(dimension=100), "PSLR.dimension must be at most the features' width 64, got 100"),
     (ISIF(dimension=16, trains="all"), "The backbone 'pixels' has nothing to train. Set the field 'trains'"),

@@ -69,6 +69,10 @@ class Augmentation:
         """
         return self.apply(images, self.draw(len(images), random), size)
 
+    def views(self, images: Tensor, random: torch.Generator, size: int, count: int) -> list[Tensor]:
+        """Return `count` random views (b, c, size, size) of each image (b, c, s, s)."""
+        return [self(images, random, size) for _ in range(count)]
+
     def source_side(self, size: int, available: int) -> int:
         """Return the side of the images that views are cropped from, in pixels.
 
@@ -115,14 +119,19 @@ class Augmentation:
 
     def _crop(self, pixels: Tensor, draws: Tensor, size: int) -> Tensor:
         """Resize a crop of each image to a square, and flip it if that was drawn."""
+        transform = self._transform(draws).to(pixels.device)
+        grid = affine_grid(transform, [*pixels.shape[:2], size, size], align_corners=False)
+        return grid_sample(pixels, grid, padding_mode="reflection", align_corners=False)
+
+    def _transform(self, draws: Tensor) -> Tensor:
+        """Return the affine maps (b, 2, 3) from places in the views to places in the images, both from −1 to 1."""
         width, height = self.sides(draws)
         across, down, mirrored = draws[:, 2 * TRIES : CROP_DRAWS].unbind(1)
         mirror = torch.where((mirrored < 0.5) & self.flip, -1.0, 1.0)
-        transform = torch.zeros(len(pixels), 2, 3)
+        transform = torch.zeros(len(draws), 2, 3)
         transform[:, 0, 0], transform[:, 0, 2] = mirror * width, (2 * across - 1) * (1 - width)
         transform[:, 1, 1], transform[:, 1, 2] = height, (2 * down - 1) * (1 - height)
-        grid = affine_grid(transform.to(pixels.device), [*pixels.shape[:2], size, size], align_corners=False)
-        return grid_sample(pixels, grid, padding_mode="reflection", align_corners=False)
+        return transform
 
     def _change_colors(self, views: Tensor, draws: Tensor, jitter: Jitter) -> Tensor:
         changes = {"brightness": change_brightness, "contrast": change_contrast, "saturation": change_saturation,
@@ -136,6 +145,44 @@ class Augmentation:
             amount = offset if name == "hue" else 1 + offset
             views = changes[name](views, amount.view(-1, 1, 1, 1).to(views.device))
         return views
+
+
+@dataclass(frozen=True)
+class TiltedAugmentation(Augmentation):
+    """An augmentation that also rotates each crop about its center by a random angle.
+
+    Attributes:
+        degrees: Largest angle, to either side.
+    """
+
+    degrees: float = 20.0
+
+    def draw(self, count: int, random: torch.Generator) -> Tensor:
+        """Draw the random numbers of `Augmentation.draw` and one for the angle, in the last column."""
+        return torch.cat([super().draw(count, random), torch.rand(count, 1, generator=random)], dim=1)
+
+    def _transform(self, draws: Tensor) -> Tensor:
+        transform = super()._transform(draws)
+        angle = (2 * draws[:, -1] - 1) * math.radians(self.degrees)
+        cosine, sine = angle.cos(), angle.sin()
+        rotation = torch.stack([torch.stack([cosine, -sine], dim=1), torch.stack([sine, cosine], dim=1)], dim=1)
+        transform[:, :, :2] = rotation @ transform[:, :, :2]
+        return transform
+
+
+@dataclass(frozen=True)
+class QuarterTurns(Augmentation):
+    """An augmentation of which each view is followed by its rotations by 90°, 180° and 270°."""
+
+    def views(self, images: Tensor, random: torch.Generator, size: int, count: int) -> list[Tensor]:
+        """Return `count` views (b, c, size, size) of each image: random views in their four rotations."""
+        upright = super().views(images, random, size, -(-count // 4))
+        return [turned for view in upright for turned in quarter_turns(view)][:count]
+
+
+def quarter_turns(views: Tensor) -> list[Tensor]:
+    """Return square views (b, c, s, s) rotated counterclockwise by 0°, 90°, 180° and 270°."""
+    return [torch.rot90(views, turns, (2, 3)) for turns in range(4)]
 
 
 def luminance(images: Tensor) -> Tensor:
@@ -196,3 +243,8 @@ CROPS = Augmentation()
 """Crops of at least 16 % of the area and flips, used by PLM and by heads on features of random views."""
 COLORS = Augmentation(smallest=0.2, gray=0.2, jitter=Jitter())
 """Augmentation of PSLR and ISIF on small images: crops of at least 20 %, a fifth gray, color changes and flips."""
+DISTORTIONS = Augmentation(smallest=0.08, gray=0.2, jitter=Jitter(hue=0.1))
+"""Augmentation of SimCLR on small images: crops of at least 8 %, flips, a fifth gray, and its color changes of strength
+0.5, which it leaves out in a fifth of the views."""
+TRANSFORMATIONS = TiltedAugmentation(smallest=0.5, flip=False, jitter=Jitter(hue=0.1))
+"""Augmentation of Exemplar: crops of at least half the area, rotations by up to 20°, and color changes."""

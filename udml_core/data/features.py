@@ -201,7 +201,7 @@ def _random_views(dataset: Dataset, encoder: Encoder, indices: Integers, augment
             return []
         random = torch.Generator().manual_seed(seed * 1_000_003 + start)
         images = torch.from_numpy(np.ascontiguousarray(sources[start:stop][:, :channels])).to(device)
-        return [augmentation(images, random, size) for _ in range(count)]
+        return augmentation.views(images, random, size, count)
 
     return draw
 

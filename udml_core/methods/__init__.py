@@ -8,8 +8,10 @@ from collections.abc import Callable
 from udml_core.errors import UserError, quoted
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
+from udml_core.methods.deepcluster import DeepCluster
 from udml_core.methods.distill import Distill
 from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
+from udml_core.methods.exemplar import Exemplar
 from udml_core.methods.isif import ISIF
 from udml_core.methods.ml_kml import KML, ML
 from udml_core.methods.nca_lmnn import LMNN, NCA
@@ -17,15 +19,19 @@ from udml_core.methods.nce import NCE
 from udml_core.methods.nml import NML
 from udml_core.methods.plm import PLM
 from udml_core.methods.pslr import PSLR
+from udml_core.methods.rotnet import RotNet
 from udml_core.methods.rpml import RPML, SRPML
 from udml_core.methods.seraph import SERAPH
 from udml_core.methods.shared.pair_method import PairMethod
+from udml_core.methods.simclr import SimCLR
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
+from udml_core.methods.supcon import SupCon
 from udml_core.methods.triplet_angular import Angular, Triplet
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
-                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Distill, Whiten, PCA, Frozen)
+                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Exemplar,
+                                     DeepCluster, RotNet, SimCLR, SupCon, Distill, Whiten, PCA, Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -69,16 +75,21 @@ __all__ = [
     "SSDML",
     "Angular",
     "Card",
+    "DeepCluster",
     "Distill",
     "Embedder",
     "Epoch",
+    "Exemplar",
     "Frozen",
     "Head",
     "LatentHead",
     "Method",
     "PairMethod",
+    "RotNet",
     "Setting",
+    "SimCLR",
     "State",
+    "SupCon",
     "Triplet",
     "Whiten",
     "find_method",

@@ -30,11 +30,12 @@ CURVE_WORDS = {
     "latent mean similarity": "Mean cosine of all pairs of views, z",
     "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
-    "admitted": "Share of candidates admitted",
+    "admitted": "Share of candidates admitted", "accuracy": "Views classified correctly",
+    "cluster stability": "NMI of the last two clusterings",
 }
 HIDDEN = ("epoch", "seconds")
 SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
-          "neighbor stability", "sample knn@200", "admitted")
+          "neighbor stability", "sample knn@200", "admitted", "accuracy")
 """Curves that methods store as shares between 0 and 1, shown in percent."""
 
 

@@ -1,10 +1,11 @@
-"""Instance discrimination, shared by PSLR, ISIF and NCE.
+"""Losses of random views, shared by instance discrimination, contrastive losses and pseudo-labels.
 
 This module has views, batches, SGD, several processes and the state.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Annotated, ClassVar, Literal
@@ -64,7 +65,12 @@ class Objective(nn.Module, ABC):
     """The loss of instance features, and what it learns or stores.
 
     Parameters and memory beside the network belong to it.
+
+    Attributes:
+        restarted: Parameters that `begin` has set to new values, so that their momentum is forgotten.
     """
+
+    restarted: tuple[nn.Parameter, ...] = ()
 
     def begin(self, network: Network, data: TrainingData) -> None:
         """Prepare an epoch."""
@@ -119,11 +125,11 @@ class InstanceMethod(Method, ABC):
     """Epochs. From scratch, the paper trains for 200."""
 
     learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
-    """Learning rate of SGD. The paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
+    """Learning rate of SGD. PSLR's paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
 
-    schedule: Annotated[Literal["constant", "steps"], Shown(label="Learning rate schedule")] = "constant"
-    """Keep the learning rate, or divide it by 10 after 60 % and again after 80 % of the epochs, as the paper does from
-    scratch (after 120 and 160 of 200)."""
+    schedule: Annotated[Literal["constant", "steps", "cosine"], Shown(label="Learning rate schedule")] = "constant"
+    """Keep the learning rate; divide it by 10 after 60 % and again after 80 % of the epochs, as PSLR's paper does from
+    scratch (after 120 and 160 of 200); or lower it along half a cosine toward 0."""
 
     momentum: Momentum = 0.9
     """Momentum of SGD."""
@@ -132,7 +138,7 @@ class InstanceMethod(Method, ABC):
     """Weight decay of SGD."""
 
     batch: BatchSize = 128
-    """Images in a batch. The paper uses 128 from scratch and 64 for pretrained encoders."""
+    """Images in a batch. PSLR's paper uses 128 from scratch and 64 for pretrained encoders."""
 
     parts: Annotated[int, Field(ge=1, le=256), Shown(step=1, high=16, label="Parts of a batch")] = 1
     """Number of parts in which a batch passes the encoder. More parts need less memory and twice the forward passes;
@@ -143,7 +149,7 @@ class InstanceMethod(Method, ABC):
     head, and activations of the whole image and of random views for the last blocks."""
 
     colors: Annotated[bool, Shown(label="Color augmentation")] = False
-    """Change the colors of the views and turn a fifth of them gray, as the paper does for small images."""
+    """Change the colors of the views and turn a fifth of them gray, as PSLR's paper does for small images."""
 
     beginning: Beginning = "pca"
     """Initial projection: the principal components, or a random subspace."""
@@ -181,10 +187,17 @@ class InstanceMethod(Method, ABC):
         """Return the learning rate in an epoch, counted from 1."""
         if self.schedule == "constant":
             return self.learning_rate
+        if self.schedule == "cosine":
+            return self.learning_rate * (1 + math.cos(math.pi * (epoch - 1) / self.epochs)) / 2
         return self.learning_rate * 0.1 ** sum(epoch > share * self.epochs for share in (0.6, 0.8))
 
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return self._network(data, setting).embedder(setting.encoder)
+
+    def draw_views(self, inputs: Tensor, random: torch.Generator, whole: int, first: int, size: int) -> Tensor:
+        """Return the views (views·s, …) of a part of s images of a batch; see `random_views` for the arguments."""
+        return random_views(inputs, self.views, random, self.augmentation if self.crops_images else None, whole, first,
+                            size)
 
     @abstractmethod
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
@@ -230,6 +243,8 @@ class _Training:
         for group in self._sgd.param_groups:
             group["lr"] = method.rate(epoch)
         self.objective.begin(self.network, self.data)
+        for parameter in self.objective.restarted:
+            self._sgd.state.pop(parameter, None)
         size = min(method.batch, len(self.data))
         batches = list(self.objective.batches(len(self.data), size, random))
         follow_batches(self.network, method.batch_norm == "batch")
@@ -255,9 +270,7 @@ class _Training:
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
         """Take one step of SGD on the whole batch's loss and return the curves."""
-        views = random_views(inputs, self.method.views, random,
-                             self.method.augmentation if self.method.crops_images else None, len(batch),
-                             own_part(batch)[1], self.setting.encoder.spec.size)
+        views = self.method.draw_views(inputs, random, len(batch), own_part(batch)[1], self.setting.encoder.spec.size)
         self._sgd.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()
