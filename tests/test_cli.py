@@ -224,7 +224,9 @@ def test_methods_are_listed_with_their_fields(capsys: Any, monkeypatch: pytest.M
     methods = answer(capsys, monkeypatch, "methods")["methods"]
     assert [method["name"] for method in methods] == [
         "rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "nml",
-        "ml", "kml", "nca", "lmnn", "pslr", "isif", "nce", "distill", "whiten", "pca", "frozen"]
+        "ml", "kml", "nca", "lmnn", "pslr", "isif", "nce",
+        "and",
+        "distill", "whiten", "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 

@@ -7,7 +7,7 @@ streams, the starting weights and the method under test.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -133,14 +133,14 @@ class Model:
 
 def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batch: bool, parts: int = 1,
                    remember: Callable[[Tensor, Tensor], None] | None = None,
-                   kept: Tensor | None = None) -> Iterator[float]:
-    """Train for three epochs and yield each epoch's mean loss.
+                   kept: Tensor | None = None, rates: Sequence[float] = RATES) -> Iterator[float]:
+    """Train for three epochs, at a rate each, and yield each epoch's mean loss.
 
     Without `kept` views (n, v, 3, s, s) of the images, views are random crops.
     """
     for value in model.parameters.values():
         value.requires_grad_()
-    for epoch, rate in enumerate(RATES, 1):
+    for epoch, rate in enumerate(rates, 1):
         random = generator(SEED, epoch)
         order = torch.randperm(IMAGES, generator=random)
         losses = []
@@ -215,5 +215,5 @@ def assert_same_training(method: InstanceMethod, data: TrainingData, setting: Se
 
 def assert_close(actual: Tensor, expected: Tensor, name: str) -> None:
     """Compare relative to the largest entry."""
-    tolerance = TOLERANCE * float(expected.abs().max()) if expected.isfinite().all() else 0.0
+    tolerance = TOLERANCE * float(expected.double().abs().max()) if expected.isfinite().all() else 0.0
     torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance, msg=lambda text: f"{name}: {text}")

@@ -24,7 +24,23 @@ from udml_core.arrays import Array, Integers
 from udml_core.data.augmentation import CROPS
 from udml_core.data.training import TrainingData
 from udml_core.geometry.conjugate_gradient import ConjugateGradient, Objective, Progress
-from udml_core.methods import ISIF, NCE, PLM, PSLR, SRPML, SSDML, Epoch, Method, Setting, nce, plm, pslr, ssdml
+from udml_core.methods import (
+    AND,
+    ISIF,
+    NCE,
+    PLM,
+    PSLR,
+    SRPML,
+    SSDML,
+    Epoch,
+    Method,
+    Setting,
+    anchor_neighborhoods,
+    nce,
+    plm,
+    pslr,
+    ssdml,
+)
 from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared.distributed import gather_rows, own_part, read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
@@ -35,6 +51,7 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "pslr": (PSLR, {"eta": 10.0}), "pslr neighbors": (PSLR, {"graph": "neighbors"}), "pslr parts": (PSLR, {"parts": 2}),
     "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds with their neighbors are 125 images
     "isif": (ISIF, {"colors": True}), "nce": (NCE, {"noise": 64}),
+    "and": (AND, {"trains": "head", "neighbors": 2, "epochs": 2, "rounds": 2}),
     "head": (ISIF, {"trains": "head", "dimension": 8})}
 
 OF_PLM: dict[str, Any] = {"dimension": 6, "epochs": 2, "batch": 16, "group": 5, "proxies": 5, "candidates": 6,
@@ -143,7 +160,7 @@ def run_process(rank: int, folder: str) -> None:
     """
     torch.set_num_threads(1)
     if rank:
-        for module in (nce, pslr):
+        for module in (nce, pslr, anchor_neighborhoods):
             module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in INSTANCE:

@@ -6,6 +6,7 @@ To add a method, write a file and a golden test, and add the class to `METHODS`.
 from collections.abc import Callable
 
 from udml_core.errors import UserError, quoted
+from udml_core.methods.anchor_neighborhoods import AND
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.distill import Distill
@@ -25,7 +26,9 @@ from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.triplet_angular import Angular, Triplet
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
-                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Distill, Whiten, PCA, Frozen)
+                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE,
+                                     AND,
+                                     Distill, Whiten, PCA, Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -48,6 +51,7 @@ def names_of(predicate: Callable[[Method], bool]) -> str:
 
 
 __all__ = [
+    "AND",
     "APIT",
     "APLLR",
     "ISDML",

@@ -31,10 +31,11 @@ CURVE_WORDS = {
     "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
     "admitted": "Share of candidates admitted",
+    "anchors": "Share of images with a neighborhood",
 }
 HIDDEN = ("epoch", "seconds")
 SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
-          "neighbor stability", "sample knn@200", "admitted")
+          "neighbor stability", "sample knn@200", "admitted", "anchors")
 """Curves that methods store as shares between 0 and 1, shown in percent."""
 
 
