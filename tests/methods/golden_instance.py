@@ -91,13 +91,17 @@ class Model:
 
     def embed(self, images: Tensor, by_batch: bool) -> Tensor:
         """Return x = unit(unit(f)·W) of images (b, 3, s, s), 0–255, and track the statistics of a batch."""
+        return unit(self.features(images, by_batch) @ self.parameters["network.weight"])
+
+    def features(self, images: Tensor, by_batch: bool) -> Tensor:
+        """Return unit(f) of images (b, 3, s, s), 0–255, and track the statistics of a batch."""
         maps = (images - 128) / 128
         for position, layer in enumerate((0, 4, 8, 11)):
             name = f"network.encoder.network.{layer}.weight"
             maps = conv2d(maps, (self.parameters | self.buffers)[name], padding=1)
             maps = self._normalize(maps, f"network.encoder.network.{layer + 1}.", by_batch).clamp_min(0)
             maps = max_pool2d(maps, 2) if position < 2 else maps
-        return unit(unit(maps.mean((2, 3))) @ self.parameters["network.weight"])
+        return unit(maps.mean((2, 3)))
 
     def descend(self, loss: Tensor, rate: float) -> None:
         """Step by v ← μv + (gradient + decay·w) and w ← w − rate·v, with v = 0 before the first step."""
@@ -133,23 +137,27 @@ class Model:
 
 def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batch: bool, parts: int = 1,
                    remember: Callable[[Tensor, Tensor], None] | None = None,
-                   kept: Tensor | None = None, rates: Sequence[float] = RATES) -> Iterator[float]:
+                   kept: Tensor | None = None, rates: Sequence[float] = RATES,
+                   batches: Callable[[torch.Generator], Sequence[Tensor]] | None = None,
+                   watch: Callable[[Tensor, Tensor], None] | None = None) -> Iterator[float]:
     """Train for three epochs, at a rate each, and yield each epoch's mean loss.
 
-    Without `kept` views (n, v, 3, s, s) of the images, views are random crops.
+    Without `kept` views (n, v, 3, s, s) of the images, views are random crops. Without `batches` an epoch is two batches
+    of images in random order. `watch` sees the views of each batch.
     """
     for value in model.parameters.values():
         value.requires_grad_()
     for epoch, rate in enumerate(rates, 1):
         random = generator(SEED, epoch)
-        order = torch.randperm(IMAGES, generator=random)
         losses = []
-        for batch in (order[:BATCH], order[BATCH : 2 * BATCH]):
+        for batch in (batches or two_batches)(random):
             if kept is None:
                 inputs = torch.cat([random_view(images[batch], random) for _ in range(views)])
             else:  # distinct views, in the order of random numbers
                 order = torch.rand(BATCH, kept.shape[1], generator=random).argsort(1)
                 inputs = torch.cat([kept[batch, order[:, number]] for number in range(views)])
+            if watch is not None:
+                watch(inputs, batch)
             rows = torch.cat([model.embed(part, by_batch) for part in inputs.chunk(parts)])
             value = loss(rows, batch, random)
             model.descend(value, rate)
@@ -157,6 +165,12 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
                 remember(rows.detach(), batch)
             losses.append(value.item())
         yield sum(losses) / len(losses)
+
+
+def two_batches(random: torch.Generator) -> Sequence[Tensor]:
+    """Return two batches of images in random order; two images are left over."""
+    order = torch.randperm(IMAGES, generator=random)
+    return order[:BATCH], order[BATCH : 2 * BATCH]
 
 
 def random_view(images: Tensor, random: torch.Generator) -> Tensor:

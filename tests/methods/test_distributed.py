@@ -27,6 +27,7 @@ from udml_core.geometry.conjugate_gradient import ConjugateGradient, Objective, 
 from udml_core.methods import (
     AND,
     ISIF,
+    MOM,
     NCE,
     PLM,
     PSLR,
@@ -36,6 +37,7 @@ from udml_core.methods import (
     Method,
     Setting,
     anchor_neighborhoods,
+    mom,
     nce,
     plm,
     pslr,
@@ -52,6 +54,7 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds with their neighbors are 125 images
     "isif": (ISIF, {"colors": True}), "nce": (NCE, {"noise": 64}),
     "and": (AND, {"trains": "head", "neighbors": 2, "epochs": 2, "rounds": 2}),
+    "mom": (MOM, {"trains": "head"}),
     "head": (ISIF, {"trains": "head", "dimension": 8})}
 
 OF_PLM: dict[str, Any] = {"dimension": 6, "epochs": 2, "batch": 16, "group": 5, "proxies": 5, "candidates": 6,
@@ -160,7 +163,7 @@ def run_process(rank: int, folder: str) -> None:
     """
     torch.set_num_threads(1)
     if rank:
-        for module in (nce, pslr, anchor_neighborhoods):
+        for module in (nce, pslr, anchor_neighborhoods, mom):
             module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in INSTANCE:

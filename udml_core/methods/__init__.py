@@ -13,6 +13,7 @@ from udml_core.methods.distill import Distill
 from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
 from udml_core.methods.isif import ISIF
 from udml_core.methods.ml_kml import KML, ML
+from udml_core.methods.mom import MOM
 from udml_core.methods.nca_lmnn import LMNN, NCA
 from udml_core.methods.nce import NCE
 from udml_core.methods.nml import NML
@@ -27,7 +28,7 @@ from udml_core.methods.triplet_angular import Angular, Triplet
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
                                      NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE,
-                                     AND,
+                                     AND, MOM,
                                      Distill, Whiten, PCA, Frozen)
 
 
@@ -61,6 +62,7 @@ __all__ = [
     "LRML",
     "METHODS",
     "ML",
+    "MOM",
     "NCA",
     "NCE",
     "NML",
