@@ -138,19 +138,19 @@ class Model:
 def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batch: bool, parts: int = 1,
                    remember: Callable[[Tensor, Tensor], None] | None = None,
                    kept: Tensor | None = None, rates: Sequence[float] = RATES,
-                   batches: Callable[[torch.Generator], Sequence[Tensor]] | None = None,
+                   plan: Callable[[torch.Generator], Sequence[Tensor]] | None = None,
                    watch: Callable[[Tensor, Tensor], None] | None = None) -> Iterator[float]:
     """Train for three epochs, at a rate each, and yield each epoch's mean loss.
 
-    Without `kept` views (n, v, 3, s, s) of the images, views are random crops. Without `batches` an epoch is two batches
-    of images in random order. `watch` sees the views of each batch.
+    Without `kept` views (n, v, 3, s, s) of the images, views are random crops. A `plan` begins
+    each epoch and returns its batches. `watch` sees the views of each batch.
     """
     for value in model.parameters.values():
         value.requires_grad_()
     for epoch, rate in enumerate(rates, 1):
         random = generator(SEED, epoch)
         losses = []
-        for batch in (batches or two_batches)(random):
+        for batch in (plan or two_batches)(random):
             if kept is None:
                 inputs = torch.cat([random_view(images[batch], random) for _ in range(views)])
             else:  # distinct views, in the order of random numbers
@@ -168,9 +168,9 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
 
 
 def two_batches(random: torch.Generator) -> Sequence[Tensor]:
-    """Return two batches of images in random order; two images are left over."""
+    """Draw the order of the images and return two batches; two images are left over."""
     order = torch.randperm(IMAGES, generator=random)
-    return order[:BATCH], order[BATCH : 2 * BATCH]
+    return [order[:BATCH], order[BATCH : 2 * BATCH]]
 
 
 def random_view(images: Tensor, random: torch.Generator) -> Tensor:

@@ -148,7 +148,7 @@ def test_training_equals_the_literal_loop(loss: MinedLoss) -> None:
             total = total + literal_loss(x[i], x[TRIPLETS + i], x[2 * TRIPLETS + i], weight, loss)
         return total / TRIPLETS
 
-    literal = literal_epochs(model, images, mean_loss, views=1, by_batch=True, batches=batches)
+    literal = literal_epochs(model, images, mean_loss, views=1, by_batch=True, plan=batches)
     assert_same_training(method, data, setting, model, literal)
 
 

@@ -24,11 +24,12 @@ from udml_core.methods.seraph import SERAPH
 from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
+from udml_core.methods.stml import STML
 from udml_core.methods.triplet_angular import Angular, Triplet
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
                                      NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE,
-                                     AND, MOM,
+                                     AND, MOM, STML,
                                      Distill, Whiten, PCA, Frozen)
 
 
@@ -73,6 +74,7 @@ __all__ = [
     "SERAPH",
     "SRPML",
     "SSDML",
+    "STML",
     "Angular",
     "Card",
     "Distill",

@@ -94,8 +94,8 @@ class AND(InstanceMethod):
         return images * self.round_of(epoch) // max(1, self.rounds - 1)
 
     def rate(self, epoch: int) -> float:
-        if self.schedule == "constant":
-            return self.learning_rate
+        if self.schedule != "steps":
+            return super().rate(epoch)
         # The share of the round that has passed, times `epochs`; in whole numbers, rounding cannot miss a drop.
         passed = (epoch - 1) * self.rounds % self.epochs
         return self.learning_rate * 0.1 ** sum(10 * passed >= tenths * self.epochs for tenths in DROPS)

@@ -31,7 +31,7 @@ CURVE_WORDS = {
     "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
     "admitted": "Share of candidates admitted",
-    "anchors": "Share of images with a neighborhood",
+    "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
 }
 HIDDEN = ("epoch", "seconds")
 SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",

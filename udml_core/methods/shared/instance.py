@@ -77,6 +77,9 @@ class Objective(nn.Module, ABC):
         order = torch.randperm(images, generator=random)
         yield from order[: images - images % size].split(size)
 
+    def watch(self, views: Tensor, images: int) -> None:
+        """See the views (views·s, …) of this process's part of a batch of `images` before they pass the network."""
+
     @abstractmethod
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         """Return the batch's loss () and curves.
@@ -186,6 +189,11 @@ class InstanceMethod(Method, ABC):
     def initial(self, data: TrainingData, setting: Setting) -> Embedder:
         return self._network(data, setting).embedder(setting.encoder)
 
+    def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return the optimizer of the trained parameters, by default SGD."""
+        return torch.optim.SGD(parameters, lr=self.learning_rate, momentum=self.momentum,
+                               weight_decay=self.weight_decay)
+
     @abstractmethod
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         """Return the objective before the first epoch, on the device."""
@@ -212,8 +220,7 @@ class _Training:
         self._modules: Mapping[str, nn.Module] = {"network": self.network, "objective": self.objective}
         self._named = [(f"{name}.{key}", parameter) for name, module in self._modules.items()
                        for key, parameter in trained_parameters(module)]
-        self._sgd = torch.optim.SGD([parameter for _, parameter in self._named], lr=method.learning_rate,
-                                    momentum=method.momentum, weight_decay=method.weight_decay)
+        self._sgd = method.optimizer([parameter for _, parameter in self._named])
         self.done = 0
         if start is not None:
             self.done = int(start["epoch"])
@@ -258,6 +265,7 @@ class _Training:
         views = random_views(inputs, self.method.views, random,
                              self.method.augmentation if self.method.crops_images else None, len(batch),
                              own_part(batch)[1], self.setting.encoder.spec.size)
+        self.objective.watch(views, len(batch))
         self._sgd.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()
