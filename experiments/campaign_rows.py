@@ -80,6 +80,16 @@ LAST = {
     "Distilled refinement": ("distill", 250), "sRPML, all blocks": ("srpml epochs=3", 450)}
 """The encoder: its last blocks on cached activations, or all blocks."""
 
+MINED = {
+    "AND": ("and", 20), "MOM": ("mom", 40), "STML": ("stml", 40), "UHML-like hierarchy": ("uhml", 40)}
+"""Methods of the papers' tables that learn from neighborhoods, mined triplets, a teacher and hierarchical clusters."""
+
+MINED_LAST = {name: (f"{row} trains=last epochs=2 batch_norm=frozen learning_rate={rate}", seconds)
+              for name, row, rate, seconds in (("AND", "and", 0.0001, 200), ("MOM", "mom", 0.0001, 400),
+                                               ("STML", "stml", 0.00001, 350),
+                                               ("UHML-like hierarchy", "uhml", 0.0001, 200))}
+"""The same with the encoder's last blocks, as ISIF in `LAST`."""
+
 ALL = {
     "Learning rate 0": ("plm trains=all batch_norm=frozen epochs=1 learning_rate=0.0", 120),
     "Learning rate 0, batch statistics": ("plm trains=all batch_norm=batch epochs=1 learning_rate=0.0", 120),
@@ -113,6 +123,8 @@ CPU: tuple[Planned, ...] = (
     *table("digits-low-dimension", "digits", LOW_DIMENSION, "@backbone=pixels @split=seen"),
     *table("birds100-last", "birds100", LAST, "@size=112", seeds=3),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
+    *table("fashion-mini-heads", "fashion-mini", MINED),
+    *table("birds100-last", "birds100", MINED_LAST, "@size=112"),
     *table("birds100-all", "birds100", ALL, "@size=64", seeds=1),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
     *table("cifar10-curves-cnn", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,

@@ -27,7 +27,8 @@ FOLDERS: dict[str, tuple[int, ...]] = {
 """Sizes of the classes; images in one class are similar."""
 SMALLEST: dict[str, Any] = {
     "dimension": 1, "n_neighbors": 2, "epochs": 1, "iterations": 2, "steps": 2, "candidates": 2, "flat": 1, "group": 2,
-    "proxies": 2, "whitening_neighbors": 1, "noise": 2, "per_anchor": 1, "views": 2, "kept_views": 2}
+    "proxies": 2, "whitening_neighbors": 1, "noise": 2, "clusters": 2, "levels": 1, "per_anchor": 1, "views": 2,
+    "kept_views": 2}
 """Fields that fit as few images as possible."""
 
 

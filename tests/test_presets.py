@@ -58,7 +58,7 @@ def test_a_preset_decides_backbone_size_split_and_selection(preset: Preset) -> N
     assert {"backbone", "pooling", "size", "split", "select"} | few <= request.model_fields_set
     assert not {"dataset", "device", "seed", "preset"} & set(preset.options)
     assert preset.paper in ("RPML", "PLM", "SSDML", "NML", "PSLR",
-                            "AND", "MOM", "STML")
+                            "AND", "MOM", "STML", "UHML")
     assert preset.data
     sources = [entry.source for entry in (*preset.fields.values(), *preset.options.values())]
     assert all(sources)

@@ -461,7 +461,7 @@ def test_a_second_process_does_nothing_for_a_finished_run(tmp_path: Path, monkey
 
 def test_a_method_of_one_process_rejects_a_second_one(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"RPML trains in one process, but several were started\. Start it without "
-                                        r"torchrun, or use SRPML, PLM, SSDML, PSLR, ISIF, NCE, AND, MOM or STML"):
+                                        r"torchrun, or use SRPML, PLM, SSDML, PSLR, ISIF, NCE, AND, MOM, STML or UHML"):
         worker.assist(create_run(spec(), tmp_path), "cpu")
 
 

@@ -34,6 +34,7 @@ from udml_core.methods import (
     SRPML,
     SSDML,
     STML,
+    UHML,
     Epoch,
     Method,
     Setting,
@@ -44,6 +45,7 @@ from udml_core.methods import (
     pslr,
     ssdml,
     stml,
+    uhml,
 )
 from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared.distributed import gather_rows, own_part, read_ahead
@@ -57,7 +59,7 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "isif": (ISIF, {"colors": True}), "nce": (NCE, {"noise": 64}),
     "and": (AND, {"trains": "head", "neighbors": 2, "epochs": 2, "rounds": 2}),
     "mom": (MOM, {"trains": "head"}), "stml": (STML, {"trains": "head", "learning_rate": 0.001}),
-    "head": (ISIF, {"trains": "head", "dimension": 8})}
+    "uhml": (UHML, {"trains": "head"}), "head": (ISIF, {"trains": "head", "dimension": 8})}
 
 OF_PLM: dict[str, Any] = {"dimension": 6, "epochs": 2, "batch": 16, "group": 5, "proxies": 5, "candidates": 6,
                           "flat": 2, "threshold": 0.8, "momentum": 0.7, "learning_rate": 0.003, "views": 3}
@@ -165,7 +167,7 @@ def run_process(rank: int, folder: str) -> None:
     """
     torch.set_num_threads(1)
     if rank:
-        for module in (nce, pslr, anchor_neighborhoods, mom, stml):
+        for module in (nce, pslr, anchor_neighborhoods, mom, stml, uhml):
             module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in INSTANCE:

@@ -26,10 +26,11 @@ from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
 from udml_core.methods.stml import STML
 from udml_core.methods.triplet_angular import Angular, Triplet
+from udml_core.methods.uhml import UHML
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
                                      NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE,
-                                     AND, MOM, STML,
+                                     AND, MOM, STML, UHML,
                                      Distill, Whiten, PCA, Frozen)
 
 
@@ -75,6 +76,7 @@ __all__ = [
     "SRPML",
     "SSDML",
     "STML",
+    "UHML",
     "Angular",
     "Card",
     "Distill",

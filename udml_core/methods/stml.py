@@ -22,7 +22,7 @@ What the paper leaves open, or what differs from the authors' public code (githu
 - f and g have unit length, as every embedding here; the public code leaves those of the student as they are.
 - g starts at the identity, so that it begins with the features, and f at PCA; both are random and orthogonal in the
   paper. Neither has a bias.
-- AdamW, in place of AdamP, which also removes the part of a step along the weights.
+- AdamW with β₁ = `momentum`, in place of AdamP, which also removes the part of a step along the weights.
 - The teacher also averages the statistics of batch normalization and is never in training mode. It follows after the
   step; in the public code it follows before.
 - Neighbors of a batch are those of g for whole images, computed in every epoch.
@@ -43,7 +43,7 @@ from udml_core.declaration import Shown
 from udml_core.errors import UserError
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.embedder import unit
-from udml_core.methods.fields import BatchSize, Momentum, Part, WeightDecay
+from udml_core.methods.fields import Part
 from udml_core.methods.shared.distributed import agree, gather_rows
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
 from udml_core.methods.shared.projection import first_network
@@ -85,18 +85,6 @@ class STML(InstanceMethod):
     group: Annotated[int, Field(ge=2, le=100), Shown(step=1, high=20, label="Group size")] = 5
     """Size of the groups in a batch: an image and its nearest neighbors. Twice as many rows are neighbors in the
     contextual similarity."""
-
-    learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-6, high=0.1, logarithmic=True)] = 1e-4
-    """Learning rate of AdamW. The paper uses 0.0001 for pretrained encoders and 0.0005 from scratch."""
-
-    momentum: Momentum = 0.9
-    """Momentum β₁ of AdamW."""
-
-    weight_decay: WeightDecay = 0.01
-    """Weight decay of AdamW, which is multiplied by the learning rate."""
-
-    batch: BatchSize = 120
-    """Images in a batch. The paper uses 120, in two views each."""
 
     teacher_momentum: Annotated[float, Field(ge=0, lt=1), Shown(step=0.001, label="Teacher momentum")] = 0.999
     """Share of its old value that the teacher keeps in each step."""

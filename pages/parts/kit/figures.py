@@ -31,6 +31,7 @@ CURVE_WORDS = {
     "log sigma": "Mean log σ", "log normalizer": "log Z of NCE",
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
     "admitted": "Share of candidates admitted",
+    "distance ratio": "Distance to other clusters / within a cluster",
     "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
 }
 HIDDEN = ("epoch", "seconds")

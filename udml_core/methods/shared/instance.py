@@ -122,17 +122,17 @@ class InstanceMethod(Method, ABC):
     """Epochs. From scratch, the paper trains for 200."""
 
     learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
-    """Learning rate of SGD. The paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
+    """Learning rate of SGD, or of AdamW in STML. The paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
 
     schedule: Annotated[Literal["constant", "steps"], Shown(label="Learning rate schedule")] = "constant"
     """Keep the learning rate, or divide it by 10 after 60 % and again after 80 % of the epochs, as the paper does from
     scratch (after 120 and 160 of 200)."""
 
     momentum: Momentum = 0.9
-    """Momentum of SGD."""
+    """Momentum of SGD, or β₁ of AdamW in STML."""
 
     weight_decay: WeightDecay = 5e-4
-    """Weight decay of SGD."""
+    """Weight decay of SGD, or of AdamW in STML."""
 
     batch: BatchSize = 128
     """Images in a batch. The paper uses 128 from scratch and 64 for pretrained encoders."""
