@@ -85,6 +85,10 @@ class AND(InstanceMethod):
             raise UserError(f"{type(self).__name__}.neighbors must be below the number of training images {images}, "
                             f"got {self.neighbors}. Lower the field 'neighbors'.")
 
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        # Each view is compared with the whole bank.
+        return super().expected_seconds(images, width, image_seconds) + 3e-10 * images**2 * self.dimension
+
     def round_of(self, epoch: int) -> int:
         """Return the round of an epoch; epochs count from 1, rounds from 0."""
         return (epoch - 1) * self.rounds // self.epochs

@@ -252,8 +252,9 @@ class _MinedTriplets(Objective):
 
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         anchors, positives, _ = batch.to(instance.device).chunk(3)
+        of_anchors, of_positives, of_negatives = instance.chunk(3)
         weights = self.weights[anchors].masked_fill(self.positives[anchors] != positives[:, None], 0).sum(1)
-        values = mined_loss(*instance.chunk(3), weights, self._method.margin, self._method.loss)
+        values = mined_loss(of_anchors, of_positives, of_negatives, weights, self._method.margin, self._method.loss)
         return values.mean(), {"violating": (values.detach() > 0).float().mean(),
                                "mean similarity": instance.detach().mean(0).square().sum()}
 

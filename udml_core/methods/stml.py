@@ -95,6 +95,11 @@ class STML(InstanceMethod):
             raise UserError(f"{type(self).__name__}.group must be at most the images in a batch, "
                             f"{min(images, self.batch)}, got {self.group}. Lower the field 'group', or raise 'batch'.")
 
+    def expected_seconds(self, images: int, width: int, image_seconds: float) -> float:
+        # Besides the student, the teacher passes both views, and g passes all images to find neighbors.
+        more = 3 * images * image_seconds if self.trains_encoder else 0
+        return super().expected_seconds(images, width, image_seconds) + more + 6e-10 * images * width**2
+
     def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
         return torch.optim.AdamW(parameters, lr=self.learning_rate, betas=(self.momentum, 0.999),
                                  weight_decay=self.weight_decay)
