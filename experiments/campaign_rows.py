@@ -125,6 +125,7 @@ CPU: tuple[Planned, ...] = (
     *table("fashion-mini-heads", "fashion-mini", HEADS),
     *table("fashion-mini-heads", "fashion-mini", MINED),
     *table("birds100-last", "birds100", MINED_LAST, "@size=112"),
+    *table("digits-compared", "digits", MINED, "dimension=32 @backbone=pixels"),
     *table("birds100-all", "birds100", ALL, "@size=64", seeds=1),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
     *table("cifar10-curves-cnn", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,

@@ -143,7 +143,7 @@ def test_training_equals_the_literal_loop(batch_norm: str) -> None:
     by_batch = batch_norm == "batch"
 
     def batches(random: torch.Generator) -> Sequence[Tensor]:
-        """Two groups each: an image and its two nearest images by g."""
+        """Return batches of two groups, each an image and its two nearest images by g."""
         g = model.embed(images, by_batch=False)[:, WIDTH:].detach()
         order = torch.randperm(IMAGES, generator=random).tolist()
         groups = [sorted(range(IMAGES), key=lambda j: float((g[i] - g[j]).norm()) if i != j else -1.0)[:GROUP]

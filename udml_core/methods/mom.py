@@ -1,8 +1,8 @@
 """MOM: triplets mined where Euclidean neighbors and neighbors on the manifold disagree.
 
 A. Iscen, G. Tolias, Y. Avrithis, O. Chum, "Mining on Manifolds: Metric Learning without Labels", CVPR 2018. It learns
-from images alone. A random walk on the graph of mutual neighbors tells which images lie on one manifold; the triplets
-are fixed before training. The formulas are numbered here and not as in the paper:
+from images alone. A random walk on the graph of mutual neighbors shows which images lie on one manifold; the pools of
+positives and negatives are fixed before training. The formulas are numbered here and not as in the paper:
 
 (1) W_ij = (x_iᵀx_j)³ for mutual k-nearest neighbors, else 0;  S = D^−½ W D^−½            graph of the frozen features x
 (2) f = (I − αS)⁻¹ e_a                                            manifold similarity of all images to an anchor a
@@ -12,14 +12,15 @@ are fixed before training. The formulas are numbered here and not as in the pape
 (6) weighted triplet loss   f_p [m + ‖z_a − z_p‖² − ‖z_a − z_n‖²]₊
 (7) contrastive loss        ‖z_a − z_p‖² + [m − ‖z_a − z_n‖]₊²
 
-The k nearest by x are NNᵉ_k, those of the largest f are NNᵐ_k. A pool keeps its `pool` best images: P⁺ by f, P⁻ by x.
+NNᵉ_k are the k nearest images by x, NNᵐ_k the k images with the largest f. A pool keeps its `pool` best images: P⁺ by f,
+P⁻ by x.
 What the paper leaves open, or what differs from the authors' public code (github.com/gtolias/mom):
 
 - x are the features of the frozen encoder, without the paper's R-MAC pooling and whitening; choose `pooling` for R-MAC.
 - The walk for an anchor is confined to its `shortlist` nearest images, as in the ranking by diffusion of this library.
   Images beyond the list cannot become positives. A list as long as the training half gives (2) exactly.
-- An image is not its own neighbor, and a list of neighbors has at most half of the other images; the public code limits
-  k⁻ alike.
+- An image is not its own neighbor, and a list of neighbors has at most half of the other images; the public code has
+  this limit for k⁻ alone.
 - Each anchor with both pools occurs once in an epoch, with a random positive and a negative drawn from the
   `hardest` that are nearest in the current embedding. The public code draws as many anchors at random.
 - With anchors at local maxima, the paper keeps the 1,500 most visited in the largest connected part; here all are kept.
@@ -230,7 +231,7 @@ class _MinedTriplets(Objective):
 
     def begin(self, network: Network, data: TrainingData) -> None:
         points = embed_training_half(network, data, self.negatives.device)
-        # Unit rows: the nearest are those of the largest product. −2 is below every product, for unused places.
+        # Unit rows: the nearest have the largest products. −2 is below every product, for unused places.
         products = torch.cat([(points[rows][:, None] * points[pool.clamp_min(0)]).sum(2).masked_fill(pool == UNUSED, -2)
                               for rows, pool in zip(torch.arange(len(points)).split(ROWS), self.negatives.split(ROWS),
                                                     strict=True)])

@@ -17,15 +17,15 @@ in the paper; n is the number of rows of a batch, two views of each image, and t
 
 What the paper leaves open, or what differs from the authors' public code (github.com/tjddus9597/STML-CVPR22):
 
-- Rows of one image count as equal (wᴾ = 1) when neighbors are listed, and equal similarities keep the order of the
-  batch; k is the number of rows of a group, twice the `group`. So in the public code.
-- f and g have unit length, as every embedding here; the public code leaves those of the student as they are.
+- Rows of one image count as equal (wᴾ = 1) when neighbors are listed, and k is the number of rows of a group, twice the
+  `group`, both as in the public code. Equal similarities keep the order of the batch.
+- f and g have unit length, as every embedding here; in the public code, the student's rows keep their length.
 - g starts at the identity, so that it begins with the features, and f at PCA; both are random and orthogonal in the
   paper. Neither has a bias.
 - AdamW with β₁ = `momentum`, in place of AdamP, which also removes the part of a step along the weights.
 - The teacher also averages the statistics of batch normalization and is never in training mode. It follows after the
   step; in the public code it follows before.
-- Neighbors of a batch are those of g for whole images, computed in every epoch.
+- The neighbors that form a batch are nearest by g of whole images, computed in every epoch.
 """
 
 from __future__ import annotations

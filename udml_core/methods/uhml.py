@@ -15,8 +15,8 @@ ball is the order by the cosine, and retrieval needs no hyperbolic geometry.
 
 Departures from the public code:
 
-- The log ratio is of distances. The public code has inner products of points in the ball in its place, whose logarithm
-  is undefined below 0; its target, 0.1·log(0.1) for each level, is β = 0.23 here.
+- The ratio is of distances. The public code has the ratio of inner products of points in the ball, whose logarithm is
+  undefined below 0; its target changes by a tenth of log 10 with each level, which is β = 0.23 here.
 - The loss is a mean over triplets, not a sum.
 - The number of clusters is a field and not the known number of classes of the data set, and the levels have a fixed
   ratio (the public code has 100 and 50 clusters, or 100, 50 and 10 for birds).
