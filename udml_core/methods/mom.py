@@ -12,8 +12,8 @@ positives and negatives are fixed before training. The formulas are numbered her
 (6) weighted triplet loss   f_p [m + ‖z_a − z_p‖² − ‖z_a − z_n‖²]₊
 (7) contrastive loss        ‖z_a − z_p‖² + [m − ‖z_a − z_n‖]₊²
 
-NNᵉ_k are the k nearest images by x, NNᵐ_k the k images with the largest f. A pool keeps its `pool` best images: P⁺ by f,
-P⁻ by x.
+NNᵉ_k are the k nearest images by x, NNᵐ_k the k images with the largest f. A pool keeps its `pool` best images: P⁺ by
+f, P⁻ by x.
 What the paper leaves open, or what differs from the authors' public code (github.com/gtolias/mom):
 
 - x are the features of the frozen encoder, without the paper's R-MAC pooling and whitening; choose `pooling` for R-MAC.
