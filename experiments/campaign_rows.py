@@ -90,6 +90,15 @@ COMPARED_LAST = {
     for name, row, seconds in (
         ("Exemplar", "exemplar", 200), ("DeepCluster", "deepcluster", 200), ("RotNet", "rotnet", 400),
         ("SimCLR", "simclr", 250), ("SupCon, all labels", "supcon", 250))}
+
+MINED = {
+    "AND": ("and", 20), "MOM": ("mom", 40), "STML": ("stml", 40), "UHML-like hierarchy": ("uhml", 40)}
+"""Methods of the papers' tables that learn from neighborhoods, mined triplets, a teacher and hierarchical clusters."""
+
+MINED_LAST = {name: (f"{row} trains=last epochs=2 batch_norm=frozen learning_rate={rate}", seconds)
+              for name, row, rate, seconds in (("AND", "and", 0.0001, 200), ("MOM", "mom", 0.0001, 400),
+                                               ("STML", "stml", 0.00001, 350),
+                                               ("UHML-like hierarchy", "uhml", 0.0001, 200))}
 """The same with the encoder's last blocks, as ISIF in `LAST`."""
 
 ALL = {
@@ -127,6 +136,9 @@ CPU: tuple[Planned, ...] = (
     *table("birds100-last", "birds100", COMPARED_LAST, "@size=112", seeds=3),
     *table("digits-compared", "digits", COMPARED, "dimension=32 @backbone=pixels"),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
+    *table("fashion-mini-heads", "fashion-mini", MINED),
+    *table("birds100-last", "birds100", MINED_LAST, "@size=112"),
+    *table("digits-compared", "digits", MINED, "dimension=32 @backbone=pixels"),
     *table("birds100-all", "birds100", ALL, "@size=64", seeds=1),
     *table("birds100-plm-ablation", "birds100", ABLATION, "@size=112"),
     *table("cifar10-curves-cnn", "cifar10", CURVES, "epochs=10 @preset=paper @backbone=cnn", seeds=1, per_class=500,

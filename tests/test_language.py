@@ -19,8 +19,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PHRASES = [re.compile(rf"\b(?:{phrase})\b", re.IGNORECASE) for phrase in (
     # Spelling
-    r"learnt", r"\w*colour\w*", r"\w*neighbour(?!hood Components)\w*", r"(?:un)?labelled|labelling", r"grey",
-    r"centre[ds]?",
+    r"learnt", r"\w*colour\w*", r"\w*neighbour(?!hood (?:Components|Discovery))\w*", r"(?:un)?labelled|labelling",
+    r"grey", r"centre[ds]?",
     r"(?:normal|optim|minim|maxim|initial|recogn|summar|organ|visual)is(?:e|es|ed|ing|ation)", r"modell", r"licence",
     r"behaviour", r"favour\w*", r"catalogue", r"sub-folders?",
     # Stand-ins for a subject

@@ -27,7 +27,8 @@ FOLDERS: dict[str, tuple[int, ...]] = {
 """Sizes of the classes; images in one class are similar."""
 SMALLEST: dict[str, Any] = {
     "dimension": 1, "n_neighbors": 2, "epochs": 1, "iterations": 2, "steps": 2, "candidates": 2, "flat": 1, "group": 2,
-    "proxies": 2, "whitening_neighbors": 1, "noise": 2, "clusters": 2, "per_anchor": 1, "views": 2, "kept_views": 2}
+    "proxies": 2, "whitening_neighbors": 1, "noise": 2, "clusters": 2, "levels": 1, "per_anchor": 1, "views": 2,
+    "kept_views": 2}
 """Fields that fit as few images as possible."""
 
 
@@ -64,18 +65,20 @@ def planned(folder: str, method: type[Method], **options: Any) -> Spec:
 @pytest.mark.parametrize("method", METHODS, ids=lambda method: method.card.name)
 def test_a_run_on_an_odd_folder_is_refused_before_it_starts_or_trains_to_its_end(
         method: type[Method], folders: dict[str, str], tmp_path: Path) -> None:
-    trained = []
+    trained, refused_late = [], []
     for name, folder in folders.items():
         try:
             spec = planned(folder, method)
         except UserError:
             continue
         status = worker.work(create_run(spec, tmp_path), analyse=False)
-        # Whether images are similar enough to be pseudo-labeled is known with their features only.
+        # Whether images are similar enough to be pseudo-labeled or mined is known with their features only.
         known_late = method.make({}).clusters_by_ascent and "the field 'epsilon'" in status.message
+        refused_late += [name] if "Lower the field 'positives'" in status.message else []
+        known_late |= name in refused_late
         assert status.state == "done" or known_late, f"{name}: {status.message}"
         trained += [name] if status.state == "done" else []
-    assert trained, "the fields must fit some folder"
+    assert trained or refused_late, "the fields must fit some folder"
 
 
 @pytest.mark.parametrize(("method", "folder", "options", "message"), [

@@ -57,7 +57,8 @@ def test_a_preset_decides_backbone_size_split_and_selection(preset: Preset) -> N
     few = {"labels", "labels_per_class"} if find_method(preset.method).card.supervision == "few" else set()
     assert {"backbone", "pooling", "size", "split", "select"} | few <= request.model_fields_set
     assert not {"dataset", "device", "seed", "preset"} & set(preset.options)
-    assert preset.paper in ("RPML", "PLM", "SSDML", "NML", "PSLR", "RotNet", "SimCLR", "SupCon")
+    assert preset.paper in ("RPML", "PLM", "SSDML", "NML", "PSLR", "RotNet", "SimCLR", "SupCon",
+                            "AND", "MOM", "STML", "UHML")
     assert preset.data
     sources = [entry.source for entry in (*preset.fields.values(), *preset.options.values())]
     assert all(sources)

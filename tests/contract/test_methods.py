@@ -52,6 +52,10 @@ SMALL: dict[str, dict[str, Any]] = {
     "rotnet": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
     "simclr": {"dimension": 32, "epochs": 3, "hidden": 64, "learning_rate": 0.01},
     "supcon": {"dimension": 32, "epochs": 3, "hidden": 64, "learning_rate": 0.01},
+    "and": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "rounds": 2},
+    "mom": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "shortlist": 100},
+    "stml": {"dimension": 32, "epochs": 3, "learning_rate": 0.001},
+    "uhml": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "clusters": 20},
     "distill": {"dimension": 32, "epochs": 3, "trains": "head"},
     "pca": {"dimension": 32},
 }
@@ -65,6 +69,10 @@ END_TO_END: dict[str, dict[str, Any]] = {
     "isif": {"dimension": 16, "epochs": 2, "trains": "all", "parts": 3, "colors": True, "learning_rate": 0.01},
     "nce": {"dimension": 16, "epochs": 2, "trains": "all", "softmax": "full", "learning_rate": 0.01},
     "deepcluster": {"dimension": 16, "epochs": 2, "trains": "all", "clusters": 20, "learning_rate": 0.01},
+    "and": {"dimension": 16, "epochs": 2, "trains": "all", "rounds": 2, "learning_rate": 0.01},
+    "mom": {"dimension": 16, "epochs": 2, "trains": "all", "anchors": "modes", "learning_rate": 0.01},
+    "stml": {"dimension": 16, "epochs": 2, "trains": "all", "batch_norm": "batch", "learning_rate": 0.001},
+    "uhml": {"dimension": 16, "epochs": 2, "trains": "all", "levels": 3, "learning_rate": 0.01},
     "distill": {"dimension": 16, "epochs": 2, "trains": "all", "kept_views": 2},
 }
 DEEP_BASELINE = {"epochs": 3, "trains": "all", "partition": 200, "partition_epochs": 2, "learning_rate": 0.01}

@@ -7,7 +7,7 @@ streams, the starting weights and the method under test.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,7 +34,7 @@ Loss = Callable[[Tensor, Tensor, torch.Generator], Tensor]
 """The loss of unit rows x (views·m, l), positions (m,) of the batch, and the random stream."""
 View = Callable[[Tensor, torch.Generator], Tensor]
 """Random views of images (m, …)."""
-Plan = Callable[[torch.Generator], list[Tensor]]
+Plan = Callable[[torch.Generator], Sequence[Tensor]]
 """Batches of an epoch, as positions (m,)."""
 
 
@@ -95,13 +95,17 @@ class Model:
 
     def embed(self, images: Tensor, by_batch: bool) -> Tensor:
         """Return x = unit(unit(f)·W) of images (b, 3, s, s), 0–255, and track the statistics of a batch."""
+        return unit(self.features(images, by_batch) @ self.parameters["network.weight"])
+
+    def features(self, images: Tensor, by_batch: bool) -> Tensor:
+        """Return unit(f) of images (b, 3, s, s), 0–255, and track the statistics of a batch."""
         maps = (images - 128) / 128
         for position, layer in enumerate((0, 4, 8, 11)):
             name = f"network.encoder.network.{layer}.weight"
             maps = conv2d(maps, (self.parameters | self.buffers)[name], padding=1)
             maps = self._normalize(maps, f"network.encoder.network.{layer + 1}.", by_batch).clamp_min(0)
             maps = max_pool2d(maps, 2) if position < 2 else maps
-        return unit(unit(maps.mean((2, 3))) @ self.parameters["network.weight"])
+        return unit(maps.mean((2, 3)))
 
     def descend(self, loss: Tensor, rate: float) -> None:
         """Step by v ← μv + (gradient + decay·w) and w ← w − rate·v, with v = 0 before the first step."""
@@ -137,15 +141,16 @@ class Model:
 
 def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batch: bool, parts: int = 1,
                    remember: Callable[[Tensor, Tensor], None] | None = None, kept: Tensor | None = None,
-                   view: View | None = None, plan: Plan | None = None) -> Iterator[float]:
-    """Train for three epochs and yield each epoch's mean loss.
+                   view: View | None = None, plan: Plan | None = None, rates: Sequence[float] = RATES,
+                   watch: Callable[[Tensor, Tensor], None] | None = None) -> Iterator[float]:
+    """Train for three epochs, at a rate each, and yield each epoch's mean loss.
 
     Without `kept` views (n, v, 3, s, s) of the images, views are random crops, or what `view` returns. A `plan` begins
-    each epoch and returns its batches.
+    each epoch and returns its batches. `watch` sees the views of each batch.
     """
     for value in model.parameters.values():
         value.requires_grad_()
-    for epoch, rate in enumerate(RATES, 1):
+    for epoch, rate in enumerate(rates, 1):
         random = generator(SEED, epoch)
         losses = []
         for batch in (plan or two_batches)(random):
@@ -154,6 +159,8 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
             else:  # distinct views, in the order of random numbers
                 order = torch.rand(BATCH, kept.shape[1], generator=random).argsort(1)
                 inputs = torch.cat([kept[batch, order[:, number]] for number in range(views)])
+            if watch is not None:
+                watch(inputs, batch)
             rows = torch.cat([model.embed(part, by_batch) for part in inputs.chunk(parts)])
             value = loss(rows, batch, random)
             model.descend(value, rate)
@@ -163,7 +170,7 @@ def literal_epochs(model: Model, images: Tensor, loss: Loss, views: int, by_batc
         yield sum(losses) / len(losses)
 
 
-def two_batches(random: torch.Generator) -> list[Tensor]:
+def two_batches(random: torch.Generator) -> Sequence[Tensor]:
     """Draw the order of the images and return two batches; two images are left over."""
     order = torch.randperm(IMAGES, generator=random)
     return [order[:BATCH], order[BATCH : 2 * BATCH]]
@@ -225,5 +232,5 @@ def assert_same_training(method: InstanceMethod, data: TrainingData, setting: Se
 
 def assert_close(actual: Tensor, expected: Tensor, name: str) -> None:
     """Compare relative to the largest entry."""
-    tolerance = TOLERANCE * float(expected.abs().max()) if expected.isfinite().all() else 0.0
+    tolerance = TOLERANCE * float(expected.double().abs().max()) if expected.isfinite().all() else 0.0
     torch.testing.assert_close(actual, expected, rtol=0, atol=tolerance, msg=lambda text: f"{name}: {text}")

@@ -25,12 +25,16 @@ from udml_core.data.augmentation import CROPS
 from udml_core.data.training import TrainingData
 from udml_core.geometry.conjugate_gradient import ConjugateGradient, Objective, Progress
 from udml_core.methods import (
+    AND,
     ISIF,
+    MOM,
     NCE,
     PLM,
     PSLR,
     SRPML,
     SSDML,
+    STML,
+    UHML,
     DeepCluster,
     Epoch,
     Exemplar,
@@ -38,12 +42,16 @@ from udml_core.methods import (
     RotNet,
     Setting,
     SimCLR,
+    anchor_neighborhoods,
     deepcluster,
     exemplar,
+    mom,
     nce,
     plm,
     pslr,
     ssdml,
+    stml,
+    uhml,
 )
 from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared.distributed import gather_rows, own_part, read_ahead
@@ -56,7 +64,9 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds with their neighbors are 125 images
     "isif": (ISIF, {"colors": True}), "nce": (NCE, {"noise": 64}), "exemplar": (Exemplar, {}),
     "deepcluster": (DeepCluster, {"clusters": 10}), "rotnet": (RotNet, {}), "simclr": (SimCLR, {"hidden": 16}),
-    "head": (ISIF, {"trains": "head", "dimension": 8})}
+    "and": (AND, {"trains": "head", "neighbors": 2, "epochs": 2, "rounds": 2}),
+    "mom": (MOM, {"trains": "head"}), "stml": (STML, {"trains": "head", "learning_rate": 0.001}),
+    "uhml": (UHML, {"trains": "head"}), "head": (ISIF, {"trains": "head", "dimension": 8})}
 
 OF_PLM: dict[str, Any] = {"dimension": 6, "epochs": 2, "batch": 16, "group": 5, "proxies": 5, "candidates": 6,
                           "flat": 2, "threshold": 0.8, "momentum": 0.7, "learning_rate": 0.003, "views": 3}
@@ -164,7 +174,7 @@ def run_process(rank: int, folder: str) -> None:
     """
     torch.set_num_threads(1)
     if rank:
-        for module in (nce, pslr, exemplar, deepcluster):
+        for module in (nce, pslr, exemplar, deepcluster, anchor_neighborhoods, mom, stml, uhml):
             module.embed_training_half = lambda *arguments: embed_training_half(*arguments).flip(0)  # type: ignore[attr-defined]
     distributed.init_process_group("gloo", init_method=f"file://{folder}/meeting", rank=rank, world_size=2)
     for name in INSTANCE:

@@ -6,6 +6,7 @@ To add a method, write a file and a golden test, and add the class to `METHODS`.
 from collections.abc import Callable
 
 from udml_core.errors import UserError, quoted
+from udml_core.methods.anchor_neighborhoods import AND
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.deepcluster import DeepCluster
@@ -14,6 +15,7 @@ from udml_core.methods.embedder import Embedder, Head, LatentHead, is_normalized
 from udml_core.methods.exemplar import Exemplar
 from udml_core.methods.isif import ISIF
 from udml_core.methods.ml_kml import KML, ML
+from udml_core.methods.mom import MOM
 from udml_core.methods.nca_lmnn import LMNN, NCA
 from udml_core.methods.nce import NCE
 from udml_core.methods.nml import NML
@@ -26,12 +28,14 @@ from udml_core.methods.shared.pair_method import PairMethod
 from udml_core.methods.simclr import SimCLR
 from udml_core.methods.ssdml import SSDML
 from udml_core.methods.ssdml_baselines import APIT, APLLR, ISDML, LRML
+from udml_core.methods.stml import STML
 from udml_core.methods.supcon import SupCon
 from udml_core.methods.triplet_angular import Angular, Triplet
+from udml_core.methods.uhml import UHML
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
-                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Exemplar,
-                                     DeepCluster, RotNet, SimCLR, SupCon, Distill, Whiten, PCA, Frozen)
+                                     NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet,
+                                     AND, MOM, STML, UHML, SimCLR, SupCon, Distill, Whiten, PCA, Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -54,6 +58,7 @@ def names_of(predicate: Callable[[Method], bool]) -> str:
 
 
 __all__ = [
+    "AND",
     "APIT",
     "APLLR",
     "ISDML",
@@ -63,6 +68,7 @@ __all__ = [
     "LRML",
     "METHODS",
     "ML",
+    "MOM",
     "NCA",
     "NCE",
     "NML",
@@ -73,6 +79,8 @@ __all__ = [
     "SERAPH",
     "SRPML",
     "SSDML",
+    "STML",
+    "UHML",
     "Angular",
     "Card",
     "DeepCluster",

@@ -20,9 +20,9 @@ from udml_core.data.training import TrainingData
 from udml_core.declaration import Shown
 from udml_core.losses.instance_discrimination import contrast, log_normalizer, nce_loss, softmax_loss
 from udml_core.methods.base import Card, Setting
-from udml_core.methods.embedder import unit
 from udml_core.methods.fields import Temperature
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
+from udml_core.methods.shared.memory_bank import MemoryBank
 from udml_core.methods.shared.training import Network, embed_training_half
 
 
@@ -67,27 +67,23 @@ class NCE(InstanceMethod):
         return _Memory(self, embed_training_half(network, data, setting.device))
 
 
-class _Memory(Objective):
-    """The memory bank.
+class _Memory(MemoryBank):
+    """The memory bank and the normalizer.
 
     Attributes:
-        bank: Unit rows (n, l), one for each training image.
         log_z: log Z (), infinite before the first batch.
     """
 
-    bank: Tensor
     log_z: Tensor
 
     def __init__(self, method: NCE, bank: Tensor) -> None:
-        super().__init__()
+        super().__init__(bank, method.memory)
         self._method = method
-        self.register_buffer("bank", bank)
         self.register_buffer("log_z", torch.tensor(torch.inf, device=bank.device))
 
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         method, own = self._method, batch.to(instance.device)
-        curves = {"similarity to the memory": (instance.detach() * self.bank[own]).sum(1).mean(),
-                  "mean similarity": instance.detach().mean(0).square().sum()}
+        curves = self.agreement(instance, batch)
         if method.softmax == "full":
             return softmax_loss(instance, self.bank, own, method.temperature), curves
         noise = torch.randint(len(self.bank), (method.noise,), generator=random).to(instance.device)
@@ -97,7 +93,3 @@ class _Memory(Objective):
         kept = 0.0 if self.log_z.isinf() else method.normalizer_memory
         self.log_z.copy_(estimate if kept == 0 else self.log_z.lerp(estimate, 1 - kept))
         return nce_loss(contrasts, self.log_z, len(self.bank)), curves | {"log normalizer": self.log_z.clone()}
-
-    def remember(self, instance: Tensor, batch: Tensor) -> None:
-        own, share = batch.to(instance.device), self._method.memory
-        self.bank[own] = unit(share * self.bank[own] + (1 - share) * instance)

@@ -87,14 +87,19 @@ class DiffusionRanking:
 
 
 def mutual_graph(rows: Array, k: int, gamma: float) -> sparse.csr_matrix:
-    """Return S = D^(−1/2) W D^(−1/2) of the affinities cosine^γ of mutual neighbors, (n, n) float64."""
+    """Return S = D^(−1/2) W D^(−1/2) of the affinities W of mutual neighbors, (n, n) float64."""
+    affinities = mutual_affinities(rows, k, gamma)
+    degree = np.asarray(affinities.sum(axis=1)).ravel()
+    scale = sparse.diags(1 / np.sqrt(np.where(degree > 0, degree, 1)))
+    return (scale @ affinities @ scale).tocsr()
+
+
+def mutual_affinities(rows: Array, k: int, gamma: float) -> sparse.csr_matrix:
+    """Return W (n, n) float64, the affinities cosine^γ of mutual neighbors."""
     first, second = mutual_pairs_of(nearest_unit(rows, k)[1]).T
     affinity = np.maximum(np.einsum("pd,pd->p", rows[first], rows[second]).astype(np.float64), 0) ** gamma
     upper = sparse.csr_matrix((affinity, (first, second)), shape=(len(rows), len(rows)))
-    both = upper + upper.T
-    degree = np.asarray(both.sum(axis=1)).ravel()
-    scale = sparse.diags(1 / np.sqrt(np.where(degree > 0, degree, 1)))
-    return (scale @ both @ scale).tocsr()
+    return (upper + upper.T).tocsr()
 
 
 @compiled

@@ -32,10 +32,12 @@ CURVE_WORDS = {
     "mutual pairs": "Mutual pairs", "proxy spread": "Mean distance between proxies",
     "admitted": "Share of candidates admitted", "accuracy": "Views classified correctly",
     "cluster stability": "NMI of the last two clusterings",
+    "distance ratio": "Distance to other clusters / within a cluster",
+    "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
 }
 HIDDEN = ("epoch", "seconds")
 SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
-          "neighbor stability", "sample knn@200", "admitted", "accuracy")
+          "neighbor stability", "sample knn@200", "admitted", "accuracy", "anchors")
 """Curves that methods store as shares between 0 and 1, shown in percent."""
 
 

@@ -83,6 +83,9 @@ class Objective(nn.Module, ABC):
         order = torch.randperm(images, generator=random)
         yield from order[: images - images % size].split(size)
 
+    def watch(self, views: Tensor, images: int) -> None:
+        """See the views (views·s, …) of this process's part of a batch of `images` before they pass the network."""
+
     @abstractmethod
     def loss(self, instance: Tensor, batch: Tensor, random: torch.Generator) -> tuple[Tensor, Curves]:
         """Return the batch's loss () and curves.
@@ -125,17 +128,18 @@ class InstanceMethod(Method, ABC):
     """Epochs. From scratch, the paper trains for 200."""
 
     learning_rate: Annotated[float, Field(ge=0, le=10), Shown(low=1e-5, high=0.1, logarithmic=True)] = 1e-3
-    """Learning rate of SGD. PSLR's paper uses 0.03 from scratch and 0.001 for pretrained encoders."""
+    """Learning rate of SGD, or of AdamW in STML. PSLR's paper uses 0.03 from scratch and 0.001 for pretrained
+    encoders."""
 
     schedule: Annotated[Literal["constant", "steps", "cosine"], Shown(label="Learning rate schedule")] = "constant"
     """Keep the learning rate; divide it by 10 after 60 % and again after 80 % of the epochs, as PSLR's paper does from
     scratch (after 120 and 160 of 200); or lower it along half a cosine toward 0."""
 
     momentum: Momentum = 0.9
-    """Momentum of SGD."""
+    """Momentum of SGD, or β₁ of AdamW in STML."""
 
     weight_decay: WeightDecay = 5e-4
-    """Weight decay of SGD."""
+    """Weight decay of SGD, or of AdamW in STML."""
 
     batch: BatchSize = 128
     """Images in a batch. PSLR's paper uses 128 from scratch and 64 for pretrained encoders."""
@@ -199,6 +203,11 @@ class InstanceMethod(Method, ABC):
         return random_views(inputs, self.views, random, self.augmentation if self.crops_images else None, whole, first,
                             size)
 
+    def optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """Return the optimizer of the trained parameters, by default SGD."""
+        return torch.optim.SGD(parameters, lr=self.learning_rate, momentum=self.momentum,
+                               weight_decay=self.weight_decay)
+
     @abstractmethod
     def objective(self, network: Network, data: TrainingData, setting: Setting) -> Objective:
         """Return the objective before the first epoch, on the device."""
@@ -225,8 +234,7 @@ class _Training:
         self._modules: Mapping[str, nn.Module] = {"network": self.network, "objective": self.objective}
         self._named = [(f"{name}.{key}", parameter) for name, module in self._modules.items()
                        for key, parameter in trained_parameters(module)]
-        self._sgd = torch.optim.SGD([parameter for _, parameter in self._named], lr=method.learning_rate,
-                                    momentum=method.momentum, weight_decay=method.weight_decay)
+        self._sgd = method.optimizer([parameter for _, parameter in self._named])
         self.done = 0
         if start is not None:
             self.done = int(start["epoch"])
@@ -271,6 +279,7 @@ class _Training:
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
         """Take one step of SGD on the whole batch's loss and return the curves."""
         views = self.method.draw_views(inputs, random, len(batch), own_part(batch)[1], self.setting.encoder.spec.size)
+        self.objective.watch(views, len(batch))
         self._sgd.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()

@@ -119,8 +119,8 @@ def check_encoder_training(method: Method, batch_norm: BatchNorm, encoder: Encod
 
 
 def first_network(method: Method, data: TrainingData, setting: Setting, dimension: int,
-                  beginning: CenteredBeginning) -> Network:
-    """Return the untrained network.
+                  beginning: CenteredBeginning, kind: type[Network] = Network) -> Network:
+    """Return the untrained network, of the class `kind`.
 
     It has a linear head, with a bias if `beginning` is "centered", and the encoder if the method trains it.
 
@@ -131,10 +131,11 @@ def first_network(method: Method, data: TrainingData, setting: Setting, dimensio
     method.check(*rows.shape)
     if method.trains_encoder:
         check_trainable(setting.encoder.spec)
-    return network_with_head(method, setting, *first_head(rows, dimension, beginning, setting.seed))
+    return network_with_head(method, setting, *first_head(rows, dimension, beginning, setting.seed), kind)
 
 
-def network_with_head(method: Method, setting: Setting, weight: Tensor, bias: Tensor | None) -> Network:
+def network_with_head(method: Method, setting: Setting, weight: Tensor, bias: Tensor | None,
+                      kind: type[Network] = Network) -> Network:
     """Return a network with a linear head, and with the encoder if the method trains it.
 
     Args:
@@ -142,9 +143,10 @@ def network_with_head(method: Method, setting: Setting, weight: Tensor, bias: Te
         setting: Device, encoder and its options.
         weight: The head's projection (d, l).
         bias: The head's bias (l,); None for zero.
+        kind: The class of the network.
     """
-    network = Network(weight, setting.encoder if method.trains_encoder else None, method.trained_part,
-                      setting.precision, bias).to(setting.device).eval()
+    network = kind(weight, setting.encoder if method.trains_encoder else None, method.trained_part,
+                   setting.precision, bias).to(setting.device).eval()
     if getattr(method, "batch_norm", "frozen") == "frozen":
         freeze_batch_norm(network)
     if setting.compile:

@@ -58,9 +58,12 @@ class Network(nn.Module):
             self.encoder.freeze_early()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        features = inputs if self.encoder is None else self._encode(inputs)
-        rows = unit(features) @ self.weight
+        rows = self.features(inputs) @ self.weight
         return unit(rows if self.bias is None else rows + self.bias)
+
+    def features(self, inputs: Tensor) -> Tensor:
+        """Return the unit features (b, d) that the head reads."""
+        return unit(inputs if self.encoder is None else self._encode(inputs))
 
     def _encode(self, images: Tensor) -> Tensor:
         """Return features (b, d) float32."""
