@@ -241,7 +241,7 @@ def test_rotnet_equals_the_literal_loop(change: dict[str, Any]) -> None:
 def test_rotnet_draws_one_kept_crop_of_each_image_in_all_rotations() -> None:
     """Before two crops in four rotations each, the activations have the whole image, which is not used."""
     data, setting, kept = kept_views(9)
-    method = RotNet(**FIELDS | {"temperature": TAU, "trains": "last"})
+    method = RotNet(**FIELDS | {"temperature": TAU, "trains": "last", "kept_views": 2})
     assert method.activations_needed == 9
     model = begin(method, data, setting, 0.01 * torch.randn(4, WIDTH, generator=generator(SEED, 0)))
 

@@ -13,7 +13,7 @@ Left open, and decided here:
 - The seed patch is the whole image, because retrieval embeds whole images; the paper cuts 32 pixels where the gradient
   is large from images of 96. Translation and scaling are crops of at least half of the area, 1/1.4². Contrast and
   color changes are brightness, contrast and saturation by up to 40 % and hue by a tenth of the color circle; the paper
-  scales the pixels' principal components and the powers of saturation and value.
+  scales the pixels' principal components and the powers of saturation and value. Without `colors`, none changes.
 - K is the number of kept views if a head or the last blocks are trained; otherwise each step draws new ones.
 - The embedding is unit(unit(f)·W), the same as in every other method, and scores are divided by τ, because the
   embedding has unit length. The paper concatenates the pooled responses of all its layers.
@@ -80,10 +80,6 @@ class Exemplar(InstanceMethod):
 
     temperature: Sharpness = 0.1
     """Divisor of the classifier's scores; lower values give the most similar seed a larger share."""
-
-    colors: Annotated[bool, Shown(label="Color augmentation")] = True
-    """Change brightness, contrast, saturation and hue of the views besides cropping and rotating them, as the paper
-    does."""
 
     def check(self, images: int, width: int | None) -> None:
         super().check(images, width)

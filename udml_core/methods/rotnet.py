@@ -21,15 +21,13 @@ Left open, and decided here:
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
 from udml_core.data.augmentation import Augmentation, QuarterTurns, quarter_turns
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.shared.classifier import Classifier, Sharpness, random_weights
 from udml_core.methods.shared.instance import Curves, InstanceMethod, Objective
@@ -61,10 +59,6 @@ class RotNet(InstanceMethod):
 
     temperature: Sharpness = 0.1
     """Divisor of the classifier's scores; lower values allow more certain predictions."""
-
-    kept_views: Annotated[int, Field(ge=2, le=64), Shown(step=1, high=16, label="Views per image")] = 2
-    """Random crops of each image that are cached unless the whole encoder is trained, each in four rotations: frozen
-    features for the head, and activations for the last blocks."""
 
     @property
     def cached_views(self) -> int:

@@ -20,14 +20,13 @@ Left open, and decided here:
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from udml_core.data.augmentation import CROPS, DISTORTIONS, Augmentation
 from udml_core.data.training import TrainingData
-from udml_core.declaration import Shown
 from udml_core.losses.contrastive import nt_xent
 from udml_core.methods.base import Card, Setting
 from udml_core.methods.fields import Temperature
@@ -68,10 +67,6 @@ class SimCLR(InstanceMethod):
 
     projected: ProjectedWidth = 128
     """Dimension of the projections that the loss compares."""
-
-    colors: Annotated[bool, Shown(label="Color augmentation")] = False
-    """Crop at least 8 % of the area, change the colors of the views and turn a fifth of them gray, as the paper does;
-    if off, crop at least 16 % and flip."""
 
     @property
     def augmentation(self) -> Augmentation:

@@ -73,10 +73,6 @@ class SupCon(InstanceMethod):
     projected: ProjectedWidth = 128
     """Dimension of the projections that the loss compares."""
 
-    colors: Annotated[bool, Shown(label="Color augmentation")] = False
-    """Crop at least 8 % of the area, change the colors of the views and turn a fifth of them gray; if off, crop at
-    least 16 % and flip."""
-
     @property
     def augmentation(self) -> Augmentation:
         return DISTORTIONS if self.colors else CROPS

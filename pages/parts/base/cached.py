@@ -23,7 +23,7 @@ def load_dataset(name: str) -> Dataset:
     """Return a data set by name, loaded once.
 
     A progress bar appears while a folder is read. Its place is taken every time: elements that moved up once the bar is
-    gone would be drawn anew.
+    gone would be drawn twice for a moment.
 
     Raises:
         UserError: The data set is not available.

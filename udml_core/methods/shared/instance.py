@@ -153,7 +153,8 @@ class InstanceMethod(Method, ABC):
     head, and activations of the whole image and of random views for the last blocks."""
 
     colors: Annotated[bool, Shown(label="Color augmentation")] = False
-    """Change the colors of the views and turn a fifth of them gray, as PSLR's paper does for small images."""
+    """Change the colors of the views and turn a fifth of them gray, as PSLR's paper does for small images. SimCLR and
+    SupCon then crop smaller parts as well; Exemplar changes colors more and turns none gray."""
 
     beginning: Beginning = "pca"
     """Initial projection: the principal components, or a random subspace."""
@@ -225,7 +226,7 @@ class InstanceMethod(Method, ABC):
 
 
 class _Training:
-    """The network, the objective, and SGD on both."""
+    """The network, the objective, and the optimizer of both."""
 
     def __init__(self, method: InstanceMethod, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.method, self.data, self.setting = method, data, setting
@@ -234,13 +235,13 @@ class _Training:
         self._modules: Mapping[str, nn.Module] = {"network": self.network, "objective": self.objective}
         self._named = [(f"{name}.{key}", parameter) for name, module in self._modules.items()
                        for key, parameter in trained_parameters(module)]
-        self._sgd = method.optimizer([parameter for _, parameter in self._named])
+        self._optimizer = method.optimizer([parameter for _, parameter in self._named])
         self.done = 0
         if start is not None:
             self.done = int(start["epoch"])
             for name, module in self._modules.items():
                 load_module(name, module, start)
-            load_optimizer(self._sgd, self._named, start)
+            load_optimizer(self._optimizer, self._named, start)
         agree(self.objective.buffers())
         self._replica = replicate(self.network)
 
@@ -248,11 +249,11 @@ class _Training:
         """Train for one epoch and return its curves."""
         method, setting = self.method, self.setting
         random = generator(setting.seed, epoch)
-        for group in self._sgd.param_groups:
+        for group in self._optimizer.param_groups:
             group["lr"] = method.rate(epoch)
         self.objective.begin(self.network, self.data)
         for parameter in self.objective.restarted:
-            self._sgd.state.pop(parameter, None)
+            self._optimizer.state.pop(parameter, None)
         size = min(method.batch, len(self.data))
         batches = list(self.objective.batches(len(self.data), size, random))
         follow_batches(self.network, method.batch_norm == "batch")
@@ -266,7 +267,7 @@ class _Training:
 
     def state(self, epoch: int) -> dict[str, Tensor]:
         """Return everything needed to continue after an epoch."""
-        state = {"epoch": torch.tensor(epoch)} | optimizer_state(self._sgd, self._named)
+        state = {"epoch": torch.tensor(epoch)} | optimizer_state(self._optimizer, self._named)
         for name, module in self._modules.items():
             state |= module_state(name, module)
         return state
@@ -277,10 +278,10 @@ class _Training:
         return pinned(view_inputs(self.method.trained_part, self.data, rows), self.setting.device)
 
     def _step(self, batch: Tensor, inputs: Tensor, random: torch.Generator) -> Curves:
-        """Take one step of SGD on the whole batch's loss and return the curves."""
+        """Take one step on the whole batch's loss and return the curves."""
         views = self.method.draw_views(inputs, random, len(batch), own_part(batch)[1], self.setting.encoder.spec.size)
         self.objective.watch(views, len(batch))
-        self._sgd.zero_grad(set_to_none=True)
+        self._optimizer.zero_grad(set_to_none=True)
         parts = views.chunk(self.method.parts)
         instance = self._replica(views) if len(parts) == 1 else self._embed_parts(parts).requires_grad_()
         rows = gather_rows(instance, self.method.views, len(batch))
@@ -292,7 +293,7 @@ class _Training:
             assert instance.grad is not None
             self._backward_parts(parts, instance.grad.chunk(len(parts)))
         average_gradients(self.objective.parameters())
-        self._sgd.step()
+        self._optimizer.step()
         self.objective.remember(rows.detach(), batch)
         return {"loss": loss.detach()} | curves
 
