@@ -147,7 +147,7 @@ def _follow(chosen: Sweep) -> None:
             if (words := _progress_words(progress)) != printed:
                 typer.echo(words, err=True)
                 printed, pause = words, POLL_SECONDS
-            if not progress.is_live:
+            if not progress.live:
                 return
             time.sleep(pause)
             pause = min(2 * pause, LONGEST_PAUSE)

@@ -11,11 +11,11 @@ from udml_core.sweeps.group import Member, Sweep, find_sweep, forget_sweep, key_
 from udml_core.sweeps.outcome import Combination, best_combinations, best_run, combinations
 from udml_core.sweeps.plan import MOST_RUNS, SweepSpec, count_runs, requests_of, values_of
 from udml_core.sweeps.prepare import complete, expected_seconds, fit_budget, plan_runs
-from udml_core.sweeps.progress import Progress, progress_of
+from udml_core.sweeps.progress import GroupState, Progress, progress_of
 from udml_core.sweeps.reading import OPTIONS, make_sweep, parse_sweep, read_sweep
 
-__all__ = ["CRITERIA", "MOST_RUNS", "OPTIONS", "Begun", "Combination", "Criterion", "Member", "Progress", "Sweep",
-           "SweepSpec", "best_combinations", "best_run", "combinations", "complete", "count_runs", "expected_seconds",
-           "find_sweep", "fit_budget", "forget_sweep", "key_of", "list_sweeps", "make_sweep", "parse_sweep",
-           "plan_runs", "progress_of", "read_sweep", "requests_of", "resume_sweep", "runs_by_key", "score",
-           "start_sweep", "stop_sweep", "sweep_at", "values_of"]
+__all__ = ["CRITERIA", "MOST_RUNS", "OPTIONS", "Begun", "Combination", "Criterion", "GroupState", "Member", "Progress",
+           "Sweep", "SweepSpec", "best_combinations", "best_run", "combinations", "complete", "count_runs",
+           "expected_seconds", "find_sweep", "fit_budget", "forget_sweep", "key_of", "list_sweeps", "make_sweep",
+           "parse_sweep", "plan_runs", "progress_of", "read_sweep", "requests_of", "resume_sweep", "runs_by_key",
+           "score", "start_sweep", "stop_sweep", "sweep_at", "values_of"]

@@ -66,14 +66,15 @@ def complete(spec: SweepSpec, load: Loader = catalog.load) -> SweepSpec:
                         "out none. Use the criterion 'given recall@1'.")
     if criterion == "given recall@1" and not (assigned and len(_options(spec, "labels")) == 1):
         raise UserError("The criterion 'given recall@1' needs labels that you assigned. Set the option labels: given.")
-    if holds_out and {"last", None} & set(_options(spec, "select")):
-        if options.get("select") is not None:
-            raise UserError(f"The criterion {quoted(criterion)} needs images held out, and select 'last' holds out "
-                            "none. Remove select, or use the criterion 'effective rank'.")
-        can_hold_classes = all(_tests_other_classes(dataset, split) for dataset in datasets
-                               for split in _options(spec, "split"))
-        options["select"] = ("classes",) if can_hold_classes and criterion == "validation map@r" else (
-            "recall",) if criterion == "validation recall@1" else ("validation",)
+    selects = _options(spec, "select")
+    if holds_out and "last" in selects:
+        raise UserError(f"The criterion {quoted(criterion)} needs images held out, and select 'last' holds out none. "
+                        "Remove select, or use the criterion 'effective rank'.")
+    if holds_out and None in selects:
+        tests_others = all(_tests_other_classes(dataset, split) for dataset in datasets
+                           for split in _options(spec, "split"))
+        held = "recall" if criterion == "validation recall@1" else "classes" if tests_others else "validation"
+        options["select"] = tuple(dict.fromkeys(select or held for select in selects))
     return spec.model_copy(update={"criterion": criterion, "options": options})
 
 

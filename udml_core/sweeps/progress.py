@@ -39,9 +39,9 @@ class Progress:
         return next((state for state in ORDER if self.counts.get(state)), MISSING)
 
     @property
-    def is_live(self) -> bool:
-        """Whether a run waits or runs."""
-        return self.state in ("running", "waiting")
+    def live(self) -> int:
+        """The number of waiting and running runs."""
+        return self.counts.get("running", 0) + self.counts.get("waiting", 0)
 
 
 def progress_of(members: Sequence[Member]) -> Progress:
