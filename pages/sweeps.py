@@ -1,5 +1,7 @@
 """Sweeps: groups of runs that try several values, their progress, and the best of them."""
 
+from collections.abc import Sequence
+
 import streamlit as st
 
 from pages.parts.base.user_errors import show_user_errors
@@ -29,13 +31,15 @@ def show_how() -> None:
     st.code(EXAMPLE, language="yaml")
 
 
-def show(sweep: sweeps.Sweep) -> None:
+def show(groups: Sequence[sweeps.Sweep]) -> None:
     """Show a group: progress, the best combination, and every combination by its values."""
-    spec = sweep.spec
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        sweep = choose_sweep(groups)
+        spec = sweep.spec
+        criterion = choose_criterion(spec.criterion)
     members = sweep.members()
     show_progress(sweep, members)
     show_actions(sweep, members)
-    criterion = choose_criterion(spec.criterion)
     found = choose_dataset(sweeps.combinations(members, spec.varied, criterion.name))
     measured = [one for one in found if one.score is not None]
     show_best(found, criterion)
@@ -49,6 +53,6 @@ st.title("Sweeps")
 with show_user_errors():
     groups = sweeps.list_sweeps(runs_folder())
     if groups:
-        show(choose_sweep(groups))
+        show(groups)
     else:
         show_how()

@@ -15,7 +15,7 @@ from udml_core.runs import Spec
 from udml_core.sweeps.group import Member, Stored, Sweep, members_of, runs_by_key, sweep_at, write_sweep
 from udml_core.sweeps.plan import SweepSpec
 from udml_core.sweeps.prepare import Loader, Planned, complete, expected_seconds, fit_budget, plan_runs
-from udml_core.sweeps.progress import spent_seconds
+from udml_core.sweeps.progress import ENDED, spent_seconds
 from udml_core.tasks import LIVE_STATES
 
 
@@ -134,13 +134,18 @@ def stop_sweep(sweep: Sweep) -> int:
 
 
 def _fitting(stored: Stored, planned: Sequence[Planned], members: Sequence[Member], load: Loader) -> list[Spec]:
-    """Return the specs of the missing runs that fit into the rest of the budget, each once."""
+    """Return the specs of the missing runs that fit into the rest of the budget, each once.
+
+    Finished runs have spent their time; unfinished runs come before the missing ones with their expected time.
+    """
     specs = {run.key: run.spec for run in planned if run.spec is not None}
     missing = [specs[member.key] for member in members if member.run is None]
     if stored.spec.budget is None:
         return missing
-    left = 60 * stored.spec.budget - spent_seconds(members, stored.created)
-    return [missing[position] for position in fit_budget(expected_seconds(missing, load), left)]
+    unfinished = [specs[member.key] for member in members if member.state not in (None, *ENDED)]
+    expected = expected_seconds([*unfinished, *missing], load)
+    left = 60 * stored.spec.budget - spent_seconds(members, stored.created) - sum(expected[:len(unfinished)])
+    return [missing[position] for position in fit_budget(expected[len(unfinished):], left)]
 
 
 def _resume(members: Sequence[Member], failed: bool) -> int:

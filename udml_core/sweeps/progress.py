@@ -14,6 +14,8 @@ from udml_core.tasks import State, Status
 
 MISSING: Literal["missing"] = "missing"
 GroupState = State | Literal["missing"]
+ENDED: tuple[State, ...] = ("done", "failed")
+"""States of runs that need no more time."""
 ORDER: tuple[GroupState, ...] = ("running", "waiting", "failed", "interrupted", "stopped", "missing", "done")
 """The state of a group is the first of these that one of its runs has."""
 
@@ -53,15 +55,14 @@ def progress_of(members: Sequence[Member]) -> Progress:
 
 
 def spent_seconds(members: Sequence[Member], since: float) -> float:
-    """Return the seconds of work of a group's runs, without runs that had finished before.
+    """Return the seconds of work of a group's finished and failed runs, without runs that had ended before.
 
     Args:
         members: The runs.
         since: The creation of the group in seconds since 1970.
     """
-    statuses = [member.status() for member in members if member.run is not None]
-    return sum(_duration(status) for status in statuses
-               if status.started is not None and (status.finished or time.time()) > since)
+    statuses = [member.status() for member in members if member.state in ENDED]
+    return sum(_duration(status) for status in statuses if (status.finished or 0.0) > since)
 
 
 def _seconds_left(statuses: Sequence[tuple[Run | None, Status]]) -> float | None:

@@ -17,7 +17,7 @@ def choose_sweep(groups: Sequence[Sweep]) -> Sweep:
     by_id = {sweep.id: sweep for sweep in groups}
     wanted = choice_from_address("sweep", by_id, groups[0].id)
     chosen = st.selectbox("Sweep", list(by_id), list(by_id).index(wanted), width=420,
-                          format_func=lambda name: by_id[name].spec.name, label_visibility="collapsed")
+                          format_func=lambda name: by_id[name].spec.name)
     write_address("sweep", chosen)
     return by_id[chosen]
 

@@ -32,7 +32,7 @@ def show_progress(sweep: Sweep, members: Sequence[Member]) -> None:
     """Show the progress; while runs wait or run, it is read again, and the page follows when a run ends."""
     progress = sweeps.progress_of(members)
     if not progress.live:
-        _bar(progress)
+        st.markdown(f"**{progress_line(progress)}.** {_described(sweep)}")
         return
     seconds = max(LEAST_SECONDS, len(members) / RUNS_A_SECOND)
     st.fragment(_live_bar, run_every=seconds)(sweep, progress.live)
@@ -40,15 +40,12 @@ def show_progress(sweep: Sweep, members: Sequence[Member]) -> None:
 
 def _live_bar(sweep: Sweep, live_before: int) -> None:
     progress = sweeps.progress_of(sweep.members())
-    _bar(progress)
-    if progress.live != live_before:
-        st.rerun(scope="app")
-
-
-def _bar(progress: Progress) -> None:
     line = progress_line(progress)
     st.progress(min(1.0, progress.share), line)
     st.html(f'<div role="status" aria-live="polite" style="{UNSEEN}">{html.escape(line)}</div>')
+    st.caption(_described(sweep))
+    if progress.live != live_before:
+        st.rerun(scope="app")
 
 
 def show_actions(sweep: Sweep, members: Sequence[Member]) -> None:
@@ -73,7 +70,6 @@ def show_actions(sweep: Sweep, members: Sequence[Member]) -> None:
             sweeps.forget_sweep(sweep)
             st.query_params.pop("sweep", None)
             st.rerun()
-    st.caption(_described(sweep))
 
 
 def _described(sweep: Sweep) -> str:
