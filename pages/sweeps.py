@@ -38,8 +38,9 @@ def show(groups: Sequence[sweeps.Sweep]) -> None:
         spec = sweep.spec
         criterion = choose_criterion(spec.criterion)
     members = sweep.members()
-    show_progress(sweep, members)
-    show_actions(sweep, members)
+    progress = sweeps.progress_of(members)
+    show_progress(sweep, progress)
+    show_actions(sweep, progress)
     found = choose_dataset(sweeps.combinations(members, spec.varied, criterion.name))
     measured = [one for one in found if one.score is not None]
     show_best(found, criterion)

@@ -39,9 +39,9 @@ def finished(run: Run, validation: float | None, test: float, seconds: float = 1
 
 def group(root: Path, seeds: int = 1, **content: Any) -> Sweep:
     """Store a sweep of angles with its runs, which have not started."""
-    fields = {"alpha": list(ANGLES), "dimension": 16, "epochs": 2, "steps": 3}
-    described = sweeps.complete(sweeps.make_sweep({"data": "digits", "methods": {"rpml": fields}, "options": OPTIONS,
-                                                   "seeds": seeds} | content, "angles"), load)
+    described = sweeps.complete(sweeps.make_sweep({
+        "data": "digits", "methods": {"rpml": {"alpha": list(ANGLES), "epochs": 2, "steps": 3}},
+        "fields": {"dimension": 16}, "options": OPTIONS, "seeds": seeds} | content, "angles"), load)
     planned = sweeps.plan_runs(described, load)
     sweep = sweep_at("angles", root)
     write_sweep(sweep, Stored(spec=described, keys=tuple(run.key for run in planned)))

@@ -39,8 +39,8 @@ CRITERIA = {criterion.name: criterion for criterion in (
     Criterion("given recall@1", "Recall@1 of assigned labels",
               "Leave-one-out recall among the labels that you assigned."),
     Criterion("effective rank", "Effective rank",
-              "Of the training images; needs no labels. A higher rank uses more directions of the embedding; it prefers wide embeddings, so "
-              "compare equal dimensions.", is_percent=False))}
+              "Of the training images; needs no labels. A higher rank uses more directions of the embedding. It "
+              "prefers wide embeddings, so compare equal dimensions.", is_percent=False))}
 """The criteria by name."""
 
 

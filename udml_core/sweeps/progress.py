@@ -10,7 +10,7 @@ from typing import Literal
 
 from udml_core.runs import Run
 from udml_core.sweeps.group import Member
-from udml_core.tasks import State, Status
+from udml_core.tasks import LIVE_STATES, State, Status
 
 MISSING: Literal["missing"] = "missing"
 GroupState = State | Literal["missing"]
@@ -67,13 +67,15 @@ def spent_seconds(members: Sequence[Member], since: float) -> float:
 
 def _seconds_left(statuses: Sequence[tuple[Run | None, Status]]) -> float | None:
     """Estimate the remaining seconds: one run at a time uses a device, and devices work side by side."""
+    live = [(run, status) for run, status in statuses if run is not None and status.state in LIVE_STATES]
+    if not live:
+        return None
     durations = defaultdict[str, list[float]](list)
     for run, status in statuses:
         if run is not None and status.state == "done" and status.started is not None:
             durations[_kind(run)].append(_duration(status))
     known = [duration for group in durations.values() for duration in group]
-    live = [(run, status) for run, status in statuses if run is not None and status.state in ("waiting", "running")]
-    if not known or not live:
+    if not known:
         return None
     left = defaultdict[str, float](float)
     for run, status in live:

@@ -165,8 +165,8 @@ def show_parallel(found: Sequence[Combination], criterion: Criterion) -> None:
     best = max(found, key=lambda one: one.score.mean if one.score else -math.inf)
     draw(figure, "sweep-parallel", f"Parallel coordinates of {len(found)} combinations: the highest line ends at "
          f"{criterion_text(best, criterion)}, {combination_words(best)}.")
-    st.caption("A line for each combination: gray with a low measure, blue in the middle, orange with a high one. Drag along an axis to keep only the lines "
-               "through that part; drag an axis to move it.")
+    st.caption("A line for each combination: gray with a low measure, blue in the middle, orange with a high one. Drag "
+               "along an axis to keep only the lines through that part; drag an axis to move it.")
 
 
 def _dimension(axis: Axis) -> dict[str, Any]:

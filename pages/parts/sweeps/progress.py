@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
 
 import streamlit as st
 
 from pages.parts.base.run_status import UNSEEN, duration
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import sweeps
-from udml_core.sweeps import GroupState, Member, Progress, Sweep
+from udml_core.sweeps import GroupState, Progress, Sweep
 
 # A long sweep is read less often, because each reading looks at every run.
 LEAST_SECONDS, RUNS_A_SECOND = 2.0, 100
@@ -28,13 +27,12 @@ def progress_line(progress: Progress) -> str:
     return f"{total} runs: {counts}" + (f". About {duration(left)} left" if left is not None else "")
 
 
-def show_progress(sweep: Sweep, members: Sequence[Member]) -> None:
+def show_progress(sweep: Sweep, progress: Progress) -> None:
     """Show the progress; while runs wait or run, it is read again, and the page follows when a run ends."""
-    progress = sweeps.progress_of(members)
     if not progress.live:
         st.markdown(f"**{progress_line(progress)}.** {_described(sweep)}")
         return
-    seconds = max(LEAST_SECONDS, len(members) / RUNS_A_SECOND)
+    seconds = max(LEAST_SECONDS, sum(progress.counts.values()) / RUNS_A_SECOND)
     st.fragment(_live_bar, run_every=seconds)(sweep, progress.live)
 
 
@@ -48,9 +46,8 @@ def _live_bar(sweep: Sweep, live_before: int) -> None:
         st.rerun(scope="app")
 
 
-def show_actions(sweep: Sweep, members: Sequence[Member]) -> None:
+def show_actions(sweep: Sweep, progress: Progress) -> None:
     """Show what can be done with the group."""
-    progress = sweeps.progress_of(members)
     ended = progress.counts.keys() & {"stopped", "interrupted", "missing", "failed"}
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if progress.live and st.button("Stop all", icon=":material/stop:", key="sweep-stop", help=(
