@@ -172,7 +172,8 @@ def _line(one: Combination) -> str:
     else:
         measured = f"{one.score.mean:.2f}" + ("" if one.score.deviation is None else f" ± {one.score.deviation:.2f}")
     test = "" if one.test is None else f"  (test half: MAP@R {one.test.mean:.2f})"
-    return f"{measured:>14}  {len(one.runs)} seeds  {one.method} on {one.dataset}  {_words(one.values)}{test}"
+    seeds = f"{len(one.runs)} seed" + ("" if len(one.runs) == 1 else "s")
+    return f"{measured:>14}  {seeds}  {one.method} on {one.dataset}  {_words(one.values)}{test}"
 
 
 def _words(values: Any) -> str:
