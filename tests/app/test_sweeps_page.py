@@ -66,7 +66,7 @@ def test_a_finished_sweep_shows_its_best_on_validation_and_every_combination(mon
     assert list(angle.data[0].error_y.array) == pytest.approx([0.7071] * 6, abs=1e-3)
     parallel = drawn["sweep-parallel"][0].data[0]
     assert [dimension.label for dimension in parallel.dimensions] == [
-        "Dimension · l", "Largest angle · α in °", "Validation MAP@R"]
+        "Dimension", "α", "Validation MAP@R"]
     assert [len(dimension["values"]) for dimension in parallel.dimensions] == [6, 6, 6]
     table = test.dataframe[0].value
     assert table["Validation MAP@R"].tolist()[:2] == ["63.7 ± 0.7 %", "62.1 ± 0.7 %"]

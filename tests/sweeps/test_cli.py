@@ -77,6 +77,18 @@ def test_following_ends_with_an_error_if_a_run_failed(capsys: pytest.CaptureFixt
     assert "The sweep widths is failed: 2 failed. Resume it with `udml sweeps widths --resume`." in err
 
 
+def test_an_interrupt_stops_the_whole_group(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+                                            file: str) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("udml_core.cli_sweeps.time.sleep", interrupt)
+    code, _, err = call(capsys, monkeypatch, "sweep", file)
+    assert code == 1
+    assert "2 waiting\nstopping all runs of the sweep" in err
+    assert {run.status().state for run in list_runs(runs_folder())} == {"stopped"}
+
+
 @pytest.mark.parametrize(("words", "message"), [
     (("sweep", "missing.yaml"), "could not be read"),
     (("sweep", "{file}", "--budget", "0.011"), "No run fits into the budget"),

@@ -42,11 +42,9 @@ class Begun:
     @property
     def words(self) -> str:
         """The numbers in words."""
-        parts = [f"{self.created} new runs", f"{self.reused} runs existed before" if self.reused else "",
-                 f"{self.resumed} runs resumed" if self.resumed else "",
-                 f"{self.skipped} impossible combinations skipped" if self.skipped else "",
-                 f"{self.left_out} runs do not fit into the budget" if self.left_out else ""]
-        return ", ".join(part for part in parts if part)
+        parts = {"new": self.created, "existed before": self.reused, "resumed": self.resumed,
+                 "impossible and skipped": self.skipped, "outside the budget": self.left_out}
+        return "runs: " + (", ".join(f"{count} {words}" for words, count in parts.items() if count) or "none new")
 
 
 def start_sweep(spec: SweepSpec, root: Path, load: Loader = catalog.load) -> Begun:

@@ -51,21 +51,22 @@ def score(run: Run, criterion: str) -> float | None:
         The measure; None if the run has not measured it.
     """
     try:
-        kept, rows = _curves(run, *version_of(run.folder / "metrics.jsonl"))
+        kept, row = _kept(run, *version_of(run.folder / "metrics.jsonl"))
         if criterion == "effective rank":
             return _rank(run, kept, *version_of(run.folder / "metrics.jsonl"))
     except (OSError, UserError):
         return None
-    value = rows.get(kept, {}).get(criterion)
+    value = row.get(criterion)
     if not isinstance(value, int | float):
         return None
     return 100.0 * value if CRITERIA[criterion].is_percent else float(value)
 
 
 @lru_cache(maxsize=4096)
-def _curves(run: Run, *_version: int) -> tuple[int, dict[int, dict[str, Any]]]:
-    """Return the kept epoch and the rows of curves by epoch, read once."""
-    return run.kept_epoch(), {row["epoch"]: row for row in run.metrics()[0]}
+def _kept(run: Run, *_version: int) -> tuple[int, dict[str, Any]]:
+    """Return the number of the kept epoch and its row of curves, read once."""
+    kept = run.kept_epoch()
+    return kept, next((row for row in run.metrics()[0] if row["epoch"] == kept), {})
 
 
 @lru_cache(maxsize=4096)

@@ -165,7 +165,10 @@ def runs_by_key(root: Path) -> dict[str, Run]:
     """Return the runs in a folder and the examples by key; of equal runs a finished one, else the newest."""
     runs: dict[str, Run] = {}
     for run in list_runs(root):
-        key = _key_of_run(run, *version_of(run.folder / "spec.json"))
+        try:
+            key = _key_of_run(run, *version_of(run.folder / "spec.json"))
+        except (OSError, UserError):  # removed since it was listed
+            continue
         if key not in runs or (_is_done(run) and not _is_done(runs[key])):
             runs[key] = run
     return runs

@@ -42,6 +42,13 @@ def setting_title(name: str, method: str) -> str:
     return name.replace("_", " ").capitalize() if field is None else field.label
 
 
+def short_title(name: str, method: str) -> str:
+    """Return a setting's symbol if it is no Latin letter, such as α, else its name."""
+    field = field_of(name, method)
+    symbol = field.shown.symbol if field is not None else ""
+    return symbol if not symbol.isascii() else setting_title(name, method).split(" · ")[0]
+
+
 def _in_sentence(words: str) -> str:
     """Return a name without its capital letter, unless it begins with an abbreviation."""
     return words if words[:2].isupper() else words[:1].lower() + words[1:]

@@ -11,7 +11,7 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.setting_words import setting_title
+from pages.parts.base.setting_words import setting_title, short_title
 from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.palette import AFTER
 from pages.parts.sweeps.words import METHOD_TITLES, combination_words, criterion_text
@@ -37,10 +37,12 @@ class Axis:
 
     Attributes:
         title: Its title.
+        short: A short title, such as the paper's symbol.
         values: The value of each combination; None where its method has no such field.
     """
 
     title: str
+    short: str
     values: list[Any]
 
     @property
@@ -77,10 +79,11 @@ class Axis:
 
 def axes_of(found: Sequence[Combination]) -> list[Axis]:
     """Return the axes of fields that vary among combinations, the method first."""
-    axes = [Axis("Method", [METHOD_TITLES.get(one.method, one.method) for one in found])]
+    axes = [Axis("Method", "Method", [METHOD_TITLES.get(one.method, one.method) for one in found])]
     names = list(dict.fromkeys(name for one in found for name in one.values))
     methods = {name: next(one.method for one in found if name in one.values) for name in names}
-    axes += [Axis(setting_title(name, methods[name]), [one.values.get(name) for one in found]) for name in names]
+    axes += [Axis(setting_title(name, methods[name]), short_title(name, methods[name]),
+                  [one.values.get(name) for one in found]) for name in names]
     return [axis for axis in axes if len(axis.texts) > 1]
 
 
@@ -158,8 +161,9 @@ def show_parallel(found: Sequence[Combination], criterion: Criterion) -> None:
     scores = [one.score.mean for one in found if one.score]
     dimensions = [_dimension(axis) for axis in axes]
     dimensions.append({"label": criterion.title, "values": scores, "tickformat": ".1f"})
-    figure = go.Figure(go.Parcoords(dimensions=dimensions, labelangle=0, line={
-        "color": scores, "colorscale": SCALE, "showscale": False}))
+    figure = go.Figure(go.Parcoords(
+        dimensions=dimensions, labelfont={"size": 13}, tickfont={"size": 12},
+        line={"color": scores, "colorscale": SCALE, "showscale": False}))
     figure.update_layout(height=340, margin={"l": 60, "r": 70, "t": 50, "b": 20})
     st.markdown("#### Which values go together?")
     best = max(found, key=lambda one: one.score.mean if one.score else -math.inf)
@@ -172,9 +176,9 @@ def show_parallel(found: Sequence[Combination], criterion: Criterion) -> None:
 def _dimension(axis: Axis) -> dict[str, Any]:
     """Return an axis as Plotly's parallel coordinates take it: numbers, with the values as ticks."""
     if axis.is_listed:
-        return {"label": axis.title, "values": axis.codes, "tickvals": list(range(len(axis.texts))),
+        return {"label": axis.short, "values": axis.codes, "tickvals": list(range(len(axis.texts))),
                 "ticktext": axis.texts}
     place = math.log10 if axis.is_logarithmic else float
     ticks = [axis.known[0], axis.known[len(axis.known) // 2], axis.known[-1]]
-    return {"label": axis.title, "values": [place(value) for value in axis.values],
+    return {"label": axis.short, "values": [place(value) for value in axis.values],
             "tickvals": [place(value) for value in ticks], "ticktext": [show(value) for value in ticks]}
