@@ -43,6 +43,8 @@ page = st.navigation({
                 help="Choose images and a method, and start a run."),
         st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:",
                 help="Queue, curves and evaluation of all runs."),
+        st.Page("pages/sweeps.py", title="Sweeps", icon=":material/ssid_chart:",
+                help="Groups of runs that try several values, and the best of them."),
     ],
     "Explore": [
         st.Page("pages/explore.py", title="Explore", icon=":material/explore:",

@@ -16,6 +16,7 @@ from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import Settings, choose_settings, forget_fields, keep_choices, restore_choices
+from pages.parts.train.several import show_several
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
@@ -188,6 +189,9 @@ try:
                 start(spec, data, pair_choice)
                 with preview_slot:
                     show_preview(spec, data)
+                if pair_choice.given is None:
+                    with left:
+                        show_several(request, spec, data)
         keep_choices()
 except UserError as error:
     st.error(str(error), icon=":material/error:")

@@ -26,7 +26,7 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
-from udml_core.cli_options import call_with_options, takes_options
+from udml_core.cli_options import Json, Root, call_with_options, root_of, takes_options
 from udml_core.cli_output import (
     analysis_line,
     audit_lines,
@@ -41,9 +41,10 @@ from udml_core.cli_output import (
     summarize_refinement,
     summarize_run,
 )
+from udml_core.cli_sweeps import sweep, sweeps
 from udml_core.declaration import Options, describe
 from udml_core.errors import UserError, quoted
-from udml_core.paths import existing_path, runs_folder
+from udml_core.paths import existing_path
 from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, LIVE_STATES
 
@@ -56,8 +57,8 @@ LONGEST_NUMBER = 20
 MOST_SKIPPED = 20
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False,
                   help="Metric learning with few labels or none.")
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
-Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs. Default: UDML_RUNS, else ./runs.")]
+app.command()(sweep)
+app.command()(sweeps)
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]
@@ -174,7 +175,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     if pairs is not None:
         inside = pairs.within(spec.halves(dataset).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
-    _follow_new_run(jobs.submit(spec, _root(root), pairs, maps), wait, as_json)
+    _follow_new_run(jobs.submit(spec, root_of(root), pairs, maps), wait, as_json)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -256,7 +257,7 @@ def continue_(name: RunName, pairs_file: PairsFile = None,
                         "in the app with --given-pairs.")
     further = earlier.unused_pairs(pairs) if given_pairs else pairs
     spec = jobs.plan_continuation(earlier, dataset, further, parse_settings(settings or []), device)
-    target = _root(root) if earlier.is_example else earlier.root
+    target = root_of(root) if earlier.is_example else earlier.root
     _follow_new_run(jobs.submit(spec, target, further, maps), wait, as_json)
 
 
@@ -276,14 +277,14 @@ def list_all(root: Root = None, as_json: Json = False) -> None:
     from udml_core import jobs
     from udml_core.runs import list_runs
 
-    jobs.wake(_root(root))
-    ahead = jobs.queue_positions(_root(root))
-    rows = [summarize_run(run, ahead.get(run, 0)) for run in list_runs(_root(root))]
+    jobs.wake(root_of(root))
+    ahead = jobs.queue_positions(root_of(root))
+    rows = [summarize_run(run, ahead.get(run, 0)) for run in list_runs(root_of(root))]
     print_answer({"runs": rows}, as_json, lambda: [
         f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
         + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" else "  (example)" if row["example"] else "")
         for row in rows]
-        or [f"No runs in {_root(root)}. Start one: udml train --dataset fashion-mini --method rpml"])
+        or [f"No runs in {root_of(root)}. Start one: udml train --dataset fashion-mini --method rpml"])
 
 
 @app.command()
@@ -296,7 +297,7 @@ def examples(hide: Annotated[bool, typer.Option("--hide", help="Leave them out o
     if hide and show:
         raise UserError("Examples can be hidden or shown. Remove --hide or --show.")
     if hide or show:
-        (hide_examples if hide else show_examples)(_root(root))
+        (hide_examples if hide else show_examples)(root_of(root))
     rows = [summarize_run(run) for run in example_runs()]
     print_answer({"examples": rows}, as_json, lambda: [
         f"{row['run']}  {row['method']} on {row['dataset']}" for row in rows])
@@ -406,7 +407,7 @@ def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | Non
     """Start an analysis, follow it if `wait` is set, and print its summary."""
     from udml_core import jobs
 
-    analysis = jobs.analyse(run, spec, root=_root(root))
+    analysis = jobs.analyse(run, spec, root=root_of(root))
     typer.echo(f"analysis {analysis.id} in {analysis.folder}", err=True)
     if wait:
         follow_analysis(analysis)
@@ -650,11 +651,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
 def _find_run(name: str, root: Path | None) -> Run:
     from udml_core.runs import find_run
 
-    return find_run(name, _root(root))
-
-
-def _root(root: Path | None) -> Path:
-    return root.expanduser().resolve() if root is not None else runs_folder()
+    return find_run(name, root_of(root))
 
 
 def _number(value: Any) -> str:

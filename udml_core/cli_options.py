@@ -1,14 +1,24 @@
-"""Command-line options from declared fields."""
+"""Command-line options that several commands have, and options from declared fields."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from udml_core.declaration import Described, Options, describe
+from udml_core.paths import runs_folder
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs. Default: UDML_RUNS, else ./runs.")]
+
+
+def root_of(root: Path | None) -> Path:
+    """Return the folder of runs that an option names."""
+    return root.expanduser().resolve() if root is not None else runs_folder()
 
 
 def call_with_options(command: Callable[..., None], options: type[Options], context: typer.Context,

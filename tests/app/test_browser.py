@@ -20,8 +20,8 @@ from udml_core import jobs
 from udml_core.runs import Run, list_runs
 
 pytestmark = pytest.mark.browser
-PAGES = ("", "data", "train", "runs", "explore", "compare", "map", "grid", "clusters", "neighborhoods", "instances",
-         "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results")
+PAGES = ("", "data", "train", "runs", "sweeps", "explore", "compare", "map", "grid", "clusters", "neighborhoods",
+         "instances", "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results")
 MINUTE = 60_000
 
 

@@ -12,12 +12,15 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 
 SplitName = Literal["zero-shot", "seen", "all"]
-Select = Literal["last", "validation", "recall"]
-"""Rule that chooses the epoch to keep: the last, or the best by MAP@R or by recall@1 on images held out."""
+Select = Literal["last", "validation", "recall", "classes"]
+"""Rule that chooses the epoch to keep: the last, or the best by MAP@R or by recall@1 on images held out, or by MAP@R
+on classes held out."""
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 SEEN_TEST_SHARE = 0.2
 VALIDATION_SHARE = 0.15
-"""Share of each class of the training half that is held out to choose an epoch."""
+"""Share of each class, or of the classes, of the training half that is held out to choose an epoch."""
+FEWEST_CLASSES = 2
+"""Number of classes that are held out at least, because an image of a single class has no wrong neighbor."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,8 @@ def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed:
     Args:
         dataset: The data set.
         name: Name of the split.
-        select: With `validation` or `recall`, a share of each class is held out of the training half.
+        select: With `validation` or `recall`, a share of each class is held out of the training half; with `classes`, a
+            share of its classes, as in the split `zero-shot` the test classes are.
         seed: Seed of the held-out images.
 
     Raises:
@@ -78,7 +82,8 @@ def make_split(dataset: Dataset, name: SplitName, select: Select = "last", seed:
     """
     train, test = _halves(dataset, name)
     if select != "last" and dataset.labels is not None:
-        held_out = holdout(dataset.labels[train], VALIDATION_SHARE, seed)
+        draw = holdout_classes if select == "classes" else holdout
+        held_out = draw(dataset.labels[train], VALIDATION_SHARE, seed)
         return Split(name, train[~held_out], test, train[held_out])
     return Split(name, train, test)
 
@@ -133,6 +138,24 @@ def holdout(labels: Integers, share: float, seed: int) -> Booleans:
         count = min(max(1, round(share * len(members))), len(members) - 1)
         drawn[random.permutation(members)[:count]] = True
     return drawn
+
+
+def holdout_classes(labels: Integers, share: float, seed: int) -> Booleans:
+    """Draw a share of the classes, at least two, but leave at least two.
+
+    Args:
+        labels: Class of each image (n,).
+        share: Share of the classes to draw.
+        seed: Seed of the draw.
+
+    Returns:
+        Mask (n,) of the images of the drawn classes; nothing is drawn from fewer than four classes.
+    """
+    classes = np.unique(labels)
+    count = max(FEWEST_CLASSES, round(share * len(classes)))
+    if len(classes) - count < FEWEST_CLASSES:
+        return np.zeros(len(labels), dtype=bool)
+    return np.isin(labels, np.random.default_rng(seed).permutation(classes)[:count])
 
 
 def _drawn_test(dataset: Dataset) -> Booleans:

@@ -17,7 +17,7 @@ from udml_core.data.given.exclusions import excluded_names, indices_of
 from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
-from udml_core.data.splits import VALIDATION_SHARE, Split, default_split, make_split
+from udml_core.data.splits import VALIDATION_SHARE, Select, Split, default_split, make_split
 from udml_core.errors import UserError
 from udml_core.files import read_array
 from udml_core.jobs.presets import apply_preset
@@ -60,7 +60,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
                         f"training half and {len(halves.test)} in the test half. Add images or use the split 'all'"
                         + (f", or shorten the list of {excluded.count:,} excluded images." if excluded.count else "."))
     if select != "last" and request.labels == "drawn":
-        _check_validation(dataset, halves)
+        _check_validation(dataset, halves, select)
     _check_supervision(method, dataset, halves, pairs)
     method.check(len(halves.train), feature_width(encoder))
     method.check_encoder(encoder)
@@ -252,11 +252,15 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
-def _check_validation(dataset: Dataset, halves: Split) -> None:
+def _check_validation(dataset: Dataset, halves: Split, select: Select) -> None:
     """Check that some class has two held-out images, because MAP@R needs them."""
     if dataset.labels is None:
         raise UserError("Selecting the epoch by validation needs class labels, and this data set "
                         f"{dataset.without_labels}. Use select 'last'.")
+    if select == "classes" and not len(halves.validation):
+        raise UserError("Selecting the epoch on held-out classes holds out two classes or more and trains on two or "
+                        f"more; the training half has {len(np.unique(dataset.labels[halves.train]))}. Use select "
+                        "'validation' or 'last', or add classes.")
     if np.bincount(dataset.labels[halves.validation]).max(initial=0) < 2:
         half = np.concatenate([halves.train, halves.validation])
         raise UserError(f"Selecting the epoch by validation holds out {VALIDATION_SHARE:.0%} of each class and needs "

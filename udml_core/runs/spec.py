@@ -195,6 +195,12 @@ def _read_fields(path: Path) -> dict[str, dict[str, Any]]:
 
 def installed_versions() -> dict[str, str]:
     """Return the versions of Python and the numerical packages."""
+    return dict(_read_versions())
+
+
+@cache
+def _read_versions() -> dict[str, str]:
+    """Read the versions once: parsing the packages' metadata takes longer than planning a run."""
     versions = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

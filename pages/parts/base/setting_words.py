@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from udml_core.declaration import Described, describe
@@ -10,6 +11,7 @@ from udml_core.methods import METHODS
 from udml_core.runs import RunRequest
 
 
+@lru_cache(maxsize=1024)
 def field_of(name: str, method: str) -> Described | None:
     """Return a method's hyper-parameter or a run's option; None if this version does not know it."""
     declared = next((known for known in METHODS if known.card.name == method), None)
@@ -38,6 +40,13 @@ def setting_title(name: str, method: str) -> str:
     """Return the name of a setting as forms show it, such as Labels per class."""
     field = field_of(name, method)
     return name.replace("_", " ").capitalize() if field is None else field.label
+
+
+def short_title(name: str, method: str) -> str:
+    """Return a setting's symbol if it is no Latin letter, such as α, else its name."""
+    field = field_of(name, method)
+    symbol = field.shown.symbol if field is not None else ""
+    return symbol if not symbol.isascii() else setting_title(name, method).split(" · ")[0]
 
 
 def _in_sentence(words: str) -> str:

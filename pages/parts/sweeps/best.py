@@ -1,0 +1,34 @@
+"""The best combination of a sweep on one data set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from pages.parts.sweeps.words import combination_words, criterion_text, measured
+from udml_core import sweeps
+from udml_core.sweeps import Combination, Criterion
+
+
+def show_best(found: Sequence[Combination], criterion: Criterion) -> None:
+    """Show the best combination, its measure on the test half, and the ways to its run."""
+    best = next(iter(sweeps.best_combinations(found).values()), None)
+    if best is None:
+        finished = any(member.state == "done" for one in found for member in one.members)
+        st.caption(f"The finished runs have not measured this: {criterion.title}. Choose another measure." if finished
+                   else "The best combination appears when the first run has finished.")
+        return
+    unfinished = sum(len(one.runs) < len(one.members) for one in found)
+    seeds = f"mean of {len(best.runs)} seeds" if len(best.runs) > 1 else "one seed"
+    st.success(f"**Best{' so far' if unfinished else ''}: {combination_words(best)}** · {criterion.title}: "
+               f"{criterion_text(best, criterion)}, {seeds}.", icon=":material/trophy:")
+    test = "" if best.test is None else (f"On the test half its MAP@R is {measured(best.test)}; the test half has no "
+                                         "influence on the choice. ")
+    st.caption(f"{test}{criterion.text}")
+    run = sweeps.best_run(best, criterion.name)
+    with st.container(horizontal=True, gap="small"):
+        st.page_link("pages/runs.py", label="Its run" if len(best.runs) == 1 else "Its median run",
+                     icon=":material/monitoring:", query_params={"run": run.id})
+        st.page_link("pages/train.py", label="Train with its values", icon=":material/content_copy:",
+                     query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")

@@ -1,0 +1,30 @@
+"""Values and measures of a sweep in words."""
+
+from __future__ import annotations
+
+from pages.parts.base.run_status import escaped
+from pages.parts.base.setting_words import setting_words
+from udml_core.methods import METHODS
+from udml_core.runs.comparison import Spread
+from udml_core.sweeps import Combination, Criterion
+
+METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
+
+
+def combination_words(one: Combination) -> str:
+    """Return a combination in Markdown, such as RPML with α 30°, dimension 16."""
+    values = ", ".join(setting_words(name, value, one.method) for name, value in one.values.items())
+    return escaped(METHOD_TITLES.get(one.method, one.method) + (f" with {values}" if values else ""))
+
+
+def measured(value: Spread | None, is_percent: bool = True) -> str:
+    """Return a mean with its standard deviation over the seeds; a dash if there is none."""
+    if value is None:
+        return "–"
+    deviation = "" if value.deviation is None else f" ± {value.deviation:.1f}"
+    return f"{value.mean:.1f}{deviation}{' %' if is_percent else ''}"
+
+
+def criterion_text(one: Combination, criterion: Criterion) -> str:
+    """Return a combination's criterion."""
+    return measured(one.score, criterion.is_percent)

@@ -1,0 +1,145 @@
+"""Try several values: a sweep over any fields, with the form's values for all others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import streamlit as st
+
+from pages.parts.base.cached import load_dataset
+from pages.parts.base.run_status import duration
+from pages.parts.base.setting_words import setting_title
+from pages.parts.base.user_errors import show_user_errors
+from udml_core import jobs, sweeps
+from udml_core.data.dataset import Dataset
+from udml_core.declaration import Described, describe
+from udml_core.errors import UserError
+from udml_core.jobs.presets import show
+from udml_core.methods import find_method
+from udml_core.runs import RunRequest, Spec, form_options, runs_folder
+
+NOT_VARIED = ("seed", "device", "precision", "compile", "weights", "exclusions", "labels", "select")
+"""Options that change the machine or the images rather than the result, or that decide how the best is chosen."""
+MOST_SEEDS = 20
+
+
+def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
+    """Offer to start a run for each of several values of any fields.
+
+    Args:
+        request: The request of the form; its values are kept for fields that do not vary.
+        spec: Its spec.
+        dataset: The data set.
+    """
+    with st.expander("Try several values", icon=":material/ssid_chart:"):
+        fields = _variable(request, dataset)
+        chosen = st.multiselect("Fields to vary", list(fields), key=f"several-{request.method}",
+                                format_func=lambda name: setting_title(name, request.method),
+                                placeholder="Choose fields", help="All other fields keep the values of the form.")
+        with show_user_errors():
+            values = {name: _values(fields[name], getattr(spec, name, spec.fields.get(name)), request.method)
+                      for name in chosen}
+            content = _content(request, values) | _extent()
+            count = sweeps.count_runs(sweeps.make_sweep(content, "sweep"))
+            expected = jobs.estimate(spec, dataset)
+            name = st.text_input("Name of the sweep", key="several-name", max_chars=80,
+                                 placeholder=_title(request, chosen), help="A sweep of the same name is replaced; its "
+                                                                           "runs are kept and not repeated.")
+            if count < 2:
+                st.caption("Choose fields to vary, or several seeds.")
+                return
+            st.caption(f"**{count} runs, about {duration(expected.feature_seconds + count * expected.training_seconds)}"
+                       "** one after the other. Runs that exist are not repeated. With labels the best values are "
+                       "chosen on images of the training half that no run trains on, without labels by the effective "
+                       "rank; the test half chooses nothing.")
+            if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start"):
+                with st.spinner("Planning and queueing …"):
+                    planned = sweeps.make_sweep(content, name.strip() or _title(request, chosen))
+                    begun = sweeps.start_sweep(planned, runs_folder(), load_dataset)
+                st.switch_page("pages/sweeps.py", query_params={"sweep": begun.sweep.id})
+
+
+def _variable(request: RunRequest, dataset: Dataset) -> dict[str, Described]:
+    """Return the fields of the method and the options of a run that can vary, by name."""
+    method = find_method(request.method)
+    options = [*form_options(RunRequest, method.card.supervision), *form_options(RunRequest)]
+    of_images = jobs.IMAGE_OPTIONS if dataset.is_table else ()
+    fields = {field.name: field for field in describe(method)}
+    return fields | {field.name: field for field in describe(RunRequest)
+                     if field.name in options and field.name not in (*NOT_VARIED, *of_images)}
+
+
+def _values(field: Described, current: Any, method: str) -> list[Any]:
+    """Show the input of a field's values and return them.
+
+    Raises:
+        UserError: A value is no number.
+    """
+    title, key = setting_title(field.name, method), f"several-{method}-{field.name}"
+    if field.choices or field.kind is bool:
+        choices = list(field.choices) or [True, False]
+        return st.multiselect(title, choices, choices, key=key, format_func=lambda value: (
+            {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value))) or [current]
+    written = st.text_input(f"{title}, separated by commas", ", ".join(map(show, _suggested(field, current))), key=key,
+                            help=f"{field.text} Allowed: {field.allowed}.")
+    return [_parsed(part.strip(), field) for part in written.split(",") if part.strip()] or [current]
+
+
+def _parsed(text: str, field: Described) -> Any:
+    if field.kind is str:
+        return text
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise UserError(f"{field.words} must be {field.allowed}, got '{text[:40]}'. Write numbers such as 0.5, with "
+                        "commas between them.")
+    return value
+
+
+def _suggested(field: Described, current: Any) -> Sequence[Any]:
+    """Return values to begin with: half, the same and twice the current number, as far as they are allowed."""
+    if not isinstance(current, int | float):
+        return [] if current is None else [current]
+    low, high, step = field.slider if field.default is not None else (current, current, 1)
+    several = [current / 2, current, 2 * current]
+    if field.kind is int:
+        step = max(int(field.multiple or 1), 1)
+        several = [step * round(value / step) for value in several]
+    return sorted({value for value in several if low <= value <= high} | {current})
+
+
+def _extent() -> dict[str, Any]:
+    """Show how many seeds and combinations are tried, and in what time."""
+    left, middle, right = st.columns(3)
+    with left:
+        seeds = st.number_input("Seeds", 1, MOST_SEEDS, 1, key="several-seeds", help=(
+            "Each combination runs with seeds 0, 1, …; several seeds show the spread."))
+    with middle:
+        draws = st.number_input("Random draws", 1, sweeps.MOST_RUNS, None, key="several-draws",
+                                placeholder="all combinations",
+                                help="Tries this many combinations, drawn at random. Empty: all of them.")
+    with right:
+        budget = st.number_input("Budget in minutes", 1, None, None, key="several-budget", placeholder="no limit",
+                                 help="Creates only runs that fit into this expected time.")
+    search = {"search": "grid"} if draws is None else {"search": "random", "draws": draws}
+    return {"seeds": int(seeds), "budget": budget} | search
+
+
+def _content(request: RunRequest, values: dict[str, list[Any]]) -> dict[str, Any]:
+    """Return the content of a sweep's file: the form's values, and several for the chosen fields."""
+    known = find_method(request.method).model_fields
+    fields = request.fields | {name: several for name, several in values.items() if name in known}
+    options = {name: getattr(request, name) for name in sweeps.OPTIONS if name in request.model_fields_set}
+    return {"data": request.dataset, "methods": {request.method: fields},
+            "options": options | {name: several for name, several in values.items() if name not in known}}
+
+
+def _title(request: RunRequest, chosen: Sequence[str]) -> str:
+    """Return a sweep's name if the user gives none."""
+    title = find_method(request.method).card.title
+    varied = ", ".join(setting_title(name, request.method).split(" · ")[0] for name in chosen)
+    return f"{title} on {request.dataset[-30:]}: {varied or 'seeds'}"[:80]

@@ -1,0 +1,114 @@
+"""The commands `udml sweep` and `udml sweeps`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiments import __file__ as experiments
+from tests.sweeps.test_outcome import finished, run_of
+from tests.test_cli import answer, call
+from udml_core import sweeps
+from udml_core.jobs import launch
+from udml_core.runs import list_runs, runs_folder
+
+TEXT = """
+data: digits
+methods: {pca: {dimension: [4, 8]}}
+options: {backbone: pixels, split: seen}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _idle(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start no dispatcher, so that all runs wait."""
+    monkeypatch.setattr(launch, "ensure_dispatcher", lambda *_: None)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    path = tmp_path / "widths.yaml"
+    path.write_text(TEXT)
+    return str(path)
+
+
+def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixture[str],
+                                                     monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    planned = answer(capsys, monkeypatch, "sweep", file, "--plan")
+    assert (planned["criterion"], planned["new"], len(planned["runs"])) == ("validation map@r", 2, 2)
+    assert planned["expected_seconds"] > 0
+    assert list_runs(runs_folder()) == []
+    begun = answer(capsys, monkeypatch, "sweep", file, "--no-wait")
+    assert (begun["sweep"], begun["state"], begun["runs"], begun["best"]) == ("widths", "waiting", {"waiting": 2}, {})
+    assert answer(capsys, monkeypatch, "sweep", file, "--no-wait")["runs"] == {"waiting": 2}
+    (sweep,) = sweeps.list_sweeps(runs_folder())
+    for position, (validation, test) in enumerate([(0.7, 10.0), (0.3, 90.0)]):
+        finished(run_of(sweep, position), validation, test)
+    shown = answer(capsys, monkeypatch, "sweeps", "widths")
+    assert shown["state"] == "done"
+    assert shown["best"]["digits"]["values"] == {"dimension": 4}
+    assert shown["best"]["digits"]["test_map@r"]["mean"] == 10.0
+    _, out, _ = call(capsys, monkeypatch, "sweeps", "widths")
+    assert " ".join(out.splitlines()[2].split()) == (
+        "* 70.00 1 seed pca on digits dimension=4 (test half: MAP@R 10.00)")
+    assert answer(capsys, monkeypatch, "sweeps")["sweeps"][0]["runs"] == {"done": 2}
+
+
+def test_stopping_resuming_and_forgetting(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+                                          file: str) -> None:
+    answer(capsys, monkeypatch, "sweep", file, "--no-wait")
+    assert answer(capsys, monkeypatch, "sweeps", "widths", "--stop")["runs"] == {"stopped": 2}
+    code, _, err = call(capsys, monkeypatch, "sweeps", "widths", "--stop")
+    assert (code, err) == (0, "0 runs stopped\n")
+    assert answer(capsys, monkeypatch, "sweeps", "widths", "--resume", "--no-wait")["runs"] == {"waiting": 2}
+    assert answer(capsys, monkeypatch, "sweeps", "widths", "--forget") == {"forgotten": "widths"}
+    assert answer(capsys, monkeypatch, "sweeps") == {"sweeps": []}
+    assert len(list_runs(runs_folder())) == 2
+
+
+def test_following_ends_with_an_error_if_a_run_failed(capsys: pytest.CaptureFixture[str],
+                                                      monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    answer(capsys, monkeypatch, "sweep", file, "--no-wait")
+    for run in list_runs(runs_folder()):
+        run.write_status(run.stored_status().model_copy(update={"state": "failed", "message": "no"}))
+    code, _, err = call(capsys, monkeypatch, "sweep", file)
+    assert code == 1
+    assert "The sweep widths is failed: 2 failed. Resume it with `udml sweeps widths --resume`." in err
+
+
+def test_an_interrupt_stops_the_whole_group(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+                                            file: str) -> None:
+    def interrupt(_: float) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("udml_core.cli_sweeps.time.sleep", interrupt)
+    code, _, err = call(capsys, monkeypatch, "sweep", file)
+    assert code == 1
+    assert "2 waiting\nstopping all runs of the sweep" in err
+    assert {run.status().state for run in list_runs(runs_folder())} == {"stopped"}
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (("sweep", "missing.yaml"), "could not be read"),
+    (("sweep", "{file}", "--budget", "0.011"), "No run fits into the budget"),
+    (("sweeps", "nothing"), "No sweep 'nothing'"),
+    (("sweeps", "--stop"), "Name the sweep"),
+    (("sweeps", "widths", "--stop", "--resume"), "Give one of --stop, --resume and --forget"),
+    (("sweeps", "widths", "--failed"), "belong to --resume"),
+    (("sweeps", "widths", "--criterion", "test map@r"), "one of 'validation map@r'"),
+])
+def test_wrong_words_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str],
+                                   monkeypatch: pytest.MonkeyPatch, file: str) -> None:
+    monkeypatch.setattr("udml_core.sweeps.control.expected_seconds", lambda specs, _: [60.0] * len(specs))
+    code, out, err = call(capsys, monkeypatch, *(word.format(file=file) for word in words))
+    assert (code, out) == (2, "")
+    assert message in err
+    assert "Traceback" not in err
+
+
+def test_the_example_file_can_be_planned(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    example = Path(experiments).parent / "sweeps" / "digits.yaml"
+    planned = answer(capsys, monkeypatch, "sweep", str(example), "--plan")
+    assert len(planned["runs"]) == 24
+    assert {row["method"] for row in planned["runs"]} == {"rpml", "pca"}
