@@ -35,9 +35,9 @@ CHUNK = 256
 
 
 def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
-    """Write the embeddings of all images as a Parquet table.
+    """Write the embeddings of all images that are not excluded as a Parquet table.
 
-    The columns are index, image (its name), class (null without classes), test (bool) and e0, e1, … (float32). The
+    The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, … (float32). The
     metadata of the table names the run and the embedding.
 
     Args:
@@ -45,9 +45,10 @@ def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
         which: The embedding before training (`initial`) or after (`final`).
         file: The file to write to.
     """
-    embeddings = opened.run.embeddings(which)
-    columns = {"index": pa.array(np.arange(len(embeddings))), "image": pa.array(opened.dataset.names, pa.string()),
-               "class": pa.array(classes(opened.dataset), pa.string()), "test": pa.array(_is_test(opened))}
+    kept = opened.kept
+    embeddings = np.asarray(opened.run.embeddings(which)[kept])
+    columns = {"index": pa.array(kept, pa.int64()), "image": _strings(opened.dataset.names, kept),
+               "class": _strings(classes(opened.dataset), kept), "test": pa.array(_is_test(opened)[kept])}
     columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
     parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
 
@@ -129,12 +130,12 @@ def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
 
 
 def write_list(opened: Retrieval, path: Path) -> None:
-    """Write a CSV table of all images: index, image (its name), class and test."""
+    """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
+    names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["index", "image", "class", "test"])
-        rows = zip(opened.dataset.names, classes(opened.dataset), _is_test(opened), strict=True)
-        writer.writerows([index, name, label or "", int(test)] for index, (name, label, test) in enumerate(rows))
+        writer.writerows([index, names[index], labels[index] or "", int(is_test[index])] for index in opened.kept)
 
 
 def classes(dataset: Dataset) -> list[str | None]:
@@ -149,8 +150,8 @@ def _is_test(opened: Retrieval) -> Array:
 
 
 def _final(opened: Retrieval) -> _Embedded:
-    """Return the final embedding of the images that a search covers, which are not excluded."""
-    indices = np.flatnonzero(opened.searched())
+    """Return the final embedding of the images that are not excluded."""
+    indices = opened.kept
     vectors = np.asarray(opened.stored("final").rows)[indices]
     k = min(NEIGHBORS, len(vectors)) - 1
     squared, rows = nearest(vectors, k) if k else (np.zeros((len(vectors), 0)), np.zeros((len(vectors), 0), np.int64))

@@ -66,7 +66,7 @@ def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
 def _missing_map(run: Run) -> AnalysisSpec | None:
     """Return the first request without an analysis; an analysis that failed or was stopped counts as settled."""
     try:
-        images = len(run.embeddings("final"))
+        images = len(run.embeddings("final")) - run.spec().excluded.count
     except UserError:
         return None
     if not LEAST_MAPPED <= images <= MOST_MAPPED:
