@@ -37,8 +37,8 @@ CHUNK = 256
 def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
     """Write the embeddings of all images that are not excluded as a Parquet table.
 
-    The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, … (float32). The
-    metadata of the table names the run and the embedding.
+    The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, …
+    (float32). The metadata of the table names the run and the embedding.
 
     Args:
         opened: The run.

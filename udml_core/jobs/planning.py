@@ -103,10 +103,10 @@ def _check_halves(dataset: Dataset, halves: Split, excluded: int) -> None:
     if min(len(halves.train), len(halves.test)) >= 2:
         return
     whole = "" if halves.name == "all" else ", or use the split 'all'"
+    command = shlex.join(["udml", "exclude", dataset.name, "--include", "IMAGE"])
     fix = f"Add images{whole}." if not excluded else (
         f"{_count(excluded, 'image')} of this data set {'is' if excluded == 1 else 'are'} excluded: include some again "
-        f"on the page Data under Audit, Excluded, or with `{shlex.join(['udml', 'exclude', dataset.name, '--include', 'IMAGE'])}`"
-        f"{whole}.")
+        f"on the page Data under Audit, Excluded, or with `{command}`{whole}.")
     raise UserError(f"The split '{halves.name}' needs at least 2 images in each half, got {len(halves.train):,} in the "
                     f"training half and {len(halves.test):,} in the test half. {fix}")
 

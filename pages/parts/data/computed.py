@@ -83,8 +83,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) 
     seconds = 0.0 if state.run else jobs.estimate(jobs.plan(request, dataset), dataset).feature_seconds
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if st.button("Browse these images", type="primary", icon=":material/travel_explore:",
-                     help="Map, grid and search without training, and galleries with outliers or near-duplicates first. "
-                          "The features are computed once, in the background."):
+                     help="Map, grid and search without training, and orders of the gallery by outliers and "
+                          "near-duplicates. The features are computed once, in the background."):
             st.session_state[begun] = True
             continue_browsing(dataset, encoder, runs_folder())
             st.rerun()

@@ -16,6 +16,8 @@ from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder
 from udml_core.errors import UserError
+from udml_core.jobs.auditing import audit_import
+from udml_core.runs import runs_folder
 
 SHOWN_CLASSES = 4
 
@@ -123,17 +125,18 @@ def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
 
 
 def open_folder(name: str) -> None:
-    """Remember a folder, or extract an archive, and show it.
+    """Remember a folder, or extract an archive, start its audit in the background, and show it.
 
     Raises:
         UserError: The folder does not exist or has no readable images.
     """
     with progress_bar("Opening the data set …") as report:
         source = catalog.find(catalog.extracted(name, report))
-    load_dataset(source.name)
+    dataset = load_dataset(source.name)
     if isinstance(source, Table):
         catalog.remember_table(source)
     elif isinstance(source, Located):
         catalog.remember(source.name)
+    audit_import(dataset, runs_folder())
     st.query_params["dataset"] = source.name
     st.rerun()
