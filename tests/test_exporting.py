@@ -7,15 +7,17 @@ import os
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from tests.running import worked, write_digits
 from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file, export, export_model, run_files
+from udml_core.exporting import embeddings_file, export, export_model, images_file, run_files
 from udml_core.exporting import target as target_module
 from udml_core.exporting.target import written_aside
 from udml_core.methods import Embedder
@@ -192,3 +194,12 @@ def test_unlabeled_images_have_no_class_in_the_tables(tmp_path: Path) -> None:
         "label": 12, "cluster": 12}
     assert images.schema.metadata[b"map"].startswith(b"pca-"), "every run stores a PCA map"
     assert {len(row["ids"]) for row in images["neighbors"].to_pylist()} == {12}
+
+
+def test_several_classes_of_an_image_are_joined(run: Run) -> None:
+    dataset = Retrieval(run).dataset
+    several = np.zeros((len(dataset), 10), bool)
+    several[1, [3, 7]] = several[2, 4] = True
+    opened = Retrieval(run, replace(dataset, labels=None, evaluation_classes=several))
+    for content, column in ((embeddings_file(opened, "final"), "class"), (images_file(opened), "label")):
+        assert parquet.read_table(pa.BufferReader(content))[column].to_pylist()[:3] == [None, "3;7", "4"]

@@ -242,7 +242,7 @@ def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dat
     test.file_uploader(key="audit-file").upload("list.csv", b"image\nchina/02.png\n../x.png\n", "text/csv").run()
     test.button(key="audit-import").click().run()
     assert excluded_names(dataset) == ("china/02.png",)
-    assert [toast.value for toast in test.toast] == ["Excluded 1 image. 1 names are not in this data set."]
+    assert [toast.value for toast in test.toast] == ["Excluded 1 image. 1 name is not in this data set."]
     test.file_uploader(key="audit-file").upload("bad.csv", b"\xff\xfei\x00", "text/csv").run()
     test.button(key="audit-import").click().run()
     assert "could not be read" in test.error[0].value

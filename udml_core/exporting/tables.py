@@ -30,6 +30,8 @@ NEIGHBORS = 15
 MAPS: tuple[Kind, ...] = ("umap", "tsne", "pca")
 """Kinds of maps, the preferred one first."""
 NO_CLUSTER = -1
+CLASS_SEPARATOR = ";"
+"""Separates the classes of an image that has several."""
 CHUNK = 256
 """Rows whose neighbors' embeddings are in memory at a time."""
 
@@ -86,7 +88,7 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
 
     - index: Index of the image in the data set.
     - file_name: Name of the image; below the folder of the data set, if the images are files.
-    - label: Class; null without classes.
+    - label: Class, several joined by semicolons; null without classes.
     - cluster: Last cluster that training assigned to a training image; null for other images and methods.
     - test: Whether the image is in the test half.
     - vector: Embedding, a list of fixed length.
@@ -139,7 +141,10 @@ def write_list(opened: Retrieval, path: Path) -> None:
 
 
 def classes(dataset: Dataset) -> list[str | None]:
-    """Return the class of each image; None without classes."""
+    """Return the class of each image, several joined by semicolons; None without classes."""
+    if dataset.evaluation_classes is not None:
+        return [CLASS_SEPARATOR.join(dataset.class_names[number] for number in np.flatnonzero(row)) or None
+                for row in dataset.evaluation_classes]
     if dataset.labels is None:
         return [None] * len(dataset)
     return [dataset.class_names[label] for label in dataset.labels]

@@ -21,6 +21,7 @@ from udml_core.backbones import EncoderSpec
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images
 from udml_core.declaration import describe
+from udml_core.errors import counted
 from udml_core.exploration.audit import (
     Audit,
     AuditSettings,
@@ -29,6 +30,7 @@ from udml_core.exploration.audit import (
     all_but_first,
     divided_splits,
     find_problems,
+    images_of,
     in_half,
 )
 from udml_core.jobs.auditing import find_auditing, start_auditing
@@ -67,7 +69,7 @@ def audit_line(dataset: Dataset) -> None:
     state = find_auditing(dataset, encoder, runs_folder())
     if state.run is not None and state.audit is not None:
         count = _count_findings(dataset, state.run, state.audit)
-        st.button(f"Audit: {count:,} {'finding' if count == 1 else 'findings'}", icon=":material/fact_check:",
+        st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
                   key="audit-show", type="tertiary", on_click=st.session_state.update, args=({VIEW: "audit"},),
                   help="Show duplicates, outliers, small classes and broken files, at the default settings.")
     elif state.task is not None:
@@ -156,8 +158,7 @@ def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Sho
             return Shown(found.outliers, [f"{score:.3f}" for score in scores],
                          f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
                          "mislabeled and rare images gather here.")
-    small = np.flatnonzero(np.isin(np.asarray(dataset.labels), list(found.small_classes)))
-    small = np.setdiff1d(small, excluded_images(dataset))
+    small = np.setdiff1d(images_of(dataset, found.small_classes), excluded_images(dataset))
     sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in found.small_classes.items())
     return Shown(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
 

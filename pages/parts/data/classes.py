@@ -8,7 +8,7 @@ import streamlit as st
 from pages.parts.kit.figures import bars
 from pages.parts.kit.tables import table_behind
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import SPLITS, make_split
+from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
 from udml_core.errors import UserError
 
 MOST_BARS = 30
@@ -44,6 +44,11 @@ def show_classes_and_splits(dataset: Dataset) -> None:
     table_behind("Images per class as a table", pd.DataFrame({"Class": dataset.class_names, "Images": sizes}))
 
 
+@st.cache_data(max_entries=16, show_spinner=False)
+def _caution(_dataset: Dataset, fingerprint: str) -> str:  # noqa: ARG001 (it identifies the data set)
+    return caution_of(_dataset, make_split(_dataset, default_split(_dataset)))
+
+
 def show_overview(dataset: Dataset) -> None:
     """Show the numbers of images and classes in one row, with the skipped files."""
     classes = f"{len(dataset.class_names):,} classes" if dataset.class_names else "These images have no classes"
@@ -54,3 +59,5 @@ def show_overview(dataset: Dataset) -> None:
         if dataset.skipped:
             with st.popover(f"{len(dataset.skipped)} files were skipped", icon=":material/warning:"):
                 st.dataframe(pd.DataFrame([vars(skipped) for skipped in dataset.skipped]), hide_index=True)
+    if caution := _caution(dataset, dataset.fingerprint):
+        st.caption(f":material/warning: {caution}")

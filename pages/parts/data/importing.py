@@ -14,7 +14,7 @@ from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.metadata import MetadataFolder
+from udml_core.data.sources.metadata import MetadataFolder, unused_table
 from udml_core.errors import UserError
 from udml_core.jobs.auditing import audit_import
 from udml_core.runs import runs_folder
@@ -119,7 +119,7 @@ def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
         problem = source.missing()
         if source.names_classes:
             return [], problem or source.describe()
-        return [] if problem else source.levels(), None
+        return [] if problem else source.levels(), unused_table(source.path) or None
     except UserError as error:
         return [], str(error)
 
