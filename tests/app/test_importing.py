@@ -43,7 +43,10 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
     assert "looks like CUB-200-2011, but classes.txt is missing" in preview(damaged)
     assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
     assert preview(archive) == ""
+    assert test.session_state["import-form"]
     click(test, "Use this folder")
+    assert not test.session_state["import-form"], "the form makes room for the gallery"
+    assert "import" not in test.query_params
     (folder,) = (tmp_path / "cache" / "imports").iterdir()
     assert test.query_params["dataset"] == str(folder)
     assert "4 images" in texts(test)

@@ -20,12 +20,16 @@ from udml_core.jobs.auditing import audit_import
 from udml_core.runs import runs_folder
 
 SHOWN_CLASSES = 4
+OPEN, IMPORTED = "import-form", "import-done"
+"""Session keys: whether the form is open, and whether a data set was imported just now."""
 
 
 def import_folder() -> None:
-    """Show the form; an imported folder is remembered and shown."""
-    with st.expander("Import your own images", icon=":material/drive_folder_upload:",
-                     expanded="import" in st.query_params):
+    """Show the form; an imported folder is remembered and shown, and the form closes."""
+    if st.session_state.pop(IMPORTED, False):
+        st.session_state[OPEN] = False
+    st.session_state.setdefault(OPEN, "import" in st.query_params)
+    with st.expander("Import your own images", icon=":material/drive_folder_upload:", key=OPEN, on_change="rerun"):
         st.caption(f"Expected layout: {LAYOUT}, a folder with metadata.csv, or a benchmark in the files of its "
                    "authors, such as CUB-200-2011; ZIP and TAR archives of these are extracted. A table of embeddings, "
                    "such as vectors.parquet, needs no images. Most methods train on images without labels.")
@@ -138,5 +142,7 @@ def open_folder(name: str) -> None:
     elif isinstance(source, Located):
         catalog.remember(source.name)
     audit_import(dataset, runs_folder())
+    st.session_state[IMPORTED] = True
+    st.query_params.pop("import", None)
     st.query_params["dataset"] = source.name
     st.rerun()
