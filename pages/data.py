@@ -8,7 +8,7 @@ from pages.parts.base.run_picker import app_dataset
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.data.auditing import VIEW, audit_line, show_audit
 from pages.parts.data.browsing import show_gallery
-from pages.parts.data.classes import show_classes_and_splits, show_overview
+from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.importing import import_folder
 from udml_core.data import catalog
@@ -53,8 +53,10 @@ def show_view(dataset: Dataset) -> None:
     """Show the state of browsing, and the gallery or another view."""
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="center")
     with left:
-        show_overview(dataset)
-        audit_line(dataset)
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            show_overview(dataset)
+            audit_line(dataset)
+        show_caution(dataset)
     nearest = None
     with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
         nearest = browse_bar(dataset)

@@ -81,7 +81,7 @@ def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
     """Say that the audit is in progress; run the page again when it ends."""
     if find_auditing(dataset, encoder, runs_folder()).task is None:
         st.rerun(scope="app")
-    st.caption(":material/hourglass_top: The audit of these images is in progress.")
+    st.caption(":material/hourglass_top: The audit of these images is in progress.", width="content")
 
 
 def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
