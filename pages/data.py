@@ -64,7 +64,8 @@ def show_view(dataset: Dataset) -> None:
         st.query_params.update(view="audit", finding=finding)
     st.session_state.setdefault(VIEW, choice_from_address("view", VIEWS, "gallery"))
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW, required=True)
+    view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
+                                     required=True) or "gallery"
     write_address("view", view, "gallery")
     match view:
         case "audit":
