@@ -432,7 +432,7 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
 def _rows_in_order(blocks: list[tuple[int, int]], computes: list[Compute]) -> Iterator[Array]:
     """Yield the rows of each block in order; several functions take turns and compute at once, each in its thread.
 
-    The blocks are those of one function, so that the rows do not depend on the number of functions.
+    Blocks do not depend on the number of functions, and so neither do the rows.
     """
     if len(computes) == 1:
         yield from (computes[0](*block) for block in blocks)
