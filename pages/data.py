@@ -6,17 +6,18 @@ from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_picker import app_dataset
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.data.auditing import show_audit
-from pages.parts.data.browsing import show_duplicates, show_gallery, show_outliers
-from pages.parts.data.classes import show_classes_and_splits, show_overview
+from pages.parts.data.auditing import VIEW, audit_line, show_audit
+from pages.parts.data.browsing import show_gallery
+from pages.parts.data.classes import show_caution, show_classes_and_splits, show_overview
 from pages.parts.data.computed import browse_bar
 from pages.parts.data.importing import import_folder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.paths import is_exposed, readable_roots
 
-VIEWS = {"gallery": "Gallery", "audit": "Audit", "duplicates": "Near-duplicates", "outliers": "Outliers",
-         "classes": "Classes and splits"}
+VIEWS = {"gallery": "Gallery", "audit": "Audit", "classes": "Classes and splits"}
+FORMER_VIEWS = {"duplicates": "near", "outliers": "outliers"}
+"""Views in older links, which are findings of the audit now."""
 
 
 def choose_name() -> str | None:
@@ -52,21 +53,23 @@ def show_view(dataset: Dataset) -> None:
     """Show the state of browsing, and the gallery or another view."""
     left, right = st.columns([2, 3], gap="medium", vertical_alignment="center")
     with left:
-        show_overview(dataset)
-    with right:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            show_overview(dataset)
+            audit_line(dataset)
+        show_caution(dataset)
+    nearest = None
+    with right, show_user_errors():  # the exclusion list must stay in reach if it leaves too few images for a run
         nearest = browse_bar(dataset)
-    first = choice_from_address("view", VIEWS, "gallery")
+    if finding := FORMER_VIEWS.get(st.query_params.get("view", "")):
+        st.query_params.update(view="audit", finding=finding)
+    st.session_state.setdefault(VIEW, choice_from_address("view", VIEWS, "gallery"))
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
-    view = toolbar.segmented_control("View", list(VIEWS), default=first, format_func=VIEWS.__getitem__, key="data-view",
-                                     required=True)
+    view = toolbar.segmented_control("View", list(VIEWS), format_func=VIEWS.__getitem__, key=VIEW,
+                                     required=True) or "gallery"
     write_address("view", view, "gallery")
     match view:
         case "audit":
             show_audit(dataset)
-        case "duplicates":
-            show_duplicates(dataset, nearest)
-        case "outliers":
-            show_outliers(dataset, nearest)
         case "classes":
             show_classes_and_splits(dataset)
         case _:

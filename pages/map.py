@@ -14,13 +14,14 @@ from pages.parts.components.gallery import clicked_tile
 from pages.parts.components.map_content import Color
 from pages.parts.components.map_file import map_file
 from pages.parts.components.scatter import scatter
+from pages.parts.data.columns import choose_values
 from pages.parts.kit.downloads import Download, image_list, share
 from pages.parts.map.choosing import announce_maps, new_map_menu, pick_map
 from pages.parts.map.coloring import colorings, pick_color
 from pages.parts.map.columns import upload_columns
 from pages.parts.map.comparison import changed_neighborhoods
 from pages.parts.map.cursor import pick_frame
-from pages.parts.map.excluding import excluded_images, without_excluded
+from pages.parts.map.excluding import excluded_images, visible_images, without_excluded
 from pages.parts.map.frame import UNITS, MapFrame, show_distortion
 from pages.parts.map.images import follow_click, pick_clicked, picked_image
 from pages.parts.map.panel import side_panel
@@ -28,6 +29,8 @@ from pages.parts.map.placing import place_images, placed_images
 from pages.parts.map.second_map import pick_comparison, pick_second_map
 from pages.parts.map.training import epoch_curves, pair_similarities
 from pages.parts.map.uncertainty import LABEL, certain_and_uncertain, noise_slider
+from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
 
 HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
@@ -38,8 +41,18 @@ def map_title(shown: MapFrame) -> str:
     return f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
 
 
-def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linked: bool,
-             current: int | None) -> int | None:
+def hidden_images(dataset: Dataset) -> Array:
+    """Return the indices of the images that the view excludes and of the images without the chosen values.
+
+    The button of the columns is drawn where this is called.
+    """
+    allowed = choose_values(dataset)
+    hidden = excluded_images(dataset)
+    return hidden if allowed is None else np.union1d(hidden, np.flatnonzero(~allowed))
+
+
+def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linked: bool, current: int | None,
+             hidden: Array) -> int | None:
     """Draw a map.
 
     Args:
@@ -49,11 +62,12 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
         selected: The data set's selection.
         linked: Whether another map on the page shows the same selection.
         current: Data set index of the current image, which is marked with its neighbors.
+        hidden: Data set indices of the images that are not drawn.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
-    layout, color = without_excluded(shown.layout, color, excluded_images(shown.dataset))
+    layout, color = without_excluded(shown.layout, color, hidden)
     rows = np.flatnonzero(layout.indices == (-1 if current is None else current))
     neighbors = np.zeros((0, 0), dtype=np.int64) if layout.neighbors is None else layout.neighbors
     marks = [{"row": int(row), "word": "current", "lines": neighbors[row][neighbors[row] >= 0].tolist()}
@@ -63,21 +77,21 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
                    placed=placed_images(shown), linked=linked, height=HEIGHT)
 
 
-def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: Selection) -> int | None:
-    """Draw one map or two, with the panel beside them."""
+def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: Selection, hidden: Array) -> int | None:
+    """Draw one map or two without the hidden images, with the panel beside them."""
     for key, frame in (("map", shown), ("map2", other)):
         if frame is not None:
-            follow_click(key, np.setdiff1d(frame.layout.indices, excluded_images(frame.dataset)))
+            follow_click(key, frame.layout.indices[visible_images(frame.layout.indices, hidden)])
     current = picked_image(shown)
     columns = st.columns([7, 3] if other is None else [4, 4, 3], gap="small")
     clicks = []
     with columns[0]:
-        clicks.append(draw_map(shown, "map", color, selected, other is not None, current))
+        clicks.append(draw_map(shown, "map", color, selected, other is not None, current, hidden))
     if other is not None:
         other_colors = colorings(other)
         with columns[1]:
             clicks.append(draw_map(other, "map2", other_colors.get(color.label, next(iter(other_colors.values())))(),
-                                   selected, True, current))
+                                   selected, True, current, hidden))
     with columns[-1]:
         clicks.append(side_panel(shown, selected, current, frame_words(shown.name), "map", HEIGHT))
     return clicked_tile(clicks)
@@ -120,6 +134,7 @@ def explore(run: Run) -> None:
                 shown = pick_frame(run, map_id, "frame", "Embedding")
             color = pick_color(shown, "Color", 190)
             comparison = pick_comparison(len(shown.projection.frames), 165)
+            hidden = hidden_images(shown.dataset)
         new_map_menu(run)
     if map_id is None:
         offer_example()
@@ -128,7 +143,7 @@ def explore(run: Run) -> None:
         noise_slider(run)
     other = pick_other(comparison, shown)
     selected = selection(shown.dataset)
-    clicks = [show_maps(shown, other, color, selected)]
+    clicks = [show_maps(shown, other, color, selected, hidden)]
     announce_maps(run, map_id)
     show_distortion(shown)
     st.caption(UNITS)

@@ -20,6 +20,7 @@ from pages.parts.train.several import show_several
 from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.dataset import TABLE, Dataset
+from udml_core.data.splits import caution_of
 from udml_core.errors import UserError
 from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
@@ -131,6 +132,8 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
                + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
     if spec.excluded.count:
         st.caption(f"{spec.excluded.count:,} excluded images are neither trained on nor evaluated.")
+    if caution := caution_of(dataset, spec.halves(dataset)):
+        st.caption(f":material/warning: {caution}")
     if pairs.given is not None:
         train = spec.halves(dataset).train
         st.caption(f"{len(pairs.given.within(train)):,} of the {len(pairs.given):,} pairs have both images in the "

@@ -80,7 +80,10 @@ def test_images_are_excluded_included_undone_and_written(folder: Path, shell: Sh
     assert (code, lines.split()) == (0, ["a/1.png", "b/6.png"])
     assert "2 images changed; 2 of 7 images are excluded" in messages
     out.write_text("image\na/2.png\nz/9.png\n")
-    assert "1 names in" in call(*shell, "exclude", str(folder), "--file", str(out))[2]
+    messages = call(*shell, "exclude", str(folder), "--file", str(out))[2]
+    assert "1 name in" in messages
+    assert "is no image of" in messages
+    assert "1 image changed; 3 of 7 images are excluded" in messages
     assert len(excluded(dataset)) == 3
 
 

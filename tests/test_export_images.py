@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,30 @@ def test_embedding_atlas_reads_neighbors_and_positions(file: Path, tmp_path: Pat
     assert table["pagerank"].sum() == pytest.approx(1)
     assert table["pagerank"].nunique() > 1
     assert (table["kcore"] > 0).any()
+
+
+def test_fiftyone_finds_the_neighbors_of_the_app(
+        run: Run, file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if find_spec("fiftyone") is None:
+        pytest.skip("needs the package fiftyone, and its MongoDB or FIFTYONE_DATABASE_URI of a running one")
+    monkeypatch.setenv("FIFTYONE_DO_NOT_TRACK", "1")
+    import fiftyone
+    import fiftyone.brain
+
+    opened, rows = Retrieval(run), parquet.read_table(file).to_pylist()
+    images = fiftyone.Dataset(f"udml-{tmp_path.name}")
+    try:
+        images.add_samples([fiftyone.Sample(
+            filepath=str(tmp_path / row["file_name"]), index=row["index"], vector=row["vector"], test=row["test"],
+            label=fiftyone.Classification(label=row["label"])) for row in rows], progress=False)
+        fiftyone.brain.compute_similarity(images, embeddings="vector", backend="sklearn", metric="euclidean",
+                                          brain_key="similar")
+        query = images.match(fiftyone.ViewField("index") == 17).first()
+        nearest_first = images.sort_by_similarity(query.id, k=6, brain_key="similar").values("index")
+        assert set(nearest_first) == {17, *(hit.index for hit in opened.search_item(17, 5))}
+        assert images.count_values("label.label")["3"] == sum(opened.dataset.labels == 3)
+        positions = np.array([[row["projection_x"], row["projection_y"]] for row in rows])
+        shown = fiftyone.brain.compute_visualization(images, points=positions, brain_key="map", progress=False)
+        np.testing.assert_array_equal(shown.points, positions)
+    finally:
+        images.delete()

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import csv
 import os
+import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
 from tests.running import worked, write_digits
 from udml_core.errors import UserError
-from udml_core.exporting import embeddings_file, export, export_model, run_files
+from udml_core.exporting import embeddings_file, export, export_model, images_file, run_files
 from udml_core.exporting import target as target_module
 from udml_core.exporting.target import written_aside
 from udml_core.methods import Embedder
+from udml_core.neighbors import read_index
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run
+from udml_core.runs import ExclusionList, Run
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +160,29 @@ def test_a_table_has_one_row_for_each_image_and_its_embedding(run: Run, which: s
     assert [row["test"] == "1" for row in rows] == table["test"].to_pylist()
 
 
+def test_every_file_of_an_export_leaves_out_excluded_images(run: Run, tmp_path: Path) -> None:
+    excluded, own = [0, 700, 1796], Run(Path(shutil.copytree(run.folder, tmp_path / run.id)))
+    names = Retrieval(run).dataset.names
+    listed = ExclusionList.of([names[index] for index in excluded])
+    (own.folder / "spec.json").write_text(run.spec().model_copy(update={"excluded": listed}).model_dump_json())
+    target = tmp_path / "out"
+    export(own, target)
+    kept = np.setdiff1d(np.arange(1797), excluded)
+    for which, name in (("initial", "embeddings-initial"), ("final", "embeddings")):
+        rows = run.embeddings(which)[kept]  # type: ignore[arg-type]
+        np.testing.assert_array_equal(np.load(target / f"{name}.npy"), rows)
+        table = parquet.read_table(target / f"{name}.parquet")
+        assert table["index"].to_pylist() == kept.tolist()
+        np.testing.assert_array_equal(table["e0"].to_numpy(), rows[:, 0])
+    assert parquet.read_table(target / "images.parquet")["index"].to_pylist() == kept.tolist()
+    index = read_index(target / "index.faiss")
+    np.testing.assert_array_equal(index.reconstruct_n(0, index.ntotal), run.embeddings("final")[kept])
+    with (target / "images.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["index"]) for row in rows] == kept.tolist()
+    assert [row["image"] for row in rows] == [names[position] for position in kept]
+
+
 def test_unlabeled_images_have_no_class_in_the_tables(tmp_path: Path) -> None:
     folder = write_digits(tmp_path / "flat", 12, by_class=False)
     run = worked(tmp_path / "runs", method="frozen", dataset=str(folder), split="all")
@@ -167,3 +194,12 @@ def test_unlabeled_images_have_no_class_in_the_tables(tmp_path: Path) -> None:
         "label": 12, "cluster": 12}
     assert images.schema.metadata[b"map"].startswith(b"pca-"), "every run stores a PCA map"
     assert {len(row["ids"]) for row in images["neighbors"].to_pylist()} == {12}
+
+
+def test_several_classes_of_an_image_are_joined(run: Run) -> None:
+    dataset = Retrieval(run).dataset
+    several = np.zeros((len(dataset), 10), bool)
+    several[1, [3, 7]] = several[2, 4] = True
+    opened = Retrieval(run, replace(dataset, labels=None, evaluation_classes=several))
+    for content, column in ((embeddings_file(opened, "final"), "class"), (images_file(opened), "label")):
+        assert parquet.read_table(pa.BufferReader(content))[column].to_pylist()[:3] == [None, "3;7", "4"]

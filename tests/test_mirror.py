@@ -99,3 +99,14 @@ def test_a_missing_package_is_named_with_its_installation(run: Run, monkeypatch:
     monkeypatch.setattr("udml_core.exporting.mirrors.find_spec", lambda _name: None)
     with pytest.raises(UserError, match="Install it with `pip install mlflow`"):
         mirror(run, "mlflow", "sqlite://")
+
+
+@pytest.mark.parametrize(("to", "words"), [("tensorboard", "a folder of logs"), ("mlflow", "a tracking URI")])
+def test_no_place_is_refused_and_nothing_is_written(
+        to: Any, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for place in ("", "  "):
+        with pytest.raises(UserError, match=rf"needs {words}, got nothing.*`udml mirror {run.id} \S+ --to {to}`"):
+            mirror(run, to, place)
+    assert sorted(tmp_path.rglob("*")) == before

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,11 +12,13 @@ import pytest
 from tests.running import spec
 from udml_core import jobs
 from udml_core.analyses import create_analysis, plan_analysis
+from udml_core.data import features
 from udml_core.errors import UserError
 from udml_core.jobs import launch
 from udml_core.jobs.queue import TICKET_FILE
 from udml_core.runs import Run, create_run
 from udml_core.tasks import Status
+from udml_core.workers import material
 
 
 @pytest.fixture
@@ -119,3 +123,34 @@ def test_waiting_analyses_are_listed_in_the_order_of_their_tickets(root: Path) -
         analysis.write_status(Status(ticket=ticket))
     create_analysis(run, plan_analysis(kind="refine"))  # never queued
     assert jobs.waiting_analyses(root) == [early, late]
+
+
+def test_a_computation_shares_the_other_gpus_that_no_run_uses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 4)
+    with jobs.device_lock("cuda:2").acquire(), jobs.other_free_gpus("cuda:0") as others:
+        assert others == ["cuda:1", "cuda:3"]
+        with jobs.other_free_gpus("cuda:2") as left:
+            assert left == ["cuda:0"], "the locks are held"
+    with jobs.other_free_gpus("cuda:3") as others:
+        assert others == ["cuda:0", "cuda:1", "cuda:2"]
+    with jobs.other_free_gpus("cpu") as others:
+        assert others == []
+
+
+def test_a_run_computes_its_features_on_the_shared_devices(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    shared: list[list[str]] = []
+
+    @contextmanager
+    def others(device: str) -> Iterator[list[str]]:
+        shared.append([device])
+        yield ["cpu", "cpu"]
+
+    monkeypatch.setattr(material, "other_free_gpus", others)
+    original = features._rows_in_order
+    monkeypatch.setattr(features, "_rows_in_order", lambda blocks, computes: (
+        shared.append(["lane"] * len(computes)), original(blocks, computes))[1])
+    material.load(create_run(spec(), tmp_path / "runs"), lambda _share, _step: None)
+    assert shared == [["cpu"], ["lane"] * 3]

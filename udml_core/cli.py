@@ -43,7 +43,7 @@ from udml_core.cli_output import (
 )
 from udml_core.cli_sweeps import sweep, sweeps
 from udml_core.declaration import Options, describe
-from udml_core.errors import UserError, quoted
+from udml_core.errors import UserError, counted, quoted
 from udml_core.paths import existing_path
 from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, LIVE_STATES
@@ -151,6 +151,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     from udml_core import jobs
     from udml_core.data import catalog
     from udml_core.data.given.pairs import MOST_PAIRS
+    from udml_core.data.splits import caution_of
     from udml_core.runs import RunRequest
 
     # The paper's preset replaces every option that the user does not give.
@@ -169,6 +170,8 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
         request, words = jobs.apply_suggestion(request, preset, dataset, pairs)
         typer.echo(f"{preset}: {words}", err=True)
     spec = jobs.plan(request, dataset, pairs)
+    if caution := caution_of(dataset, spec.halves(dataset)):
+        typer.echo(caution, err=True)
     if spec.preset == "paper":
         for departure in jobs.departures(spec, dataset):
             typer.echo(f"departure from the paper: {departure}", err=True)
@@ -566,13 +569,15 @@ def exclude(dataset: DatasetName,
             read = exclusions.read_list(file, loaded)
             listed = [*listed, *read.images.tolist()]
             if read.unknown:
-                typer.echo(f"{len(read.unknown)} names in {file} are no images of {loaded.title}, such as "
+                typer.echo(f"{counted(len(read.unknown), 'name')} in {file} "
+                           f"{'is no image' if len(read.unknown) == 1 else 'are no images'} of {loaded.title}, such as "
                            f"{quoted(read.unknown[0])}", err=True)
         changed = (exclusions.include if again else exclusions.exclude)(loaded, listed)
     names = exclusions.excluded_names(loaded)
     if out is not None:
         _write_file(out, exclusions.write_list(loaded))
-    typer.echo(f"{changed} images changed; {len(names)} of {len(loaded)} images are excluded", err=True)
+    typer.echo(f"{counted(changed, 'image')} changed; {len(names)} of {counted(len(loaded), 'image')} "
+               f"{'is' if len(names) == 1 else 'are'} excluded", err=True)
     print_answer({"dataset": loaded.name, "changed": changed, "excluded": names,
                   "digest": exclusions.digest_of(names)}, as_json, lambda: list(names))
 
@@ -591,7 +596,7 @@ def mirror_run(name: RunName, where: Annotated[str, typer.Argument(metavar="DIR|
     run = _find_run(name, root)
     added = mirror(run, to, where)
     print_answer({"run": run.id, "to": to, "where": where, "epochs": added}, as_json,
-                 lambda: [f"{added} epochs of {run.id} were added to {to} at {where}"])
+                 lambda: [f"added {counted(added, 'epoch')} of {run.id} to {to} at {where}"])
 
 
 def main() -> NoReturn:

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from PIL import Image
 
-from udml_core.arrays import Array
+from udml_core.arrays import Array, Integers
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset, Report
@@ -133,6 +133,11 @@ class Retrieval:
     @cached_property
     def split(self) -> Split:
         return self.spec.halves(self.dataset, "last")
+
+    @property
+    def kept(self) -> Integers:
+        """Ascending indices (m,) of the images that are not excluded."""
+        return np.setdiff1d(np.arange(len(self.dataset)), self.split.excluded)
 
     @cached_property
     def is_changed(self) -> bool:

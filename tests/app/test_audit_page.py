@@ -15,11 +15,13 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.data import auditing, computed, excluding
 from tests.app.opening import opened, texts
 from tests.running import spec
-from udml_core.analyses import list_analyses, plan_analysis
+from udml_core.analyses import create_analysis, plan_analysis
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import exclude, excluded_images, excluded_names
-from udml_core.jobs.auditing import continue_auditing, find_auditing
+from udml_core.jobs import auditing as auditing_jobs
+from udml_core.jobs.auditing import audit_import, find_auditing, start_auditing
+from udml_core.jobs.maps import next_map, wants_audit
 from udml_core.runs import create_run, list_runs, runs_folder
 from udml_core.workers import analyse as analysis_worker
 from udml_core.workers import train as worker
@@ -98,28 +100,87 @@ def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkey
     monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     test = audit_page(dataset)
     assert "no file is changed" in texts(test)
+    assert "in progress" not in texts(test)
     next(button for button in test.button if button.label == "Audit these images").click().run()
     assert not test.exception
     (run,) = list_runs(runs_folder())
     assert run.spec().method == "frozen"
     assert "The features are computed first" in texts(test)
+    assert "The audit of these images is in progress." in texts(test)
     worker.work(run, analyse=False)
     test.run()
-    (analysis,) = list_analyses(run, "audit")
+    assert "The features are computed first" in texts(test), "the worker's end starts the comparison, not the page"
+    assert next_map(runs_folder()) == (run, plan_analysis(kind="audit"))
+    analysis = create_analysis(run, plan_analysis(kind="audit"))
+    test.run()
     assert "Comparing the images" in str([element.proto for element in test.get("progress")])
     analysis_worker.work(analysis)
     test.run()
     assert "equal content" in texts(test)
+    assert next_map(runs_folder()) is None
     encoder = run.spec().encoder
     assert find_auditing(dataset, encoder, runs_folder()).audit == analysis
-    assert continue_auditing(dataset, encoder, runs_folder()).task is None
+    assert start_auditing(dataset, encoder, runs_folder()).task is None
+
+
+@pytest.mark.parametrize("switch", ["0", "1"])
+def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
+        switch: str, photos: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_MAPS", switch)
+    monkeypatch.setattr(auditing_jobs, "DEFAULT_BACKBONE", "pixels")
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(photos)).run()
+    next(button for button in test.button if button.label == "Use this folder").click().run()
+    assert not test.exception
+    assert [wants_audit(run) for run in list_runs(runs_folder())] == [True] * int(switch)
+    assert ("The audit of these images is in progress." in texts(test)) == (switch == "1")
+    audit_import(dataset, runs_folder())
+    assert len(list_runs(runs_folder())) == int(switch), "an audit is started once"
+
+
+def test_a_line_counts_the_findings_and_leads_to_them(dataset: Dataset, audited: None,
+                                                      shown: list[dict[int, str]]) -> None:
+    test = opened("data", dataset=dataset.name)
+    assert test.button(key="audit-show").label == "Audit: 5 findings"
+    assert not shown
+    test.button(key="audit-show").click().run()
+    assert test.query_params["view"] == "audit"
+    assert sum(int(option.split("(")[1].rstrip(")")) for option in option_texts(test)[:-1]) == 5
+    test.button(key="audit-offer").click().run()
+    assert test.button(key="audit-show").label == "Audit: 3 findings"
+
+
+def option_texts(test: AppTest) -> list[str]:
+    """Return the texts of the control that chooses a finding."""
+    control = next(group for group in test.get("button_group") if group.key == "audit-finding")
+    return [option.content for option in control.proto.options]
+
+
+def test_older_links_to_views_show_the_finding(dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
+    for view, finding in (("duplicates", "near"), ("outliers", "outliers")):
+        test = opened("data", dataset=dataset.name, view=view)
+        assert (test.query_params["view"], test.query_params["finding"]) == ("audit", finding)
+        assert not test.exception
+
+
+def test_a_list_that_leaves_too_few_images_for_a_run_can_still_be_changed(dataset: Dataset) -> None:
+    exclude(dataset, range(1, len(dataset)))
+    test = audit_page(dataset)
+    assert "17 images of this data set are excluded: include some again" in test.error[0].value
+    assert test.button(key="audit-undo").disabled is False
+    next(button for button in test.button if button.label == "Audit these images").click().run()
+    assert "include some again" in test.error[-1].value
+    test.button(key="audit-undo").click().run()
+    assert not test.error
+    assert excluded_images(dataset).tolist() == []
 
 
 def test_exact_duplicates_are_grouped_excluded_and_included_again(
         dataset: Dataset, audited: None, shown: list[dict[int, str]]) -> None:
     test = audit_page(dataset)
     original, copy = index(dataset, "china/01.png"), index(dataset, "flower/copy.bmp")
-    assert shown[-1] == {original: "group 1, first", copy: "group 1"}
+    assert shown[-1] == {original: "group 1 ✕, first", copy: "group 1 ✕"}, "a group of two classes"
     assert "Exclude all but the first of each group (1)" in labels(test)
     assert test.button(key="audit-undo").disabled
     test.button(key="audit-offer").click().run()
@@ -181,7 +242,7 @@ def test_a_list_is_imported_and_a_file_that_is_none_changes_nothing(dataset: Dat
     test.file_uploader(key="audit-file").upload("list.csv", b"image\nchina/02.png\n../x.png\n", "text/csv").run()
     test.button(key="audit-import").click().run()
     assert excluded_names(dataset) == ("china/02.png",)
-    assert [toast.value for toast in test.toast] == ["Excluded 1 image. 1 names are not in this data set."]
+    assert [toast.value for toast in test.toast] == ["Excluded 1 image. 1 name is not in this data set."]
     test.file_uploader(key="audit-file").upload("bad.csv", b"\xff\xfei\x00", "text/csv").run()
     test.button(key="audit-import").click().run()
     assert "could not be read" in test.error[0].value

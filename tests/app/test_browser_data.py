@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import re
+import shutil
+from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.app.conftest import App
 from tests.app.test_browser import newest, settle
-from tests.running import wait_for
+from tests.running import wait_for, write_clothes
+from udml_core.backbones import DEFAULT_BACKBONE
+from udml_core.data import catalog
+from udml_core.data.given.exclusions import excluded_names
 
 pytestmark = pytest.mark.browser
 
@@ -61,3 +67,30 @@ def test_a_run_is_started_above_the_fold_and_another_like_it(app: App, page: Pag
     second = newest(app)
     assert second.id != first.id
     assert second.spec().model_dump(exclude={"created"}) == first.spec().model_dump(exclude={"created"})
+
+
+def test_a_duplicate_is_excluded_and_included_again(
+        app: App, page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", app.environment["UDML_CACHE"])
+    folder = write_clothes(tmp_path / "clothes", "aaabbbcccddd", {11: 0})
+    catalog.remember(str(folder))
+    run = app.trained(method="frozen", dataset=str(folder), split="all", backbone=DEFAULT_BACKBONE)
+    try:
+        app.analyzed(run, kind="audit")
+        page.goto(f"/data?{urlencode({'dataset': str(folder)})}")
+        settle(page)
+        page.get_by_role("button", name=re.compile(r"Audit: \d+ finding")).click()
+        tiles = page.get_by_role("group", name="Images of the finding Exact duplicates").get_by_role("button")
+        expect(tiles).to_have_count(2)
+        tiles.nth(1).click()
+        page.get_by_role("button", name="Exclude selected (1)").click()
+        expect(page.get_by_text("No two images have equal content.")).to_be_visible()
+        assert excluded_names(catalog.load(str(folder))) == ("d/11.png",)
+        page.get_by_role("radio", name="Excluded (1)").click()
+        expect(page.get_by_role("group", name="Excluded images").get_by_role("button")).to_have_count(1)
+        page.get_by_role("button", name="Undo").click()
+        expect(page.get_by_text("No image is excluded, so new runs use all images.")).to_be_visible()
+        assert excluded_names(catalog.load(str(folder))) == ()
+    finally:
+        shutil.rmtree(run.folder)
+        catalog.forget(folder)

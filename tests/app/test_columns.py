@@ -39,6 +39,12 @@ def test_a_table_with_one_row_for_each_image_needs_no_names(digits: Dataset) -> 
     assert columns_of(rows.encode(), digits)["column: age"].tolist() == list(range(len(digits)))
 
 
+def test_a_table_of_a_spreadsheet_is_read(digits: Dataset) -> None:
+    columns = columns_of("\ufeffImage;age;word\r\ndigit 7;3;a,b\r\n".encode(), digits)
+    assert list(columns) == ["column: age", "column: word"]
+    assert (columns["column: age"][7], columns["column: word"][7]) == (3.0, "a,b")
+
+
 @pytest.mark.parametrize(("content", "words"), [
     (b"", "could not be read"), (b"\xff\xfe\x00", "could not be read"),
     (b"image,a\nunknown,1\n", "None of the 1 names"),

@@ -12,16 +12,17 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.data import browsing as page
 from pages.parts.data import computed
-from pages.parts.data.computed import Nearest
 from tests.app.opening import opened, texts
 from tests.running import spec, trained, write_digits
 from udml_core.analyses import AnalysisSpec, list_analyses
 from udml_core.backbones import choose_spec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.browsing import outlier_scores
+from udml_core.data.given.exclusions import exclude
+from udml_core.exploration.browsing import neighbor_similarities, order_images, outlier_scores
 from udml_core.jobs import browse
 from udml_core.jobs.browse import continue_browsing, find_browsing
+from udml_core.neighbors import nearest
 from udml_core.runs import Run, create_run, runs_folder
 from udml_core.workers import analyse as analyse_worker
 from udml_core.workers import train as worker
@@ -84,26 +85,39 @@ def test_many_images_are_divided_into_parts(shown: list[list[int]], monkeypatch:
     assert shown[-1] == list(range(1000, 1797))
 
 
-def test_without_features_near_duplicates_and_outliers_name_the_button() -> None:
-    for view in ("duplicates", "outliers"):
-        assert "Press **Browse these images** first" in opened("data", dataset="digits", view=view).info[0].value
-
-
-def test_browsed_images_are_sorted_by_outlier_score_and_paired(shown: list[list[int]], browsed: Run) -> None:
-    nearest = computed.load_nearest(browsed, list_analyses(browsed)[0])
-    scores = outlier_scores(nearest.neighbors, nearest.similarities)
+def test_browsed_images_are_sorted_by_outlier_score_and_similarity(shown: list[list[int]], browsed: Run) -> None:
     test = opened("data", dataset="digits", sort="outlier")
     assert not test.exception
+    scores, similarities = expected_values(np.asarray(browsed.embeddings("final")))
     assert shown[-1][:5] == np.argsort(-scores, kind="stable")[:5].tolist()
     assert {"Explore", "Map", "Grid", "Search"} <= {link.label for link in test.get("page_link")}
-    opened("data", dataset="digits", view="outliers")
-    assert shown[-1][:5] == np.argsort(-scores, kind="stable")[:5].tolist()
-    pairs = opened("data", dataset="digits", view="duplicates", cosine="0.995")
-    assert not pairs.exception
-    count = len({tuple(sorted((row, int(other)))) for row in range(1797)
-                 for other, value in zip(nearest.neighbors[row], nearest.similarities[row], strict=True)
-                 if value >= 0.995})
-    assert f"**{count:,} pairs**" in texts(pairs)
+    opened("data", dataset="digits", sort="duplicate")
+    assert similarities[shown[-1]].tolist() == pytest.approx(sorted(similarities, reverse=True), abs=1e-6)
+
+
+def expected_values(embeddings: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the outlier score (n,) and the similarity (n,) of the nearest neighbor of embeddings (n, l)."""
+    neighbors = nearest(embeddings, 10)[1]
+    similarities = neighbor_similarities(embeddings, neighbors)
+    return outlier_scores(neighbors, similarities), similarities.max(axis=1)
+
+
+def test_images_excluded_before_the_features_come_last_without_a_value(
+        digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    exclude(digits, [3, 1000])
+    run = trained(runs_folder(), method="frozen")
+    found = computed.load_nearest(run, list_analyses(run, "pca")[0])
+    kept = np.setdiff1d(np.arange(1797), [3, 1000])
+    for values, expected in zip((found.values("outlier"), found.values("duplicate")),
+                                expected_values(np.asarray(run.embeddings("final"))[kept]), strict=True):
+        assert values is not None
+        np.testing.assert_allclose(values[kept], expected, rtol=1e-5)
+        assert np.isnan(values[[3, 1000]]).all()
+        assert set(order_images(digits, np.arange(1797), "outlier", values)[-2:]) == {3, 1000}
+    assert found.values("class") is None
+    assert page._badge(found.outlier, 3) == page._badge(None, 0) == ""
+    assert page._badge(np.array([1.5]), 0) == "1.500"
 
 
 def test_browsing_computes_features_then_a_map(digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -178,12 +192,3 @@ def test_the_message_of_a_failed_import_stays_until_the_folder_is_imported(tmp_p
         assert not test.error
     finally:
         catalog.forget(folder)
-
-
-def test_near_duplicates_are_ordered_by_the_largest_similarity() -> None:
-    nearest = Nearest(np.array([[1, 2]]), np.array([[0.25, 0.75]], np.float32), np.array([1.5]))
-    assert nearest.values("duplicate") == np.float32(0.75)
-    assert nearest.values("outlier") == 1.5
-    assert nearest.values("class") is None
-    assert page._badge(nearest.outlier, 0) == "1.500"
-    assert page._badge(None, 0) == ""

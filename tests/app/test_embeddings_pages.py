@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import load_map
 from tests.app.opening import opened, texts
+from tests.app.test_map_page import the_map
 from tests.running import spec, worked
 from udml_core import jobs
 from udml_core.analyses import AnalysisSpec, list_analyses, plan_analysis
@@ -101,6 +103,20 @@ def test_a_map_is_colored_by_a_column_of_the_table(run: Run) -> None:
     color = colorings(shown)["column: ink"]()
     np.testing.assert_array_equal(color.values, load_digits().images.sum(axis=(1, 2))[shown.projection.indices])
     assert color.names == ()
+
+
+def test_a_column_filters_the_map_and_the_search(run: Run) -> None:
+    ink = load_digits().images.sum(axis=(1, 2))
+    few = int(((ink >= 300) & (ink <= 350)).sum())
+    for page in ("map", "retrieval"):
+        test = opened(page, run=run.id)
+        next(box for box in test.selectbox if box.label == "Column").select("ink").run()
+        next(slider for slider in test.slider if slider.label == "Values").set_range(300.0, 350.0).run()
+        assert not test.exception
+        if page == "map":
+            assert the_map(test)["count"] == few
+        else:
+            assert re.search(rf"\b({few - 1:,}|{few:,}) of 1,797 images searched .*filtered", texts(test))
 
 
 def popovers(test: AppTest) -> set[str]:

@@ -15,7 +15,8 @@ from pages.parts.components.transport import Message
 from pages.parts.home import instrument
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
-from udml_core.runs import Run
+from udml_core.jobs.maps import wants_audit
+from udml_core.runs import Run, list_runs, runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -94,8 +95,11 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.usefixtures("done")
 def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_MAPS", "1")
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
     test = drop(("zero", "one"), tmp_path, monkeypatch)
     assert test.title[0].value == "Train"
+    assert [wants_audit(run) for run in list_runs(runs_folder())][:1] == [True], "an import is audited"
     assert Path(str(test.query_params["dataset"])).name == "pets"
 
 

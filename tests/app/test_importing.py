@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,10 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
     assert "looks like CUB-200-2011, but classes.txt is missing" in preview(damaged)
     assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
     assert preview(archive) == ""
+    assert test.session_state["import-form"]
     click(test, "Use this folder")
+    assert not test.session_state["import-form"], "the form makes room for the gallery"
+    assert "import" not in test.query_params
     (folder,) = (tmp_path / "cache" / "imports").iterdir()
     assert test.query_params["dataset"] == str(folder)
     assert "4 images" in texts(test)
@@ -101,3 +105,30 @@ def test_the_columns_of_a_table_are_read_once_until_a_file_changes(
     test.run()
     assert test.selectbox(key=f"import-label-{tmp_path / 't.npy'}").options == ["none", "label", "sort"]
     assert reads
+
+
+def test_the_columns_of_an_uploaded_table_are_chosen_before_its_import(tmp_path: Path) -> None:
+    vectors = io.BytesIO()
+    np.save(vectors, np.eye(4))
+    test = opened("data", **{"import": "1"})
+    columns = b"label,kind\na,b\n,b\nc,d\nc,d\n"
+    test.file_uploader(key="import-table").set_value([("t.npy", vectors.getvalue(), "application/octet-stream"),
+                                                      ("t.csv", columns, "text/csv")]).run()
+    box = next(box for box in test.selectbox if box.label == "Classes")
+    assert (box.value, box.options) == ("label", ["none", "label", "kind"])
+    click(test, "Import embeddings")
+    assert "names the class of every row" in test.error[0].value or "must name the class" in test.error[0].value
+    next(box for box in test.selectbox if box.label == "Classes").select("kind").run()
+    assert not test.error, "another choice hides the message"
+    click(test, "Import embeddings")
+    assert test.query_params["dataset"] == f"{tmp_path / 'cache' / 'imports' / 't' / 't.npy'}#label=kind"
+    assert "2 classes" in texts(test)
+
+
+def test_a_table_of_images_that_is_not_used_is_named(tmp_path: Path) -> None:
+    folder = write_table(tmp_path / "pets")
+    (folder / "metadata.csv").write_text("name;label\na.png;cat\n")
+    test = opened("data", **{"import": "1"})
+    test.text_input(key="import-path").set_value(str(folder)).run()
+    assert "metadata.csv is not used, because it has no column file_name; its columns: name, label." in [
+        info.value for info in test.info]

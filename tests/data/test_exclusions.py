@@ -147,6 +147,13 @@ def test_the_list_of_a_page_with_further_columns_is_read_and_unknown_names_are_r
     assert read.unknown == ("../../etc/passwd",)
 
 
+@pytest.mark.parametrize("header", ["index;Image;class", "Index\tIMAGE\tclass", "index,Image,class"])
+def test_a_list_of_a_spreadsheet_is_read(header: str, digits: Dataset) -> None:
+    separator = header[5]
+    content = "\r\n".join([header, separator.join(["0", "digit 4", "4"]), separator.join(["1", "digit 7", "7"])])
+    assert parse_list(content.encode(), "list.csv", digits).images.tolist() == [4, 7]
+
+
 @pytest.mark.parametrize(("content", "words"), [
     (b"", "has the columns none"),
     (b"digit 1\ndigit 2\n", "has the columns digit 1"),

@@ -139,6 +139,63 @@ def test_a_memory_for_no_image_is_a_user_error(images: tuple[Dataset, Encoder]) 
         compute(dataset, SmallMemory(encoder, 0))
 
 
+class Noting(torch.nn.Module):
+    """An encoder whose copies note their blocks: the first image's sum for each block, in a list of their own."""
+
+    def __init__(self, encoder: Encoder, notes: list[Noting]) -> None:
+        super().__init__()
+        self.encoder, self.notes, self.blocks = encoder, notes, list[int]()
+        self.spec, self.dimension, self.prepare = encoder.spec, encoder.dimension, encoder.prepare
+        notes.append(self)
+
+    def __deepcopy__(self, _memo: Any) -> Noting:
+        return Noting(self.encoder, self.notes)
+
+    def early(self, images: torch.Tensor) -> torch.Tensor:
+        return self.encoder.early(images)
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        self.blocks.append(len(images))
+        return self.encoder(images)
+
+
+@pytest.mark.parametrize("devices", [1, 3, 12])
+def test_devices_share_the_blocks_and_give_the_same_features(devices: int, images: tuple[Dataset, Encoder]) -> None:
+    """Equal to the last bit, for an uneven number of blocks and for more devices than blocks, too."""
+    dataset, encoder = images
+    expected = np.array(compute(dataset, encoder))
+    features_path(dataset, encoder.spec).unlink()
+    copies: list[Noting] = []
+    shared = compute(dataset, Noting(encoder, copies), devices=["cpu"] * (devices - 1))
+    np.testing.assert_array_equal(shared, expected)
+    blocks = [BLOCK] * (IMAGES // BLOCK) + [IMAGES % BLOCK]
+    assert [copy.blocks for copy in copies] == [blocks[lane::devices] for lane in range(devices)]
+    compute(dataset, Noting(encoder, copies), devices=["cpu"] * 3)
+    assert len(copies) == devices + 1, "stored features need no copies"
+
+
+def test_devices_share_random_views_and_activations(images: tuple[Dataset, Encoder]) -> None:
+    dataset, encoder = images
+    few = np.arange(3, 3 + 4 * BLOCK)
+    for compute_some in (views_of, activations_of):
+        alone = np.array(compute_some(dataset, encoder, few, 2, CROPS, 5))
+        for path in features_path(dataset, encoder.spec).parent.glob("*.npy"):
+            path.unlink()
+        shared = compute_some(dataset, encoder, few, 2, CROPS, 5, devices=["cpu", "cpu"])
+        np.testing.assert_array_equal(shared, alone)
+
+
+def test_a_computation_of_several_devices_is_interrupted_and_resumed(images: tuple[Dataset, Encoder]) -> None:
+    dataset, encoder = images
+    with pytest.raises(KeyboardInterrupt):
+        compute(dataset, CountingEncoder(encoder, limit=4 * BLOCK), devices=["cpu"])  # the ninth block fails
+    resumed = CountingEncoder(encoder)
+    shared = np.array(compute(dataset, resumed))
+    assert resumed.count == len(dataset) - 8 * BLOCK
+    features_path(dataset, encoder.spec).unlink()
+    np.testing.assert_array_equal(shared, compute(dataset, encoder))
+
+
 def test_values_that_are_not_finite_are_not_stored(images: tuple[Dataset, Encoder]) -> None:
     dataset, encoder = images
     with torch.no_grad():

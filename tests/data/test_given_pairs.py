@@ -92,8 +92,10 @@ def test_written_pairs_are_read_unchanged(log: PairLog) -> None:
         parse_pairs(b"\xff\xfe", "mine.csv", log.dataset)
 
 
-def test_spaces_after_commas_and_empty_lines_are_accepted(log: PairLog) -> None:
-    pair_set = parse_pairs(b"first, second, same\n\n1, 2, same\n3, 4, different\n", "mine.csv", log.dataset)
+@pytest.mark.parametrize("separator", [b",", b";", b"\t"])
+def test_spaces_after_separators_and_empty_lines_are_accepted(separator: bytes, log: PairLog) -> None:
+    content = b"first, second, same\n\n1, 2, same\n3, 4, different\n".replace(b",", separator)
+    pair_set = parse_pairs(content, "mine.csv", log.dataset)
     assert pair_set.pairs.tolist() == [[1, 2], [3, 4]]
     assert pair_set.same.tolist() == [True, False]
 
@@ -103,7 +105,7 @@ def test_spaces_after_commas_and_empty_lines_are_accepted(log: PairLog) -> None:
     ("a,b,c\n1,2,1\n", "must have the col"),
     ("first,second,same\n1,2,1\n1,1797,1\n", "line 3: expected two different images"),
     ("first,second,same\n1,1,1\n", "line 2"), ("first,second,same\n1,2,maybe\n", "'maybe'"),
-    ("first;second;same\n1;2;1\n", "separated by commas.*got the columns first;second;same with 1 below"),
+    ("first second same\n1 2 1\n", "separated by commas.*got the columns first second same with 1 below"),
     ("first,second,same\n\n\n1,2,maybe\n", "line 4: expected"),
     ("first,second,same\n1,2\n", "line 2"), ("first,second,same\n1,²,1\n", "line 2")])
 def test_a_file_without_valid_pairs_is_rejected_with_the_line(

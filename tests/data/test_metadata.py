@@ -45,6 +45,18 @@ def test_the_table_gives_labels_and_the_official_halves(name: str, separator: st
     assert catalog.folder_of(str(folder)).describe() == f"4 images in 2 classes, from {name}. Other columns: color."
 
 
+@pytest.mark.parametrize("file", ["File_Name", "filename", "Image"])
+def test_names_of_columns_may_have_capitals(file: str, tmp_path: Path) -> None:
+    columns: dict[str, Any] = dict.fromkeys(COLUMNS) | {file: FILES, "Label": COLUMNS["label"],
+                                                                  "SPLIT": COLUMNS["split"]}
+    folder = write_table(tmp_path, separator=";", **columns)
+    dataset = catalog.load(str(folder))
+    assert classes_of(dataset) == ["cat", "dog", "cat", "dog"]
+    assert halves_of(dataset, "seen") == [["a.png", "b.png"], ["c.png", "d.png"]]
+    assert not dataset.columns
+    assert catalog.load(f"{folder}#label=SPLIT").class_names == ("train", "test"), "both halves have their own class"
+
+
 def test_a_chosen_column_gives_the_labels_and_another_fingerprint(tmp_path: Path) -> None:
     folder = write_table(tmp_path)
     colors = catalog.load(f"{folder}#label=color")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from PIL import Image
 from tests.running import write_digits
 from udml_core.data import catalog
 from udml_core.data.sources.idx import FashionMNIST
-from udml_core.data.splits import default_split, fixed_sample, holdout, make_split
+from udml_core.data.splits import Split, caution_of, default_split, fixed_sample, holdout, make_split
 from udml_core.errors import UserError
 from udml_core.paths import ASSETS
 
@@ -162,3 +163,18 @@ def test_cifar10_has_the_official_division_and_the_classes_of_its_subfolders(
     Image.new("RGB", (32, 32)).save(tmp_path / "cifar10" / "train" / "loose.png")
     with pytest.raises(UserError, match=r"must have its images in train/CLASS/\* .* got train/loose.png"):
         catalog.load("cifar10")
+
+
+def test_test_images_that_are_alone_in_their_class_are_counted() -> None:
+    dataset = catalog.load("digits")
+    labels = np.asarray(dataset.labels).copy()
+    assert caution_of(dataset, make_split(dataset, "seen")) == ""
+    split = Split("seen", np.arange(100), np.array([200, 300, 400, 500]))
+    labels[split.test] = [3, 5, 5, 7]
+    some = caution_of(replace(dataset, labels=labels), split)
+    assert some.startswith("2 of 4 test images are alone in their class in the test half of the split 'seen'")
+    labels[split.test] = [3, 5, 6, 7]
+    assert caution_of(replace(dataset, labels=labels), split).startswith("Every test image is alone in its class")
+    assert caution_of(replace(dataset, labels=None), split) == ""
+    with_gallery = replace(dataset, labels=labels, queries=np.ones(1797, bool))
+    assert caution_of(with_gallery, split) == "", "queries search among the other test images"

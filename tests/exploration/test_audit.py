@@ -11,6 +11,7 @@ from PIL import Image
 from sklearn.datasets import load_sample_image
 
 from udml_core.data import catalog
+from udml_core.data.dataset import ArrayImages, Dataset
 from udml_core.data.splits import Split, make_split
 from udml_core.exploration.audit import (
     Audit,
@@ -21,6 +22,7 @@ from udml_core.exploration.audit import (
     compare_images,
     find_problems,
     groups_of,
+    images_of,
     leaking,
     outliers,
     report_of,
@@ -123,10 +125,17 @@ def test_outliers_lie_beyond_the_fence_and_the_farthest_comes_first() -> None:
 
 def test_classes_below_a_size_are_listed_the_smallest_first_without_excluded_images() -> None:
     labels = np.array([0, 0, 0, 1, 2, 2, 0])
-    names = ("a", "b", "c", "empty")
-    assert small_classes(labels, np.ones(7, bool), names, 3) == {3: 0, 1: 1, 2: 2}
+    dataset = Dataset("few", "Few", ArrayImages(np.zeros((7, 8, 8), np.uint8)), labels, ("a", "b", "c", "empty"),
+                      "0" * 8, 8, True, tuple("abcdefg"))
+    assert small_classes(dataset, np.ones(7, bool), 3) == {3: 0, 1: 1, 2: 2}
     kept = np.array([True, False, False, True, True, True, True])
-    assert list(small_classes(labels, kept, names, 3).items()) == [(3, 0), (1, 1), (0, 2), (2, 2)]
+    assert list(small_classes(dataset, kept, 3).items()) == [(3, 0), (1, 1), (0, 2), (2, 2)]
+    assert images_of(dataset, [1, 2]).tolist() == [3, 4, 5]
+    is_sixth = (np.arange(7) == 5)[:, None]  # which has every class
+    several = replace(dataset, labels=None, evaluation_classes=np.eye(4, dtype=bool)[labels] | is_sixth)
+    assert small_classes(several, np.ones(7, bool), 3) == {3: 1, 1: 2, 2: 2}
+    assert images_of(several, [1, 3]).tolist() == [3, 5]
+    assert small_classes(replace(dataset, labels=None), kept, 3) == {}
 
 
 def test_a_folder_with_a_scaled_and_a_mirrored_copy_is_audited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

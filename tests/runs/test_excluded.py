@@ -10,6 +10,7 @@ import pytest
 
 from tests.running import spec
 from udml_core import jobs
+from udml_core.analyses import plan_analysis
 from udml_core.arrays import Array
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
@@ -22,6 +23,7 @@ from udml_core.retrieval import Query, Retrieval
 from udml_core.runs import Run, RunRequest, Spec, create_run, repeat_request
 from udml_core.runs.command import command_limits
 from udml_core.runs.comparison import differing_settings, settings_of
+from udml_core.workers import analyse as analysis_worker
 from udml_core.workers import material
 from udml_core.workers import train as worker
 
@@ -78,10 +80,51 @@ def test_a_list_that_was_changed_in_the_spec_is_refused(digits: Dataset) -> None
         Spec.model_validate_json(content.replace("digit 8", "digit 9"))
 
 
-def test_a_list_that_leaves_too_few_images_is_refused(digits: Dataset) -> None:
+def test_a_list_that_leaves_too_few_images_is_refused_with_the_fix(digits: Dataset) -> None:
+    exclude(digits, make_split(digits, "zero-shot").test.tolist())
+    with pytest.raises(UserError, match=r"got 9\d\d in the training half and 0 in the test half\. 89\d images of this "
+                                        r"data set are excluded: include some again on the page Data under Audit, "
+                                        r"Excluded, or with `udml exclude digits --include IMAGE`, or use the split "
+                                        r"'all'\."):
+        plan(digits, split="zero-shot")
+    assert len(plan(digits, split="all").halves(digits).train) > 0
     exclude(digits, range(1, len(digits)))
-    with pytest.raises(UserError, match=r"got 1 in the training half.*shorten the list of 1,796 excluded images"):
+    with pytest.raises(UserError, match=r"--include IMAGE`\.$"):
         plan(digits, split="all")
+
+
+def test_maps_and_refinements_of_all_images_leave_out_the_excluded(digits: Dataset, tmp_path: Path) -> None:
+    exclude(digits, [8, 1000])
+    run = trained(tmp_path, method="frozen")
+    undo(digits)
+    kept = np.setdiff1d(np.arange(len(digits)), [8, 1000])
+    for request in ({"kind": "pca", "frames": ("final",)}, {"kind": "refine", "recipe": "average:k=3"}):
+        analysis = analysis_worker.keep(run, plan_analysis(scope="all", **request), lambda _share, _step: None)
+        np.testing.assert_array_equal(analysis.indices(), kept)
+
+
+def test_an_interrupted_run_keeps_its_list_when_the_list_changes(
+        digits: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    exclude(digits, [8, 2])
+    whole, interrupted = (create_run(spec("rpml"), tmp_path / name) for name in ("whole", "interrupted"))
+    assert worker.work(whole, analyse=False).state == "done"
+    original_fit = RPML.fit
+
+    def fit(self: RPML, data: Any, setting: Any, start: Any = None) -> Any:
+        yield next(original_fit(self, data, setting, start))
+        raise UserError("interrupted")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RPML, "fit", fit)
+        assert worker.work(interrupted, analyse=False).state == "failed"
+    assert interrupted.epoch_numbers() == [0, 1]
+    undo(digits)
+    exclude(digits, range(100, 200))
+    interrupted.clear_failure()
+    assert worker.work(interrupted, analyse=False).state == "done"
+    assert interrupted.epoch_numbers() == [0, 1, 2]
+    np.testing.assert_array_equal(interrupted.embeddings("final"), whole.embeddings("final"))
+    np.testing.assert_array_equal(interrupted.sample_indices(), whole.sample_indices())
 
 
 def test_excluded_images_are_neither_trained_on_nor_evaluated_nor_found(

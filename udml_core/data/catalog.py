@@ -30,6 +30,7 @@ from udml_core.data.sources.located import Located
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.opening import open_folder, plain_name
 from udml_core.data.sources.source import Source
+from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ChoiceError
 from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
@@ -312,12 +313,13 @@ def _import(name: str, write: Callable[[Path], None], keep: Callable[[Path], obj
     return folder
 
 
-def import_table(name: str, files: Sequence[tuple[str, bytes]]) -> Table:
+def import_table(name: str, files: Sequence[tuple[str, bytes]], choices: Choices = Choices()) -> Table:  # noqa: B008
     """Store an uploaded table of embeddings and remember it as a data set, if it can be loaded.
 
     Args:
         name: Name of the data set.
         files: Names and contents: the vectors, and a CSV or Parquet file with the columns of the rows, if any.
+        choices: The columns that the user chose.
 
     Raises:
         UserError: The name is empty, too long or taken, or the files are no table or cannot be written.
@@ -328,14 +330,15 @@ def import_table(name: str, files: Sequence[tuple[str, bytes]]) -> Table:
         root.mkdir(parents=True)
         path = write_table(root, _checked_name(name), files)
         try:
-            Table(path).load(lambda _share, _step: None)
+            Table(path, choices).load(lambda _share, _step: None)
         except UserError as error:
             problem = f"{error.problem} {error.change}" if isinstance(error, ChoiceError) else str(error)
             raise UserError(_as_uploaded(problem, path, files)) from error
         written.append(path.name)
 
-    folder = _import(name, write, lambda folder: remember_table(Table(folder / written[0])))
-    return Table(folder / written[0])
+    folder = _import(name, write, lambda folder: remember_table(
+        Table(folder / written[0], choices)))
+    return Table(folder / written[0], choices)
 
 
 def _as_uploaded(problem: str, path: Path, files: Sequence[tuple[str, bytes]]) -> str:

@@ -5,16 +5,19 @@ Each data set and encoder has its own files.
 
 from __future__ import annotations
 
+import copy
 import errno
 import hashlib
 import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -29,8 +32,12 @@ from udml_core.errors import UserError
 from udml_core.files import read_array, read_json, replace_text
 from udml_core.paths import dataset_cache
 
+Compute: TypeAlias = Callable[[int, int], Array]
+"""Returns the rows from a start to a stop index."""
 BLOCK = 64
 """Images that are encoded at once, if the device's memory is large enough."""
+AHEAD = 2
+"""Blocks that each of several devices has in work, so that none waits for another."""
 MEASURED_SECONDS = 1.0
 """Shortest time from which the speed of a computation is reported."""
 log = logging.getLogger(__name__)
@@ -38,7 +45,8 @@ _fitting: WeakKeyDictionary[torch.nn.Module, int] = WeakKeyDictionary()
 """The number of images that an encoder's device has memory for, where that is fewer."""
 
 
-def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None) -> Array:
+def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _share, _step: None,
+                devices: Sequence[str] = ()) -> Array:
     """Return the frozen encoder's features of every image, computed on first use.
 
     The features of a table are its own vectors. The computation stores its progress, so a killed computation resumes. A
@@ -48,9 +56,10 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
         dataset: The data set.
         encoder: The frozen encoder.
         report: Receives the progress.
+        devices: Further devices that share the images with the encoder's own, each with a copy of the encoder.
 
     Returns:
-        Features (n, d) float32, memory-mapped and read-only.
+        Features (n, d) float32, memory-mapped and read-only; further devices of the same kind do not change them.
 
     Raises:
         UserError: The encoder returns values that are not finite, or the disk is full.
@@ -58,12 +67,13 @@ def features_of(dataset: Dataset, encoder: Encoder, report: Report = lambda _sha
     if dataset.vectors is not None:
         return dataset.vectors
 
-    def compute(start: int, stop: int) -> Array:
-        return embed_pixels(encoder, pixels[start:stop])
+    def computing(own: Encoder, lanes: int) -> Compute:
+        pixels = _PreparedImages(dataset, own, lanes=lanes)
+        return lambda start, stop: embed_pixels(own, pixels[start:stop])
 
-    pixels = _PreparedImages(dataset, encoder)
     path = features_path(dataset, encoder.spec)
-    return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32), compute, report, "features")
+    return _load_or_compute(path, (len(dataset), encoder.dimension), np.dtype(np.float32),
+                            _Sharing(encoder, devices, computing), report, "features")
 
 
 def features_of_some(dataset: Dataset, encoder: Encoder, indices: Integers) -> Array:
@@ -113,11 +123,11 @@ def _prepared_at(side: int, dataset: Dataset, encoder: Encoder, report: Report) 
     prepared = _PreparedImages(dataset, encoder, side)
     path = dataset_cache(dataset.fingerprint) / f"pixels-{side}{encoder.preparation.key}.npy"
     return _load_or_compute(path, (len(dataset), channels, side, side), np.dtype(np.uint8),
-                            lambda start, stop: prepared[start:stop][:, :channels], report, "images")
+                            lambda: [lambda start, stop: prepared[start:stop][:, :channels]], report, "images")
 
 
 def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation, seed: int,
-             report: Report = lambda _share, _step: None) -> Array:
+             report: Report = lambda _share, _step: None, devices: Sequence[str] = ()) -> Array:
     """Return the frozen encoder's features of random views, computed on first use.
 
     Args:
@@ -128,22 +138,22 @@ def views_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, 
         augmentation: The random augmentation.
         seed: Seed of the views.
         report: Receives the progress.
+        devices: Further devices that share the images; see `features_of`.
 
     Returns:
         Features (n, count, d) float32, memory-mapped and read-only.
     """
-    draw = _random_views(dataset, encoder, indices, augmentation, seed)
-
-    def compute(start: int, stop: int) -> Array:
-        return np.stack([embed_pixels(encoder, view) for view in draw(start, stop, count)], axis=1)
+    def computing(own: Encoder, lanes: int) -> Compute:
+        draw = _random_views(dataset, own, indices, augmentation, seed, lanes)
+        return lambda start, stop: np.stack([embed_pixels(own, view) for view in draw(start, stop, count)], axis=1)
 
     path = views_path(dataset, encoder.spec, indices, f"views{count}", augmentation, seed)
-    return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32), compute, report,
-                            f"features of {count} views")
+    return _load_or_compute(path, (len(indices), count, encoder.dimension), np.dtype(np.float32),
+                            _Sharing(encoder, devices, computing), report, f"features of {count} views")
 
 
 def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count: int, augmentation: Augmentation,
-                   seed: int, report: Report = lambda _share, _step: None) -> Array:
+                   seed: int, report: Report = lambda _share, _step: None, devices: Sequence[str] = ()) -> Array:
     """Return the activations of images and their random views after the encoder's early blocks.
 
     They are computed on first use.
@@ -156,6 +166,7 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
         augmentation: The random augmentation.
         seed: Seed of the views.
         report: Receives the progress.
+        devices: Further devices that share the images; see `features_of`.
 
     Returns:
         Activations (n, v, c, h, w) float16, memory-mapped and read-only.
@@ -163,17 +174,21 @@ def activations_of(dataset: Dataset, encoder: Encoder, indices: Integers, count:
     Raises:
         UserError: An activation exceeds the range of float16, or the disk is too small.
     """
-    draw = _random_views(dataset, encoder, indices, augmentation, seed)
-    whole = _PreparedImages(dataset, encoder, encoder.spec.size, indices)
+    def computing(own: Encoder, lanes: int) -> Compute:
+        draw = _random_views(dataset, own, indices, augmentation, seed, lanes)
+        whole = _PreparedImages(dataset, own, encoder.spec.size, indices, lanes)
 
-    def compute(start: int, stop: int) -> Array:
-        views = [torch.from_numpy(np.ascontiguousarray(whole[start:stop])), *draw(start, stop, count - 1)]
-        return np.stack([_early_activations(encoder, view) for view in views], axis=1)
+        def compute(start: int, stop: int) -> Array:
+            views = [torch.from_numpy(np.ascontiguousarray(whole[start:stop])), *draw(start, stop, count - 1)]
+            return np.stack([_early_activations(own, view) for view in views], axis=1)
+
+        return compute
 
     blank = torch.zeros(1, 3, encoder.spec.size, encoder.spec.size, dtype=torch.uint8)
     shape = (len(indices), count, *_early_activations(encoder, blank).shape[1:])
     path = views_path(dataset, encoder.spec, indices, f"early{count}", augmentation, seed)
-    return _load_or_compute(path, shape, np.dtype(np.float16), compute, report, f"activations of {count} views")
+    return _load_or_compute(path, shape, np.dtype(np.float16), _Sharing(encoder, devices, computing), report,
+                            f"activations of {count} views")
 
 
 def _early_activations(encoder: Encoder, images: torch.Tensor) -> Array:
@@ -186,14 +201,14 @@ def _early_activations(encoder: Encoder, images: torch.Tensor) -> Array:
 
 
 def _random_views(dataset: Dataset, encoder: Encoder, indices: Integers, augmentation: Augmentation,
-                  seed: int) -> Callable[[int, int, int], list[torch.Tensor]]:
+                  seed: int, lanes: int) -> Callable[[int, int, int], list[torch.Tensor]]:
     """Return a function that draws random views of a block of images.
 
     Its arguments are the block's start and stop and the number of views. The images are read at the size that views
     are cropped from, and not stored.
     """
     size, device = encoder.spec.size, next(encoder.buffers()).device
-    sources = _PreparedImages(dataset, encoder, augmentation.source_side(size, dataset.native_size), indices)
+    sources = _PreparedImages(dataset, encoder, augmentation.source_side(size, dataset.native_size), indices, lanes)
     channels = 1 if dataset.gray else 3
 
     def draw(start: int, stop: int, count: int) -> list[torch.Tensor]:
@@ -270,7 +285,7 @@ def _in_batches(encoder: torch.nn.Module, compute: Callable[[torch.Tensor], torc
     return torch.cat(rows)
 
 
-def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Callable[[int, int], Array],
+def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Compute,
                 report: Report, step: str) -> Array:
     """Return rows computed from a data set's images, float32, memory-mapped and read-only.
 
@@ -283,7 +298,23 @@ def cached_rows(dataset: Dataset, name: str, shape: tuple[int, ...], compute: Ca
         step: Name of the computation in progress reports.
     """
     path = dataset_cache(dataset.fingerprint) / f"{name}.npy"
-    return _load_or_compute(path, shape, np.dtype(np.float32), compute, report, step)
+    return _load_or_compute(path, shape, np.dtype(np.float32), lambda: [compute], report, step)
+
+
+class _Sharing:
+    """Makes the functions by which several devices compute rows, each with a copy of the encoder.
+
+    The copies are made on the call only, as stored rows need none.
+    """
+
+    def __init__(self, encoder: Encoder, devices: Sequence[str], computing: Callable[[Encoder, int], Compute]) -> None:
+        self._encoder = encoder
+        self._devices = devices
+        self._computing = computing
+
+    def __call__(self) -> list[Compute]:
+        copies = [copy.deepcopy(self._encoder).to(device) for device in self._devices]
+        return [self._computing(own, 1 + len(copies)) for own in (self._encoder, *copies)]
 
 
 class _PreparedImages:
@@ -292,13 +323,22 @@ class _PreparedImages:
     The next block is read in the background.
     """
 
-    def __init__(self, dataset: Dataset, encoder: Encoder, side: int | None = None,
-                 indices: Integers | None = None) -> None:
-        """Choose the side of the images, by default the encoder's, and the images, by default all."""
+    def __init__(self, dataset: Dataset, encoder: Encoder, side: int | None = None, indices: Integers | None = None,
+                 lanes: int = 1) -> None:
+        """Choose the blocks.
+
+        Args:
+            dataset: The data set.
+            encoder: The encoder.
+            side: Side of the images, by default the encoder's.
+            indices: The images, by default all.
+            lanes: Number of devices that take turns; the next block is the one after their blocks.
+        """
         self._dataset = dataset
         self._encoder = encoder
         self._side = side or encoder.spec.size
         self._indices = np.arange(len(dataset)) if indices is None else indices
+        self._skipped = (lanes - 1) * BLOCK
         self._pool = ThreadPoolExecutor(max_workers=2)
         self._upcoming: tuple[int, Future[Array]] | None = None
 
@@ -308,8 +348,10 @@ class _PreparedImages:
             block = self._upcoming[1].result()
         else:
             block = self._read(start, stop)
-        next_stop = min(stop + BLOCK, len(self._indices))
-        self._upcoming = (stop, self._pool.submit(self._read, stop, next_stop)) if next_stop > stop else None
+        following = stop + self._skipped
+        next_stop = min(following + BLOCK, len(self._indices))
+        self._upcoming = (following, self._pool.submit(self._read, following, next_stop)) if (
+            next_stop > following) else None
         return block
 
     def _read(self, start: int, stop: int) -> Array:
@@ -317,7 +359,7 @@ class _PreparedImages:
                          for index in self._indices[start:stop]])
 
 
-def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], compute: Callable[[int, int], Array],
+def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], make: Callable[[], list[Compute]],
                      report: Report, step: str) -> Array:
     """Map the array at `path`; compute and store its missing blocks first.
 
@@ -325,7 +367,7 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], c
         path: File of the array.
         shape: Expected shape.
         dtype: Expected data type.
-        compute: Returns the rows from a start to a stop index.
+        make: Returns, for each device that shares the work, a function from a start and a stop index to rows.
         report: Receives the progress.
         step: Name of the computation in progress reports.
 
@@ -342,7 +384,7 @@ def _load_or_compute(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], c
     with FileLock(path.with_suffix(".lock")):
         stored = _load(path, shape, dtype)
         if stored is None:
-            for share, speed in _compute_blocks(path, shape, dtype, compute):
+            for share, speed in _compute_blocks(path, shape, dtype, make()):
                 report(share, step + speed)
             stored = np.load(path, mmap_mode="r", allow_pickle=False)
     return stored
@@ -361,7 +403,7 @@ def _load(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array | N
 
 
 def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
-                    compute: Callable[[int, int], Array]) -> Iterator[tuple[float, str]]:
+                    computes: list[Compute]) -> Iterator[tuple[float, str]]:
     """Compute an array's remaining blocks; yield the finished share and the speed in words after each."""
     partial, progress = path.with_suffix(".part"), path.with_suffix(".progress")
     done = _finished_rows(partial, progress, shape, dtype)
@@ -370,9 +412,9 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
     array = np.lib.format.open_memmap(partial, mode="r+" if done else "w+", dtype=dtype, shape=shape)
     _reserve_space(partial)
     begun = time.monotonic()
-    for start in range(done, shape[0], BLOCK):
-        stop = min(start + BLOCK, shape[0])
-        array[start:stop] = compute(start, stop)
+    blocks = [(start, min(start + BLOCK, shape[0])) for start in range(done, shape[0], BLOCK)]
+    for (start, stop), rows in zip(blocks, _rows_in_order(blocks, computes), strict=True):
+        array[start:stop] = rows
         if start // BLOCK % 8 == 7:
             array.flush()
             replace_text(progress, json.dumps({"done": stop, "shape": shape, "dtype": str(dtype)}))
@@ -385,6 +427,26 @@ def _compute_blocks(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any],
              (shape[0] - done) / seconds)
     partial.replace(path)
     progress.unlink(missing_ok=True)
+
+
+def _rows_in_order(blocks: list[tuple[int, int]], computes: list[Compute]) -> Iterator[Array]:
+    """Yield the rows of each block in order; several functions take turns and compute at once, each in its thread.
+
+    Blocks do not depend on the number of functions, and so neither do the rows.
+    """
+    if len(computes) == 1:
+        yield from (computes[0](*block) for block in blocks)
+        return
+    with ExitStack() as threads:
+        pools = [threads.enter_context(ThreadPoolExecutor(max_workers=1)) for _ in computes]
+        waiting: deque[Future[Array]] = deque()
+        for number, block in enumerate(blocks):
+            lane = number % len(computes)
+            waiting.append(pools[lane].submit(computes[lane], *block))
+            if len(waiting) == AHEAD * len(computes):
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _speed_words(rate: float) -> str:

@@ -51,6 +51,21 @@ class Split:
         return Split(self.name, train, test, validation, np.union1d(self.excluded, excluded))
 
 
+def caution_of(dataset: Dataset, split: Split) -> str:
+    """Say how many test images are alone in their class, so that no search finds another of it; empty if none is."""
+    if dataset.labels is None or dataset.queries is not None or not len(split.test):
+        return ""
+    labels = dataset.labels[split.test]
+    alone = int((np.bincount(labels)[labels] == 1).sum())
+    if not alone:
+        return ""
+    state = "is alone in its class" if alone == 1 else "are alone in their class"
+    subject = "Every test image is alone in its class" if alone == len(labels) else (
+        f"{alone:,} of {len(labels):,} test images {state}")
+    return (f"{subject} in the test half of the split '{split.name}'. Recall@K counts a miss there, because no search "
+            "finds another image of the class. Add images of these classes, or use another split.")
+
+
 def default_split(dataset: Dataset) -> SplitName:
     """Return `zero-shot` for data sets of at least 4 classes, else `all`.
 

@@ -7,7 +7,7 @@ object. What both find is reliable.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -174,8 +174,7 @@ def find_problems(audit: Audit, dataset: Dataset, excluded: Integers, settings: 
     return Findings(
         audit.exact_groups(kept), groups_of(audit.near_pairs(kept, settings), len(dataset)),
         outliers(audit.outlier_scores(), kept, settings.fence) if audit.has_features else np.zeros(0, np.int64),
-        {} if dataset.labels is None else small_classes(dataset.labels, kept, dataset.class_names,
-                                                        settings.least_images),
+        small_classes(dataset, kept, settings.least_images),
         {split.name: leaking(groups, split) for split in divided_splits(dataset)})
 
 
@@ -316,15 +315,27 @@ def outliers(scores: Floats, kept: Booleans, fence: float) -> Integers:
     return beyond[np.argsort(-scores[beyond], kind="stable")]
 
 
-def small_classes(labels: Integers, kept: Booleans, class_names: Sequence[str], least: int) -> dict[int, int]:
+def small_classes(dataset: Dataset, kept: Booleans, least: int) -> dict[int, int]:
     """Return the classes with fewer images than a number, the smallest first, with their sizes.
 
     Args:
-        labels: Class (n,) of each image.
+        dataset: The data set; an image with several classes counts for each.
         kept: Mask (n,) of the images that count.
-        class_names: Names of all classes.
         least: Number of images from which a class is not small.
     """
-    sizes = np.bincount(labels[kept], minlength=len(class_names))
+    if dataset.evaluation_classes is not None:
+        sizes = dataset.evaluation_classes[kept].sum(axis=0)
+    elif dataset.labels is not None:
+        sizes = np.bincount(dataset.labels[kept], minlength=len(dataset.class_names))
+    else:
+        return {}
     small = np.flatnonzero(sizes < least)
     return {int(label): int(sizes[label]) for label in small[np.argsort(sizes[small], kind="stable")]}
+
+
+def images_of(dataset: Dataset, classes: Iterable[int]) -> Integers:
+    """Return the ascending indices (m,) of the images of some classes."""
+    chosen = list(classes)
+    if dataset.evaluation_classes is not None:
+        return np.flatnonzero(dataset.evaluation_classes[:, chosen].any(axis=1))
+    return np.flatnonzero(np.isin(np.asarray(dataset.labels), chosen))

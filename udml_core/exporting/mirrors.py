@@ -17,6 +17,8 @@ from udml_core.files import read_json, replace_text
 from udml_core.runs import Run
 
 Target = Literal["tensorboard", "mlflow"]
+PLACES: dict[Target, str] = {"tensorboard": "a folder of logs", "mlflow": "a tracking URI"}
+EXAMPLES: dict[Target, str] = {"tensorboard": "logs", "mlflow": "sqlite:///mlflow.db"}
 STATE = "udml-mirror.json"
 EXPERIMENT = "UDML Explorer"
 OFFSET_TAG, RUN_TAG = "udml.offset", "udml.run"
@@ -36,8 +38,11 @@ def mirror(run: Run, to: Target, where: str) -> int:
         Number of epochs that were added.
 
     Raises:
-        UserError: The program's package is not installed, or it cannot write there.
+        UserError: No place is named, the program's package is not installed, or it cannot write there.
     """
+    if not where.strip():
+        raise UserError(f"Copying curves to {to} needs {PLACES[to]}, got nothing. Name it after the run, such as "
+                        f"`udml mirror {run.id} {EXAMPLES[to]} --to {to}`.")
     if find_spec(to) is None:
         raise UserError(f"Copying curves to {to} needs its package, which is not installed. Install it with "
                         f"`pip install {to}`.")

@@ -66,7 +66,7 @@ def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: b
     embedder = opened.embedder("final")
     with target.written_aside(folder, force) as aside:
         embedder.save(aside / target.WEIGHTS, whole=True)
-        gallery = np.flatnonzero(opened.searched())  # the images that a search in the app covers
+        gallery = opened.kept  # the images that a search in the app covers
         write_index(build_index(np.asarray(opened.stored("final").rows)[gallery]), aside / target.INDEX)
         _write_gallery(opened.dataset, gallery, aside / target.GALLERY)
         agreement = None

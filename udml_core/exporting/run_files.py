@@ -5,10 +5,13 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from udml_core.analyses import Analysis
 from udml_core.data.dataset import Dataset
 from udml_core.exporting import target
 from udml_core.exporting.tables import TABLES, write_embeddings, write_images, write_list
+from udml_core.neighbors import build_index, write_index
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
@@ -17,7 +20,8 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: A
            force: bool = False) -> list[Path]:
     """Copy the results of a run into a new folder.
 
-    Tables of the images and their embeddings are added. No file names a folder of this computer.
+    Tables of the images and their embeddings are added. Excluded images are left out, so that row i of every table,
+    every array and the search index is the same image. No file names a folder of this computer.
 
     Args:
         run: A finished run.
@@ -36,6 +40,8 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: A
     with target.written_aside(folder, force) as aside:
         for path in run.files_to_export():
             shutil.copyfile(path, aside / path.name)
+        if len(opened.split.excluded):
+            _write_rows(opened, aside)
         _write_spec(run, aside / target.SPEC)
         write_list(opened, aside / target.LIST)
         for which, name in TABLES.items():
@@ -45,6 +51,14 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: A
             write_images(opened, file, refinement)
         names = sorted(path.name for path in aside.iterdir())
     return [folder / name for name in names]
+
+
+def _write_rows(opened: Retrieval, folder: Path) -> None:
+    """Write the arrays of embeddings and the search index again, without the excluded images."""
+    copy = Run(folder)
+    for which in TABLES:
+        copy.write_embeddings(which, np.asarray(opened.run.embeddings(which)[opened.kept]))
+    write_index(build_index(np.asarray(copy.embeddings("final"))), copy.index_path)
 
 
 def _write_spec(run: Run, path: Path) -> None:

@@ -30,24 +30,27 @@ NEIGHBORS = 15
 MAPS: tuple[Kind, ...] = ("umap", "tsne", "pca")
 """Kinds of maps, the preferred one first."""
 NO_CLUSTER = -1
+CLASS_SEPARATOR = ";"
+"""Separates the classes of an image that has several."""
 CHUNK = 256
 """Rows whose neighbors' embeddings are in memory at a time."""
 
 
 def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
-    """Write the embeddings of all images as a Parquet table.
+    """Write the embeddings of all images that are not excluded as a Parquet table.
 
-    The columns are index, image (its name), class (null without classes), test (bool) and e0, e1, … (float32). The
-    metadata of the table names the run and the embedding.
+    The columns are index (in the data set), image (its name), class (null without classes), test (bool) and e0, e1, …
+    (float32). The metadata of the table names the run and the embedding.
 
     Args:
         opened: The run.
         which: The embedding before training (`initial`) or after (`final`).
         file: The file to write to.
     """
-    embeddings = opened.run.embeddings(which)
-    columns = {"index": pa.array(np.arange(len(embeddings))), "image": pa.array(opened.dataset.names, pa.string()),
-               "class": pa.array(classes(opened.dataset), pa.string()), "test": pa.array(_is_test(opened))}
+    kept = opened.kept
+    embeddings = np.asarray(opened.run.embeddings(which)[kept])
+    columns = {"index": pa.array(kept, pa.int64()), "image": _strings(opened.dataset.names, kept),
+               "class": _strings(classes(opened.dataset), kept), "test": pa.array(_is_test(opened)[kept])}
     columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
     parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
 
@@ -85,7 +88,7 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
 
     - index: Index of the image in the data set.
     - file_name: Name of the image; below the folder of the data set, if the images are files.
-    - label: Class; null without classes.
+    - label: Class, several joined by semicolons; null without classes.
     - cluster: Last cluster that training assigned to a training image; null for other images and methods.
     - test: Whether the image is in the test half.
     - vector: Embedding, a list of fixed length.
@@ -129,16 +132,19 @@ def images_file(opened: Retrieval, refinement: Analysis | None = None) -> bytes:
 
 
 def write_list(opened: Retrieval, path: Path) -> None:
-    """Write a CSV table of all images: index, image (its name), class and test."""
+    """Write a CSV table of all images that are not excluded: index in the data set, image (its name), class, test."""
+    names, labels, is_test = opened.dataset.names, classes(opened.dataset), _is_test(opened)
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(["index", "image", "class", "test"])
-        rows = zip(opened.dataset.names, classes(opened.dataset), _is_test(opened), strict=True)
-        writer.writerows([index, name, label or "", int(test)] for index, (name, label, test) in enumerate(rows))
+        writer.writerows([index, names[index], labels[index] or "", int(is_test[index])] for index in opened.kept)
 
 
 def classes(dataset: Dataset) -> list[str | None]:
-    """Return the class of each image; None without classes."""
+    """Return the class of each image, several joined by semicolons; None without classes."""
+    if dataset.evaluation_classes is not None:
+        return [CLASS_SEPARATOR.join(dataset.class_names[number] for number in np.flatnonzero(row)) or None
+                for row in dataset.evaluation_classes]
     if dataset.labels is None:
         return [None] * len(dataset)
     return [dataset.class_names[label] for label in dataset.labels]
@@ -149,8 +155,8 @@ def _is_test(opened: Retrieval) -> Array:
 
 
 def _final(opened: Retrieval) -> _Embedded:
-    """Return the final embedding of the images that a search covers, which are not excluded."""
-    indices = np.flatnonzero(opened.searched())
+    """Return the final embedding of the images that are not excluded."""
+    indices = opened.kept
     vectors = np.asarray(opened.stored("final").rows)[indices]
     k = min(NEIGHBORS, len(vectors)) - 1
     squared, rows = nearest(vectors, k) if k else (np.zeros((len(vectors), 0)), np.zeros((len(vectors), 0), np.int64))

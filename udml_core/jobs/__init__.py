@@ -11,6 +11,7 @@ from udml_core.jobs.presets import Preset, departures, find_preset, image_kind, 
 from udml_core.jobs.queue import (
     device_lock,
     move,
+    other_free_gpus,
     queue_position,
     queue_positions,
     resolve_device,
@@ -29,7 +30,7 @@ from udml_core.jobs.suggestions import (
 __all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "QUICK_SECONDS", "Best", "Estimate", "Preset",
            "analyse", "apply_suggestion", "are_maps_coming", "best_settings", "departures", "device_lock",
            "encoder_of", "ensure_dispatcher", "estimate", "expected_seconds", "find_preset", "image_kind", "link_of",
-           "move", "place_images", "plan", "plan_continuation", "queue_position", "queue_positions", "quick_fields",
-           "read_fields", "resolve_device", "resume", "start_maps", "stop", "submit", "waiting_analyses",
-           "waiting_runs", "wake", "wants_maps",
-           "why_not_comparable", "withdraw_maps", "write_fields"]
+           "move", "other_free_gpus", "place_images", "plan", "plan_continuation", "queue_position", "queue_positions",
+           "quick_fields", "read_fields", "resolve_device", "resume", "start_maps", "stop", "submit",
+           "waiting_analyses", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
+           "write_fields"]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from udml_core.analyses import Analysis, analysis_at, plan_analysis
-from udml_core.backbones import EncoderSpec
+from udml_core.backbones import DEFAULT_BACKBONE, EncoderSpec
 from udml_core.data.dataset import Dataset
+from udml_core.errors import UserError
 from udml_core.jobs.analysis_request import analyse
 from udml_core.jobs.browse import find_browsing, submit_features
+from udml_core.jobs.launch import start_maps
+from udml_core.jobs.maps import MOST_MAPPED, are_maps_on, want_audit, wants_audit
+from udml_core.jobs.planning import encoder_of
 from udml_core.runs import Run
 from udml_core.tasks import LIVE_STATES
 
@@ -21,7 +26,8 @@ class Auditing:
     Attributes:
         run: The run of the frozen features; None if there is none.
         audit: The finished audit; None if there is none.
-        task: The run or the audit that is waiting or running; None if nothing is in progress.
+        task: The audit that is waiting or running, or the run of the features that it waits for; None if no audit is
+            in progress.
     """
 
     run: Run | None
@@ -39,23 +45,42 @@ def find_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditin
     """
     browsing = find_browsing(dataset, encoder, root)
     if browsing.run is None:
-        return Auditing(None, None, browsing.task)
+        waits = isinstance(browsing.task, Run) and wants_audit(browsing.task)
+        return Auditing(None, None, browsing.task if waits else None)
     audit = analysis_at(browsing.run, plan_analysis(kind="audit"))
     if audit.is_done():
         return Auditing(browsing.run, audit)
-    is_live = audit.has_spec() and audit.status().state in LIVE_STATES
-    return Auditing(browsing.run, None, audit if is_live else None)
+    if audit.has_spec():
+        return Auditing(browsing.run, None, audit if audit.status().state in LIVE_STATES else None)
+    return Auditing(browsing.run, None, browsing.run if wants_audit(browsing.run) else None)
 
 
-def continue_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditing:
-    """Start the next step of the audit unless it is finished or in progress: the features, then the comparison.
+def start_auditing(dataset: Dataset, encoder: EncoderSpec, root: Path) -> Auditing:
+    """Start the audit of a data set unless it is finished or in progress.
+
+    Without features a run computes them first; its worker then starts the comparison.
 
     Raises:
-        UserError: The step does not fit the data set.
+        UserError: The data set is too small for a run, or the backbone does not fit it.
     """
     state = find_auditing(dataset, encoder, root)
     if state.task is not None or state.audit is not None:
         return state
-    if state.run is None:
-        return Auditing(None, None, submit_features(dataset, encoder, root))
-    return Auditing(state.run, None, analyse(state.run, plan_analysis(kind="audit"), root=root))
+    if state.run is not None:
+        return Auditing(state.run, None, analyse(state.run, plan_analysis(kind="audit"), root=root))
+    task = find_browsing(dataset, encoder, root).task
+    run = task if isinstance(task, Run) else submit_features(dataset, encoder, root)
+    want_audit(run)
+    start_maps(root)  # the run may have ended just before it was noted
+    return find_auditing(dataset, encoder, root)
+
+
+def audit_import(dataset: Dataset, root: Path) -> None:
+    """Start the audit of an imported data set with the default backbone.
+
+    Nothing is started for more images than maps are computed for, if work without a request is switched off, or if the
+    data set is too small for a run.
+    """
+    if are_maps_on() and len(dataset) <= MOST_MAPPED:
+        with suppress(UserError):  # the page Data offers the audit, which then says what is missing
+            start_auditing(dataset, encoder_of(dataset, DEFAULT_BACKBONE), root)

@@ -1,8 +1,9 @@
-"""Maps that every run gets without a request: UMAP, the grid of it, and t-SNE.
+"""What follows a run without a further request: UMAP, the grid of it, t-SNE, and the audit of an imported data set.
 
-A run that wants them has an empty file `maps-wanted` from its submission on, so that the choice survives a stop, a
-resume and a crash. After the run one process for all runs of a folder, `python -m udml_core map-work RUNS`, computes
-them one after the other (see `udml_core.workers.maps`) and removes the file.
+A run that wants maps has an empty file `maps-wanted` from its submission on, so that the choice survives a stop, a
+resume and a crash; a run of frozen features that an audit waits for has `audit-wanted`. After the run one process for
+all runs of a folder, `python -m udml_core map-work RUNS`, computes them one after the other (see
+`udml_core.workers.maps`) and removes the file.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SWITCH = "UDML_MAPS"
 """Environment variable: with the value 0, new runs get no maps without a request."""
 LEAST_MAPPED, MOST_MAPPED = 100, 20_000
 """Images for which maps are computed. A perplexity of 30 needs about 100; 20,000 take several minutes of one core."""
-MARKER = "maps-wanted"
+MARKER, AUDIT_MARKER = "maps-wanted", "audit-wanted"
 
 
 def are_maps_on() -> bool:
@@ -45,6 +46,22 @@ def withdraw_maps(run: Run) -> None:
     (run.folder / MARKER).unlink(missing_ok=True)
 
 
+def want_audit(run: Run) -> None:
+    """Note that the audit of the run's data set follows when the run is done."""
+    run.check_writable()
+    (run.folder / AUDIT_MARKER).touch()
+
+
+def wants_audit(run: Run) -> bool:
+    """Return whether the audit of the run's data set is still to be computed."""
+    return (run.folder / AUDIT_MARKER).exists()
+
+
+def withdraw_audit(run: Run) -> None:
+    """Note that the audit is not computed without a further request."""
+    (run.folder / AUDIT_MARKER).unlink(missing_ok=True)
+
+
 def planned_maps() -> tuple[AnalysisSpec, ...]:
     """Return the requests in their order; the grid follows its map."""
     umap = plan_analysis(kind="umap")
@@ -52,11 +69,18 @@ def planned_maps() -> tuple[AnalysisSpec, ...]:
 
 
 def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
-    """Return what to compute next in a folder of runs, for its newest run first; None if nothing is left."""
+    """Return what to compute next in a folder of runs, for its newest run first; None if nothing is left.
+
+    The audit of a run's data set comes before the run's maps.
+    """
     for run in list_runs(root):
-        if not wants_maps(run) or run.stored_status().state != "done":
+        if not (wants_maps(run) or wants_audit(run)) or run.stored_status().state != "done":
             continue
-        spec = _missing_map(run)
+        audit = plan_analysis(kind="audit")
+        if wants_audit(run) and not analysis_at(run, audit).folder.exists():
+            return run, audit
+        withdraw_audit(run)
+        spec = _missing_map(run) if wants_maps(run) else None
         if spec is not None:
             return run, spec
         withdraw_maps(run)
@@ -66,7 +90,7 @@ def next_map(root: Path) -> tuple[Run, AnalysisSpec] | None:
 def _missing_map(run: Run) -> AnalysisSpec | None:
     """Return the first request without an analysis; an analysis that failed or was stopped counts as settled."""
     try:
-        images = len(run.embeddings("final"))
+        images = len(run.embeddings("final")) - run.spec().excluded.count
     except UserError:
         return None
     if not LEAST_MAPPED <= images <= MOST_MAPPED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -18,7 +19,7 @@ from udml_core.data.given.labels import assigned_labels
 from udml_core.data.given.pairs import PairSet
 from udml_core.data.label_budget import check_labels, default_per_class, default_select
 from udml_core.data.splits import VALIDATION_SHARE, Select, Split, default_split, make_split
-from udml_core.errors import UserError
+from udml_core.errors import UserError, counted
 from udml_core.files import read_array
 from udml_core.jobs.presets import apply_preset
 from udml_core.jobs.queue import resolve_device
@@ -55,10 +56,7 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
     excluded = ExclusionList.of(excluded_names(dataset) if request.exclusions == "listed" else ())
     halves = make_split(dataset, split, select if request.labels == "drawn" else "last", request.seed).without(
         indices_of(dataset, excluded.images))
-    if len(halves.train) < 2 or len(halves.test) < 2:
-        raise UserError(f"The split '{split}' needs at least 2 images in each half, got {len(halves.train)} in the "
-                        f"training half and {len(halves.test)} in the test half. Add images or use the split 'all'"
-                        + (f", or shorten the list of {excluded.count:,} excluded images." if excluded.count else "."))
+    _check_halves(dataset, halves, excluded.count)
     if select != "last" and request.labels == "drawn":
         _check_validation(dataset, halves, select)
     _check_supervision(method, dataset, halves, pairs)
@@ -89,6 +87,28 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         assert labels is not None
         check_labels(labels)
     return spec
+
+
+def _check_halves(dataset: Dataset, halves: Split, excluded: int) -> None:
+    """Check that both halves have two images.
+
+    Args:
+        dataset: The data set.
+        halves: Its halves without the excluded images.
+        excluded: Number of excluded images.
+
+    Raises:
+        UserError: A half has fewer.
+    """
+    if min(len(halves.train), len(halves.test)) >= 2:
+        return
+    whole = "" if halves.name == "all" else ", or use the split 'all'"
+    command = shlex.join(["udml", "exclude", dataset.name, "--include", "IMAGE"])
+    fix = f"Add images{whole}." if not excluded else (
+        f"{counted(excluded, 'image')} of this data set {'is' if excluded == 1 else 'are'} excluded: include some "
+        f"again on the page Data under Audit, Excluded, or with `{command}`{whole}.")
+    raise UserError(f"The split '{halves.name}' needs at least 2 images in each half, got {len(halves.train):,} in the "
+                    f"training half and {len(halves.test):,} in the test half. {fix}")
 
 
 def encoder_of(dataset: Dataset, backbone: str, request: RunRequest | None = None) -> EncoderSpec:
@@ -244,12 +264,8 @@ def _check_supervision(method: Method, dataset: Dataset, halves: Split, pairs: P
         sizes = np.bincount(dataset.labels[halves.train])
         if (sizes > 0).sum() < 2 or sizes.max() < 2:
             raise UserError(f"{card.title} compares images of the same class and of two classes, so the training half "
-                            f"needs two classes, one of them with two images; got {_count(sizes.sum(), 'image')} in "
-                            f"{_count((sizes > 0).sum(), 'class')}. Add images, or choose another split or method.")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+                            f"needs two classes, one of them with two images; got {counted(sizes.sum(), 'image')} in "
+                            f"{counted((sizes > 0).sum(), 'class')}. Add images, or choose another split or method.")
 
 
 def _check_validation(dataset: Dataset, halves: Split, select: Select) -> None:

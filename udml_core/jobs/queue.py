@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import torch
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from udml_core.analyses import Analysis
 from udml_core.errors import UserError, quoted
@@ -124,6 +125,27 @@ def device_lock(device: str) -> FileLock:
     folder = cache_folder() / "devices"
     folder.mkdir(parents=True, exist_ok=True)
     return FileLock(folder / f"{device.replace(':', '-')}.lock")
+
+
+@contextmanager
+def other_free_gpus(device: str) -> Iterator[list[str]]:
+    """Hold the locks of the other GPUs of this machine that no run uses, to share a computation with them.
+
+    Args:
+        device: The device of the run, `cpu` or `cuda:N`.
+
+    Yields:
+        The other GPUs; none for a CPU.
+    """
+    names = [f"cuda:{number}" for number in range(torch.cuda.device_count())] if device.startswith("cuda") else []
+    with ExitStack() as held:
+        free = []
+        for name in names:
+            with suppress(Timeout):
+                if name != device:
+                    held.enter_context(device_lock(name).acquire(timeout=0))
+                    free.append(name)
+        yield free
 
 
 def _queue_lock(device: str) -> FileLock:

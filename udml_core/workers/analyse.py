@@ -107,6 +107,8 @@ class Material:
         match spec.scope:
             case "all":
                 indices = np.arange(len(self.run.embeddings("final")))
+                if self.spec.excluded.count:
+                    indices = np.setdiff1d(indices, self.spec.halves(self.dataset).excluded)
             case "sample":
                 indices = self.run.sample_indices()
             case "test" | "train":

@@ -1,4 +1,4 @@
-"""Compute the maps that runs want, one at a time and only while no run trains."""
+"""Compute the maps and audits that runs want, one at a time and only while no run trains."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from udml_core.analyses import Analysis, create_analysis
 from udml_core.data.dataset import Report
 from udml_core.errors import UserError
 from udml_core.jobs.launch import start_in_background
-from udml_core.jobs.maps import is_busy, mapper_lock, next_map, withdraw_maps
+from udml_core.jobs.maps import is_busy, mapper_lock, next_map, withdraw_audit, withdraw_maps
 from udml_core.workers.execute import Reporter
 
 INTERVAL = 1.0
@@ -26,7 +26,7 @@ log = logging.getLogger("udml")
 
 
 def work(root: Path) -> None:
-    """Compute all wanted maps in a folder of runs; end when none is left or another process does it.
+    """Compute all wanted maps and audits in a folder of runs; end when none is left or another process does it.
 
     It also ends when a run waits or trains, whose worker starts this process again: waiting costs nothing.
 
@@ -44,6 +44,7 @@ def work(root: Path) -> None:
                     start_in_background(create_analysis(run, spec)).wait()
                 except (UserError, OSError) as error:
                     log.info("no further map of %s: %s", run.id, error)
+                    withdraw_audit(run)
                     withdraw_maps(run)
     except Timeout:
         log.info("another process computes the maps of %s", root)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from udml_core.data.given.pairs import PairSet
 from udml_core.data.speed import record_speed
 from udml_core.data.splits import Split, fixed_sample
 from udml_core.data.training import TrainingData, training_data
-from udml_core.jobs import resolve_device
+from udml_core.jobs import other_free_gpus, resolve_device
 from udml_core.jobs.estimate import image_kind, view_kind
 from udml_core.methods import Embedder
 from udml_core.runs import Run
@@ -78,8 +78,8 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
     spec = run.spec()
     dataset = run.dataset(report)
     encoder = Encoder(spec.encoder).to(resolve_device(device))
-    with _timed(image_kind(spec), features_path(dataset, spec.encoder), len(dataset)):
-        features = features_of(dataset, encoder, report)
+    with _timed(image_kind(spec), features_path(dataset, spec.encoder), len(dataset)), _others(encoder) as others:
+        features = features_of(dataset, encoder, report, others)
     split = spec.halves(dataset)
     few = spec.few_labels(dataset, split.train)
     if few is not None:
@@ -89,7 +89,8 @@ def load(run: Run, report: Report, device: str = "auto") -> Loaded:
                  "images and only the labels that the method declares", len(split.validation), len(split.train))
     method, whole = spec.build_method(), None
     if method.trained_part == "last" and encoder.trainable:
-        whole = activations_of(dataset, encoder, np.arange(len(dataset)), 1, CROPS, 0, report)
+        with _others(encoder) as others:
+            whole = activations_of(dataset, encoder, np.arange(len(dataset)), 1, CROPS, 0, report, others)
     size = TRAINED_SAMPLE if method.trains_encoder else SAMPLE
     sample = run.sample_indices() if run.epoch_numbers() else fixed_sample(split.test, size)
     judged = np.flatnonzero(np.isin(sample, fixed_sample(split.test, JUDGED)))
@@ -106,16 +107,23 @@ def data_for_fit(run: Run, loaded: Loaded, report: Report) -> TrainingData:
         if method.crops_images:
             sources = crop_sources_of(loaded.dataset, loaded.encoder, method.augmentation, report)
     if method.trained_part == "last" and loaded.encoder.trainable:
-        activations = activations_of(loaded.dataset, loaded.encoder, loaded.split.train, method.activations_needed,
-                                     method.augmentation, spec.seed, report)
+        with _others(loaded.encoder) as others:
+            activations = activations_of(loaded.dataset, loaded.encoder, loaded.split.train, method.activations_needed,
+                                         method.augmentation, spec.seed, report, others)
     if method.views_needed:
         train, count = loaded.split.train, method.views_needed
         path = views_path(loaded.dataset, spec.encoder, train, f"views{count}", method.augmentation, spec.seed)
-        with _timed(view_kind(spec), path, count * len(train)):
-            views = views_of(loaded.dataset, loaded.encoder, train, count, method.augmentation, spec.seed, report)
+        with _timed(view_kind(spec), path, count * len(train)), _others(loaded.encoder) as others:
+            views = views_of(loaded.dataset, loaded.encoder, train, count, method.augmentation, spec.seed, report,
+                             others)
     pairs = _pairs(run, loaded) if method.card.supervision == "pairs" else None
     return training_data(loaded.features, loaded.dataset.labels, loaded.split.train, method.card.supervision,
                          pixels, views, loaded.few, pairs, sources, activations)
+
+
+def _others(encoder: Encoder) -> AbstractContextManager[list[str]]:
+    """Hold the free GPUs besides the encoder's."""
+    return other_free_gpus(str(next(encoder.buffers()).device))
 
 
 @contextmanager

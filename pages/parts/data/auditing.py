@@ -11,14 +11,17 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.selection import selection
+from pages.parts.base.user_errors import keep_user_errors, show_user_errors
 from pages.parts.data.computed import chosen_encoder, show_progress
 from pages.parts.data.excluding import NONE, Shown, change_list, list_buttons, select_images, show_excluded
 from pages.parts.kit.form import field_widget
 from udml_core.analyses import Analysis, find_analysis
 from udml_core.arrays import Integers
+from udml_core.backbones import EncoderSpec
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images
 from udml_core.declaration import describe
+from udml_core.errors import counted
 from udml_core.exploration.audit import (
     Audit,
     AuditSettings,
@@ -27,11 +30,14 @@ from udml_core.exploration.audit import (
     all_but_first,
     divided_splits,
     find_problems,
+    images_of,
     in_half,
 )
-from udml_core.jobs.auditing import continue_auditing, find_auditing
+from udml_core.jobs.auditing import find_auditing, start_auditing
 from udml_core.runs import Run, runs_folder
 
+VIEW = "data-view"
+"""Session key of the view of the page Data."""
 FINDINGS = {"exact": "Exact duplicates", "near": "Near-duplicates", "leakage": "Leakage", "outliers": "Outliers",
             "classes": "Small classes", "broken": "Broken files", "excluded": "Excluded"}
 NOTHING = {"exact": "No two images have equal content.", "near": "No near-duplicates at these settings.",
@@ -44,33 +50,50 @@ def show_audit(dataset: Dataset) -> None:
     """Show the audit, its progress, or the button that starts it."""
     encoder = chosen_encoder(dataset)
     state = find_auditing(dataset, encoder, runs_folder())
-    begun = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
-    if state.run is not None and state.audit is None and state.task is None and begun in st.session_state:
-        state = continue_auditing(dataset, encoder, runs_folder())
+    key = f"data-audit-{dataset.fingerprint[:12]}-{encoder.key}"
     if state.run is not None and state.audit is not None:
-        st.session_state.pop(begun, None)
         _show_findings(dataset, _load_audit(state.run, state.audit.id, state.audit.stored_status().ticket))
     elif isinstance(state.task, Analysis):
-        show_progress(state.task, begun, "The audit")
+        show_progress(state.task, key, "The audit")
     elif state.task is not None:
-        st.session_state[begun] = True
-        st.info("The features are computed first. Then the images are compared with each other.",
+        st.info("The features are computed first. Then the images are compared with each other, while no run trains.",
                 icon=":material/hourglass_top:")
     else:
-        _offer(dataset, begun, lambda: continue_auditing(dataset, encoder, runs_folder()))
+        _offer(dataset, key, lambda: start_auditing(dataset, encoder, runs_folder()))
 
 
-def _offer(dataset: Dataset, begun: str, start: Callable[[], object]) -> None:
+@show_user_errors()
+def audit_line(dataset: Dataset) -> None:
+    """Say in one line whether the audit is in progress, or how much it has found; nothing if it was not started."""
+    encoder = chosen_encoder(dataset)
+    state = find_auditing(dataset, encoder, runs_folder())
+    if state.run is not None and state.audit is not None:
+        count = _count_findings(dataset, state.run, state.audit)
+        st.button(f"Audit: {counted(count, 'finding')}", icon=":material/fact_check:",
+                  key="audit-show", type="tertiary", on_click=st.session_state.update, args=({VIEW: "audit"},),
+                  help="Show duplicates, outliers, small classes and broken files, at the default settings.")
+    elif state.task is not None:
+        _await_audit(dataset, encoder)
+
+
+@st.fragment(run_every="2s")
+def _await_audit(dataset: Dataset, encoder: EncoderSpec) -> None:
+    """Say that the audit is in progress; run the page again when it ends."""
+    if find_auditing(dataset, encoder, runs_folder()).task is None:
+        st.rerun(scope="app")
+    st.caption(":material/hourglass_top: The audit of these images is in progress.", width="content")
+
+
+def _offer(dataset: Dataset, key: str, start: Callable[[], object]) -> None:
     """Show what an audit finds, and the button that starts it."""
     st.markdown("An audit finds broken files, exact and near-duplicates, outliers, small classes, and duplicates with "
                 "images in both halves of a split. You decide which images runs leave out; no file is changed.")
     if st.button("Audit these images", type="primary", icon=":material/fact_check:",
                  help="Compares all images by a hash and by frozen features, once, in the background."):
-        st.session_state[begun] = True
-        start()
-        st.rerun()
-    failure = st.session_state.pop(f"{begun}-failure", "")
-    if failure:
+        with keep_user_errors(key, dataset.fingerprint, True):
+            start()
+            st.rerun()
+    elif failure := st.session_state.pop(f"{key}-failure", ""):
         st.error(failure, icon=":material/error:")
     if len(excluded_images(dataset)) or can_undo(dataset):
         show_excluded(dataset)
@@ -81,7 +104,7 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
     toolbar = st.container(horizontal=True, vertical_alignment="bottom", gap="small")
     with toolbar:
         slot = st.container(width="content")
-        settings = _choose_settings()
+        settings = _choose_settings(st.session_state.get("audit-finding", first) == "near")
     excluded = excluded_images(dataset)
     found = find_problems(audit, dataset, excluded, settings)
     counts = _counts(dataset, found, excluded)
@@ -100,11 +123,17 @@ def _show_findings(dataset: Dataset, audit: Audit) -> None:
             _show_gallery(dataset, finding, _shown(finding, dataset, audit, found))
 
 
-def _choose_settings() -> AuditSettings:
-    """Show a widget for each setting; the address holds the values."""
-    with st.popover("Settings", icon=":material/tune:"):
-        return AuditSettings(**{field.name: field_widget(field, field.name, bind=True)
-                                for field in describe(AuditSettings)})
+def _choose_settings(is_near: bool) -> AuditSettings:
+    """Show a widget for each setting; the address holds the values.
+
+    Args:
+        is_near: Whether near-duplicates are shown; the slider of their cosine similarity then lies open.
+    """
+    closed, values = st.popover("Settings", icon=":material/tune:"), {}
+    for field in describe(AuditSettings):
+        with st.container(width=300) if is_near and field.name == "least_cosine" else closed:
+            values[field.name] = field_widget(field, field.name, bind=True)
+    return AuditSettings(**values)
 
 
 def _counts(dataset: Dataset, found: Findings, excluded: Integers) -> dict[str, int]:
@@ -117,10 +146,11 @@ def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Sho
     """Return what the gallery of a finding shows."""
     match finding:
         case "exact":
-            return _of_groups(found.exact, "group has equal content, whatever the names and formats of its files")
+            return _of_groups(dataset, found.exact, "group has equal content, whatever the names and formats of its "
+                                                    "files")
         case "near":
-            return _of_groups(found.near, "group is connected by near-duplicates; look before you exclude, because "
-                                          "images of a series can be that similar too")
+            return _of_groups(dataset, found.near, "group is connected by near-duplicates; look before you exclude, "
+                                                   "because images of a series can be that similar too")
         case "leakage":
             return _of_leaks(dataset, found)
         case "outliers":
@@ -128,17 +158,20 @@ def _shown(finding: str, dataset: Dataset, audit: Audit, found: Findings) -> Sho
             return Shown(found.outliers, [f"{score:.3f}" for score in scores],
                          f"Number: mean distance to the {audit.neighbors.shape[1]} nearest images, 0 … 2. Damaged, "
                          "mislabeled and rare images gather here.")
-    small = np.flatnonzero(np.isin(np.asarray(dataset.labels), list(found.small_classes)))
-    small = np.setdiff1d(small, excluded_images(dataset))
+    small = np.setdiff1d(images_of(dataset, found.small_classes), excluded_images(dataset))
     sizes = ", ".join(f"{dataset.class_names[label]} ({size})" for label, size in found.small_classes.items())
     return Shown(small, [], f"Images in each small class: {sizes}", "Exclude all images of these classes", small)
 
 
-def _of_groups(groups: Groups, words: str) -> Shown:
+def _of_groups(dataset: Dataset, groups: Groups, words: str) -> Shown:
     images = np.concatenate(groups) if groups else NONE
-    badges = [f"group {number}" + (", first" if position == 0 else "") for number, group in enumerate(groups, 1)
+    mixed = [dataset.labels is not None and len(set(dataset.labels[group])) > 1 for group in groups]
+    badges = [f"group {number}{' ✕' * is_mixed}" + (", first" if position == 0 else "")
+              for number, (group, is_mixed) in enumerate(zip(groups, mixed, strict=True), 1)
               for position in range(len(group))]
-    return Shown(images, badges, f"Each {words}.", "Exclude all but the first of each group", all_but_first(groups))
+    classes = f" ✕ marks {sum(mixed)} with several classes: look for wrong labels there." if any(mixed) else ""
+    return Shown(images, badges, f"Each {words}.{classes}", "Exclude all but the first of each group",
+                 all_but_first(groups))
 
 
 def _of_leaks(dataset: Dataset, found: Findings) -> Shown:
@@ -183,6 +216,21 @@ def _show_broken(dataset: Dataset) -> None:
     st.dataframe(pd.DataFrame([{"File": skipped.file, "Reason": skipped.reason} for skipped in dataset.skipped]),
                  hide_index=True, width="stretch")
     st.caption("These files are no part of the data set, so runs never use them.")
+
+
+def _count_findings(dataset: Dataset, run: Run, audit: Analysis) -> int:
+    """Return the number of findings at the default settings."""
+    ticket = audit.stored_status().ticket
+    return _sum_findings(dataset, run, audit.id, ticket, dataset.fingerprint, excluded_images(dataset).tobytes())
+
+
+@st.cache_data(max_entries=16, show_spinner=False, hash_funcs=RUN_HASH)
+def _sum_findings(_dataset: Dataset, run: Run, analysis_id: str, ticket: float, fingerprint: str,  # noqa: ARG001
+                  excluded: bytes) -> int:
+    listed = np.frombuffer(excluded, np.int64)
+    found = find_problems(_load_audit(run, analysis_id, ticket), _dataset, listed, AuditSettings())
+    counts = _counts(_dataset, found, listed)
+    return sum(counts.values()) - counts["excluded"]
 
 
 @st.cache_resource(max_entries=4, show_spinner="Reading the audit …", hash_funcs=RUN_HASH)

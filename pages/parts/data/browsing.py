@@ -1,4 +1,4 @@
-"""The gallery of a data set: order, filters, near-duplicates and outliers."""
+"""The gallery of a data set: order and filters."""
 
 from __future__ import annotations
 
@@ -8,29 +8,20 @@ from streamlit.delta_generator import DeltaGenerator
 
 from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.components.gallery import gallery, tile_of
-from pages.parts.components.pair_gallery import pair_gallery
 from pages.parts.data.columns import choose_values
 from pages.parts.data.computed import Nearest
 from pages.parts.data.enlarged import enlarge
 from udml_core.arrays import Array, Integers
 from udml_core.data.dataset import Dataset
-from udml_core.exploration.browsing import (
-    ORDERS,
-    Order,
-    find_images,
-    near_duplicates,
-    order_images,
-)
+from udml_core.exploration.browsing import ORDERS, Order, find_images, order_images
 
 ORDER_WORDS: dict[Order, str] = {"index": "Data set order", "class": "Class", "name": "File name",
                                  "outlier": "Outliers first", "duplicate": "Near-duplicates first"}
 PART = 6000
 """Images in one scrolling gallery; more are divided into parts."""
-MOST_PAIRS = 120
 HEIGHT = 600
 FILLING = 600
 """Images that fill the gallery's height even on a wide screen, so that it is kept while they arrive."""
-BROWSE_FIRST = "Press **Browse these images** first: {what} are found from the features."
 
 
 def show_gallery(dataset: Dataset, nearest: Nearest | None, toolbar: DeltaGenerator) -> None:
@@ -97,45 +88,4 @@ def _choose_part(found: Integers) -> Integers:
 
 def _badge(values: Array | None, index: int) -> str:
     """Return the value that a gallery is ordered by."""
-    return "" if values is None else f"{values[index]:.3f}"
-
-
-def show_duplicates(dataset: Dataset, nearest: Nearest | None) -> None:
-    """Show the pairs of images above a cosine similarity."""
-    if nearest is None:
-        st.info(BROWSE_FIRST.format(what="near-duplicates"), icon=":material/content_copy:")
-        return
-    least = st.slider("Least cosine similarity", 0.5, 1.0, 0.95, 0.005, format="%.3f", key="cosine",
-                      bind="query-params", width=420,
-                      help="The cosine of the angle between the features of two images, 1 for equal features. "
-                           f"Pairs among the {nearest.neighbors.shape[1]} nearest neighbors of an image are compared.")
-    pairs, values = near_duplicates(nearest.neighbors, nearest.similarities, least)
-    st.markdown(f"**{len(pairs):,} pairs** with a cosine of at least {least:.3f}"
-                + (f"; the {MOST_PAIRS} most similar are shown." if len(pairs) > MOST_PAIRS else "."))
-    if not len(pairs):
-        return
-    pairs, values = pairs[:MOST_PAIRS], values[:MOST_PAIRS]
-    same = np.ones(len(pairs), bool) if dataset.labels is None else (
-        dataset.labels[pairs[:, 0]] == dataset.labels[pairs[:, 1]])
-    clicked = pair_gallery(dataset, pairs, same, [f"{value:.3f}" for value in values], "Near-duplicate pairs",
-                           "data-pairs", 200, height=HEIGHT)
-    st.caption("Number: cosine similarity. " + ("" if dataset.labels is None else (
-        f"✕ marks the {int((~same).sum())} shown pairs of different classes: look for wrong labels there. "))
-        + "Click a pair to enlarge it.")
-    if clicked is not None:
-        enlarge(dataset, pairs[clicked], int(pairs[clicked][0]))
-
-
-def show_outliers(dataset: Dataset, nearest: Nearest | None) -> None:
-    """Show the images whose surroundings are much sparser than their neighbors'."""
-    if nearest is None:
-        st.info(BROWSE_FIRST.format(what="outliers"), icon=":material/flare:")
-        return
-    order = np.argsort(-nearest.outlier, kind="stable")[:MOST_PAIRS]
-    clicked = gallery(dataset, [tile_of(dataset, int(index), badge=_badge(nearest.outlier, int(index)))
-                                for index in order],
-                      "Outliers", "data-outliers", 120, height=HEIGHT)
-    st.caption(f"The {len(order)} images that stand apart most. Number: local outlier factor, about 1 inside a group. "
-               "Damaged, mislabeled and rare images gather here.")
-    if clicked is not None:
-        enlarge(dataset, order, clicked)
+    return "" if values is None or np.isnan(values[index]) else f"{values[index]:.3f}"

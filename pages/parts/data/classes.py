@@ -8,8 +8,8 @@ import streamlit as st
 from pages.parts.kit.figures import bars
 from pages.parts.kit.tables import table_behind
 from udml_core.data.dataset import Dataset
-from udml_core.data.splits import SPLITS, make_split
-from udml_core.errors import UserError
+from udml_core.data.splits import SPLITS, caution_of, default_split, make_split
+from udml_core.errors import UserError, counted
 
 MOST_BARS = 30
 SPLIT_WORDS = {"zero-shot": "Half of the classes are used for training, the other half for testing. The papers use "
@@ -44,13 +44,24 @@ def show_classes_and_splits(dataset: Dataset) -> None:
     table_behind("Images per class as a table", pd.DataFrame({"Class": dataset.class_names, "Images": sizes}))
 
 
+@st.cache_data(max_entries=16, show_spinner=False)
+def _caution(_dataset: Dataset, fingerprint: str) -> str:  # noqa: ARG001 (it identifies the data set)
+    return caution_of(_dataset, make_split(_dataset, default_split(_dataset)))
+
+
+def show_caution(dataset: Dataset) -> None:
+    """Warn of test images that are alone in their class."""
+    if caution := _caution(dataset, dataset.fingerprint):
+        st.caption(f":material/warning: {caution}")
+
+
 def show_overview(dataset: Dataset) -> None:
-    """Show the numbers of images and classes in one row, with the skipped files."""
-    classes = f"{len(dataset.class_names):,} classes" if dataset.class_names else "These images have no classes"
+    """Show the numbers of images and classes, and the skipped files, in the row of the caller."""
+    classes = counted(len(dataset.class_names), "class") if dataset.class_names else "These images have no classes"
     size = f"shorter side {dataset.native_size} px" if dataset.vectors is None else (
         f"{dataset.vectors.shape[1]:,}-d embeddings")
-    with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.markdown(f"**{len(dataset):,} images** · {classes} · {size}", width="content")
-        if dataset.skipped:
-            with st.popover(f"{len(dataset.skipped)} files were skipped", icon=":material/warning:"):
-                st.dataframe(pd.DataFrame([vars(skipped) for skipped in dataset.skipped]), hide_index=True)
+    st.markdown(f"**{counted(len(dataset), 'image')}** · {classes} · {size}", width="content")
+    if dataset.skipped:
+        was = "was" if len(dataset.skipped) == 1 else "were"
+        with st.popover(f"{counted(len(dataset.skipped), 'file')} {was} skipped", icon=":material/warning:"):
+            st.dataframe(pd.DataFrame([vars(skipped) for skipped in dataset.skipped]), hide_index=True)

@@ -14,7 +14,7 @@ from pages.parts.base.run_status import UNSEEN, duration
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
 from udml_core.analyses import Analysis
-from udml_core.arrays import Array, Floats, Integers
+from udml_core.arrays import Array
 from udml_core.backbones import BACKBONES, DEFAULT_BACKBONE, EncoderSpec
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.browsing import Order, neighbor_similarities, outlier_scores
@@ -32,33 +32,26 @@ MAP_SECONDS = 10
 
 @dataclass(frozen=True)
 class Nearest:
-    """The neighbors of every image by frozen features.
+    """What the neighbors of every image by frozen features tell; NaN for images that the features' run excludes.
 
     Attributes:
-        neighbors: Rows (n, k) of each image's neighbors.
-        similarities: Their cosine similarities (n, k).
         outlier: Outlier score (n,) of every image.
+        similarity: Cosine similarity (n,) of every image to its nearest neighbor.
     """
 
-    neighbors: Integers
-    similarities: Floats
     outlier: Array
+    similarity: Array
 
     def values(self, order: Order) -> Array | None:
         """Return what an order sorts by, (n,), largest first; None for orders without features."""
-        match order:
-            case "outlier":
-                return self.outlier
-            case "duplicate":
-                return self.similarities.max(axis=1)
-        return None
+        return {"outlier": self.outlier, "duplicate": self.similarity}.get(order)
 
 
 def browse_bar(dataset: Dataset) -> Nearest | None:
     """Show the state of browsing in one row: the button, the progress, or links to the views.
 
     Returns:
-        The neighbors; None before they are computed.
+        What the neighbors tell; None before they are computed.
     """
     encoder = chosen_encoder(dataset)
     state = find_browsing(dataset, encoder, runs_folder())
@@ -90,8 +83,8 @@ def _offer(dataset: Dataset, encoder: EncoderSpec, begun: str, state: Browsing) 
     seconds = 0.0 if state.run else jobs.estimate(jobs.plan(request, dataset), dataset).feature_seconds
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         if st.button("Browse these images", type="primary", icon=":material/travel_explore:",
-                     help="Map, grid, search, near-duplicates and outliers without training. The features are computed "
-                          "once, in the background."):
+                     help="Map, grid and search without training, and orders of the gallery by outliers and "
+                          "near-duplicates. The features are computed once, in the background."):
             st.session_state[begun] = True
             continue_browsing(dataset, encoder, runs_folder())
             st.rerun()
@@ -150,7 +143,7 @@ def _show_links(run: Run) -> None:
 
 
 def load_nearest(run: Run, projection: Analysis) -> Nearest:
-    """Return the neighbors in a run's embedding and their similarities, computed once."""
+    """Return what the neighbors in a run's embedding tell, computed once."""
     return _nearest(run, projection.id, projection.stored_status().ticket)
 
 
@@ -158,5 +151,8 @@ def load_nearest(run: Run, projection: Analysis) -> Nearest:
 def _nearest(run: Run, analysis_id: str, ticket: float) -> Nearest:  # noqa: ARG001 (a new map is read again)
     projection = load_projection(run, analysis_id)
     neighbors = np.asarray(projection.neighbors[projection.frames.index("final")])
-    similarities = neighbor_similarities(run.embeddings("final"), neighbors)
-    return Nearest(neighbors, similarities, outlier_scores(neighbors, similarities))
+    embeddings = run.embeddings("final")
+    similarities = neighbor_similarities(embeddings[projection.indices], neighbors)
+    values = np.full((2, len(embeddings)), np.nan)
+    values[:, projection.indices] = outlier_scores(neighbors, similarities), similarities.max(axis=1)
+    return Nearest(*values)

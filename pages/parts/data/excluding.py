@@ -15,7 +15,7 @@ from pages.parts.data.enlarged import enlarge
 from udml_core.arrays import Integers
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.exclusions import can_undo, exclude, excluded_images, include, parse_list, undo, write_list
-from udml_core.errors import UserError
+from udml_core.errors import UserError, counted
 
 MOST_TILES = 400
 MESSAGE, PROBLEM = "audit-message", "audit-problem"
@@ -101,21 +101,22 @@ def change_list(dataset: Dataset, change: Callable[[Dataset, Iterable[int]], int
     def act() -> str:
         count = change(dataset, images.tolist())
         select(dataset.fingerprint, NONE)
-        return f"{'Excluded' if change is exclude else 'Included'} {_images(count)}."
+        return f"{'Excluded' if change is exclude else 'Included'} {counted(count, 'image')}."
 
     _keep_message(act)
 
 
 def _undo(dataset: Dataset) -> None:
-    _keep_message(lambda: f"Undone: {_images(undo(dataset))} changed.")
+    _keep_message(lambda: f"Undone: {counted(undo(dataset), 'image')} changed.")
 
 
 def _import(dataset: Dataset, file: Any) -> None:
     """Exclude the images that an uploaded file names."""
     def act() -> str:
         listed = parse_list(file.getvalue(), file.name, dataset)
-        unknown = f" {len(listed.unknown):,} names are not in this data set." if listed.unknown else ""
-        return f"Excluded {_images(exclude(dataset, listed.images.tolist()))}.{unknown}"
+        count = len(listed.unknown)
+        unknown = f" {counted(count, 'name')} {'is' if count == 1 else 'are'} not in this data set." if count else ""
+        return f"Excluded {counted(exclude(dataset, listed.images.tolist()), 'image')}.{unknown}"
 
     _keep_message(act)
 
@@ -126,7 +127,3 @@ def _keep_message(act: Callable[[], str]) -> None:
         st.session_state[MESSAGE] = act()
     except UserError as error:
         st.session_state[PROBLEM] = str(error)
-
-
-def _images(count: int) -> str:
-    return f"{count:,} {'image' if count == 1 else 'images'}"

@@ -14,16 +14,22 @@ from udml_core.data.sources.folder import LAYOUT
 from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_level, name_with_level
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.metadata import MetadataFolder
+from udml_core.data.sources.metadata import MetadataFolder, unused_table
 from udml_core.errors import UserError
+from udml_core.jobs.auditing import audit_import
+from udml_core.runs import runs_folder
 
 SHOWN_CLASSES = 4
+OPEN, IMPORTED = "import-form", "import-done"
+"""Session keys: whether the form is open, and whether a data set was imported just now."""
 
 
 def import_folder() -> None:
-    """Show the form; an imported folder is remembered and shown."""
-    with st.expander("Import your own images", icon=":material/drive_folder_upload:",
-                     expanded="import" in st.query_params):
+    """Show the form; an imported folder is remembered and shown, and the form closes."""
+    if st.session_state.pop(IMPORTED, False):
+        st.session_state[OPEN] = False
+    st.session_state.setdefault(OPEN, "import" in st.query_params)
+    with st.expander("Import your own images", icon=":material/drive_folder_upload:", key=OPEN, on_change="rerun"):
         st.caption(f"Expected layout: {LAYOUT}, a folder with metadata.csv, or a benchmark in the files of its "
                    "authors, such as CUB-200-2011; ZIP and TAR archives of these are extracted. A table of embeddings, "
                    "such as vectors.parquet, needs no images. Most methods train on images without labels.")
@@ -117,23 +123,26 @@ def _preview(path: str) -> tuple[list[ClassLevel], str | None]:
         problem = source.missing()
         if source.names_classes:
             return [], problem or source.describe()
-        return [] if problem else source.levels(), None
+        return [] if problem else source.levels(), unused_table(source.path) or None
     except UserError as error:
         return [], str(error)
 
 
 def open_folder(name: str) -> None:
-    """Remember a folder, or extract an archive, and show it.
+    """Remember a folder, or extract an archive, start its audit in the background, and show it.
 
     Raises:
         UserError: The folder does not exist or has no readable images.
     """
     with progress_bar("Opening the data set …") as report:
         source = catalog.find(catalog.extracted(name, report))
-    load_dataset(source.name)
+    dataset = load_dataset(source.name)
     if isinstance(source, Table):
         catalog.remember_table(source)
     elif isinstance(source, Located):
         catalog.remember(source.name)
+    audit_import(dataset, runs_folder())
+    st.session_state[IMPORTED] = True
+    st.query_params.pop("import", None)
     st.query_params["dataset"] = source.name
     st.rerun()

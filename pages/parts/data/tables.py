@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from tempfile import TemporaryDirectory
 
 import streamlit as st
 
 from pages.parts.base.user_errors import keep_user_errors, show_user_errors
 from udml_core.data import catalog
-from udml_core.data.sources.embeddings import LAYOUT, Table, table_of
+from udml_core.data.sources.embeddings import LAYOUT, Table, table_of, write_table
+from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ENDINGS
+from udml_core.errors import UserError
 
 ROLES = {"label": ("Classes", "Column with the class of each row."),
          "name": ("Names", "Column with a different name for each row."),
@@ -39,20 +43,29 @@ def choose_columns(path: str) -> str:
         table = table_of(path)
         if table is None or str(table.choices):
             return path
-        header = _header(table.name, table.signature())
-        if not header.columns:
-            return path
-        st.caption(f"{header.count:,} rows, {header.width:,}-d.")
-        chosen = {}
-        columns = ["", *header.columns]
-        for role, (label, text) in ROLES.items():
-            usual = header.usual[role]
-            column = st.selectbox(label, columns, columns.index(usual), help=text, key=f"import-{role}-{path}",
-                                  format_func=lambda name: name or NO_COLUMN)
-            if column != usual:
-                chosen[role] = column
-        return Table(table.path, replace(table.choices, **chosen)).name
+        return Table(table.path, _choose_roles(_header(table.name, table.signature()), path, table.choices)).name
     return path
+
+
+def _choose_roles(header: Header, key: str, choices: Choices) -> Choices:
+    """Choose the column of each role; the choices as they are if the table has no columns.
+
+    Args:
+        header: What the table has.
+        key: End of the widgets' keys.
+        choices: The choices besides the roles.
+    """
+    if not header.columns:
+        return choices
+    st.caption(f"{header.count:,} rows, {header.width:,}-d.")
+    chosen, columns = {}, ["", *header.columns]
+    for role, (label, text) in ROLES.items():
+        usual = header.usual[role]
+        column = st.selectbox(label, columns, columns.index(usual), help=text, key=f"import-{role}-{key}",
+                              format_func=lambda name: name or NO_COLUMN)
+        if column != usual:
+            chosen[role] = column
+    return replace(choices, **chosen)
 
 
 @dataclass(frozen=True)
@@ -76,6 +89,17 @@ class Header:
 def _header(name: str, signature: str) -> Header:  # noqa: ARG001 (a changed file is read again)
     table = table_of(name)
     assert table is not None, "the path was a table's a moment ago"
+    return _header_of(table)
+
+
+@st.cache_data(max_entries=2, show_spinner="Reading the columns …")
+def _uploaded_header(_files: list[tuple[str, bytes]], ids: tuple[str, ...]) -> Header:  # noqa: ARG001 (other uploads)
+    """Return what uploaded files have, which are written aside for it."""
+    with TemporaryDirectory() as folder:
+        return _header_of(Table(write_table(Path(folder), "table", _files)))
+
+
+def _header_of(table: Table) -> Header:
     opened = table.header()
     return Header(opened.vectors.count, opened.vectors.width, tuple(opened.columns),
                   {role: opened.find(role, table.choices) or "" for role in ROLES})
@@ -88,12 +112,17 @@ def upload_table(open_table: Callable[[str], None]) -> None:
         open_table: Opens a data set by its name.
     """
     st.caption(f"Embeddings: {LAYOUT}, and a CSV or Parquet file with the columns of its rows if they are in another "
-               "file. Columns called label, split, name and image are recognized.")
+               "file. Columns called label, split, name and image are recognized, and others can be chosen.")
     files = st.file_uploader("Upload embeddings", type=[ending[1:] for ending in (*ENDINGS, ".csv")],
                              accept_multiple_files=True, key="import-table")
     stem = PurePath(files[0].name).stem if files else ""
     name = st.text_input("Name of the table", placeholder=stem, key="import-table-name").strip() or stem
+    contents, choices = [(file.name, file.getvalue()) for file in files], Choices()
+    if files:
+        with suppress(UserError):  # the import says what is wrong
+            ids = tuple(file.file_id for file in files)
+            choices = _choose_roles(_uploaded_header(contents, ids), ".".join(ids), choices)
     clicked = st.button("Import embeddings", disabled=not files, icon=":material/upload:")
-    with keep_user_errors("import-table", (name, *(file.name for file in files)), clicked):
+    with keep_user_errors("import-table", (name, str(choices), *(file.name for file in files)), clicked):
         if clicked:
-            open_table(catalog.import_table(name, [(file.name, file.getvalue()) for file in files]).name)
+            open_table(catalog.import_table(name, contents, choices).name)

@@ -15,6 +15,7 @@ from udml_core import jobs
 from udml_core.data import catalog
 from udml_core.data.sources.levels import name_with_level
 from udml_core.data.sources.listing import ENDINGS
+from udml_core.jobs.auditing import audit_import
 from udml_core.runs import Run, runs_folder
 
 
@@ -71,8 +72,9 @@ def _import_files() -> None:
         if not st.button("Train on these images", type="primary", icon=":material/arrow_forward:", key="home-train"):
             return
     name = name_with_level(folder, level)
-    load_dataset(name)
+    dataset = load_dataset(name)
     catalog.remember(name)
+    audit_import(dataset, runs_folder())
     st.switch_page("pages/train.py", query_params={"dataset": name})
 
 

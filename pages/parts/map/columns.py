@@ -11,6 +11,7 @@ import streamlit as st
 from pages.parts.components.map_content import Color
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.data.sources.table import find_column, separator
 from udml_core.errors import UserError
 
 IMAGE = "image"
@@ -59,10 +60,12 @@ def columns_of(content: bytes, dataset: Dataset) -> dict[str, Array]:
         UserError: The content is not a table, or its rows do not match the data set's images.
     """
     try:
-        table = pd.read_csv(io.BytesIO(content))
+        header = content.partition(b"\n")[0].decode("utf-8-sig")
+        table = pd.read_csv(io.BytesIO(content), sep=separator(header))
     except (ValueError, UnicodeDecodeError) as error:
         raise UserError("The file could not be read as a CSV table in UTF-8: "
                         f"{str(error)[:200]}. Save the table as CSV in UTF-8.") from None
+    table = table.rename(columns={find_column(map(str, table.columns), [IMAGE]): IMAGE})
     if IMAGE in table.columns:
         table = table.drop_duplicates(IMAGE).set_index(IMAGE)
         if not np.isin(table.index.astype(str), dataset.names).any():

@@ -12,6 +12,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, indices_from_address, join_indices, write_address
 from pages.parts.base.analyses import load_indices, load_result, rows_of
 from pages.parts.base.cached import load_split
+from pages.parts.data.columns import value_widgets
 from pages.parts.map.coloring import training_clusters
 from udml_core.analyses import REFINED, list_analyses
 from udml_core.arrays import Array
@@ -80,6 +81,8 @@ def choose_filter(retrieval: Retrieval, query_images: Sequence[int]) -> Filter:
         masks.append(np.isin(retrieval.dataset.labels, classes))
     if in_clusters is not None:
         masks.append(in_clusters)
+    if (with_values := value_widgets(retrieval.dataset)) is not None:
+        masks.append(with_values)
     return Filter(k, "all" if in_clusters is not None else gallery, np.all(masks, axis=0) if masks else None)
 
 

@@ -20,6 +20,7 @@ import numpy as np
 from udml_core.arrays import Integers
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
+from udml_core.data.sources.table import find_column, separator
 from udml_core.errors import UserError, quoted
 from udml_core.files import read_regular
 
@@ -175,9 +176,11 @@ def parse_list(content: bytes, name: str, dataset: Dataset) -> ImageList:
         raise UserError(f"The list of images {name} has {len(content):,} bytes, and at most {MOST_BYTES:,} are read. "
                         "Divide it into several files.")
     try:
-        rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+        text = content.decode("utf-8-sig")
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text.partition("\n")[0]))
         columns = next(rows, [])
-        position = columns.index(COLUMN) if COLUMN in columns else None
+        column = find_column(columns, [COLUMN])
+        position = None if column is None else columns.index(column)
         listed = {} if position is None else dict.fromkeys(row[position] for row in rows if row[position:])
         listed.pop("", None)
     except (UnicodeDecodeError, csv.Error) as error:

@@ -17,6 +17,7 @@ import numpy as np
 from udml_core.arrays import Array, Booleans, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
+from udml_core.data.sources.table import separator
 from udml_core.errors import UserError
 from udml_core.files import read_regular
 
@@ -164,7 +165,9 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
     Error messages use `name` for the file.
     """
     try:
-        reader = csv.DictReader(io.StringIO(content.decode("utf-8-sig"), newline=""), skipinitialspace=True)
+        text = content.decode("utf-8-sig")
+        reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True,
+                                delimiter=separator(text.partition("\n")[0]))
         rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"The pairs in {name} could not be read: {error}. {EXPECTED_FILE}") from error

@@ -13,15 +13,16 @@ from udml_core.data.dataset import Dataset, Report, Skipped
 from udml_core.data.sources.listed import Listing, load_listing
 from udml_core.data.sources.listing import listed
 from udml_core.data.sources.located import Located
-from udml_core.data.sources.table import HALVES, ColumnFile, by_value, column_names, value_text
+from udml_core.data.sources.table import HALVES, ColumnFile, by_value, column_names, find_column, value_text
 from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read
 
 TABLES = ("metadata.csv", "metadata.parquet")
-FILE_COLUMN = "file_name"
+FILE_COLUMNS = ("file_name", "filename", "image")
+"""Columns of the images' paths; the convention is the first. Names of columns may have capitals."""
 LABEL_COLUMNS = ("label", "class", "label_name", "class_name")
 """Columns of labels, the first that exists is the default."""
-SPLIT_COLUMN = "split"
+SPLIT_COLUMNS = ("split",)
 
 
 def tables_of(path: Path) -> list[str]:
@@ -33,11 +34,21 @@ def tables_of(path: Path) -> list[str]:
 def _is_table(path: Path) -> bool:
     """Return whether a file is a table of images."""
     try:
-        return path.is_file() and may_read(path) and FILE_COLUMN in column_names(path)
+        return path.is_file() and may_read(path) and find_column(column_names(path), FILE_COLUMNS) is not None
     except UserError:
         return True  # loading says what is wrong with it
     except OSError:
         return False
+
+
+def unused_table(path: Path) -> str:
+    """Say which table of a folder names no images and is not used; empty if there is none."""
+    for name in TABLES:
+        table = path / name
+        if table.is_file() and may_read(table) and not _is_table(table):
+            return (f"{name} is not used, because it has no column {FILE_COLUMNS[0]}; its columns: "
+                    f"{', '.join(column_names(table)) or 'none'}.")
+    return ""
 
 
 class _Row(NamedTuple):
@@ -89,9 +100,9 @@ class MetadataFolder(Located):
         listing = self.listing
         classes = f"in {len(listing.class_names):,} classes" if listing.labels else "without classes"
         columns = f" Other columns: {', '.join(self._other_columns)}." if self._other_columns else ""
-        unused = SPLIT_COLUMN in self._columns and listing.in_test is None and listing.training_classes is None
-        split = (f" The column {SPLIT_COLUMN} does not say train or test for every image, so it is not used." if unused
-                 else "")
+        unused = self._split_column and listing.in_test is None and listing.training_classes is None
+        split = (f" The column {self._split_column} does not say train or test for every image, so it is not used."
+                 if unused else "")
         return f"{len(listing.files):,} images {classes}, from {self.tables[0]}.{columns}{split}"
 
     def _absent(self) -> str | None:
@@ -111,6 +122,14 @@ class MetadataFolder(Located):
         with self._advising():
             return column_names(self.path / self.tables[0])
 
+    @property
+    def _file_column(self) -> str:
+        return find_column(self._columns, FILE_COLUMNS) or FILE_COLUMNS[0]
+
+    @property
+    def _split_column(self) -> str | None:
+        return find_column(self._columns, SPLIT_COLUMNS)
+
     @contextmanager
     def _advising(self) -> Iterator[None]:
         """Add to the message of an unreadable table how to open the folder without it."""
@@ -124,9 +143,9 @@ class MetadataFolder(Located):
     def label_column(self) -> str | None:
         """The column of the labels; None if there is none."""
         if self.label is None:
-            return next((name for name in LABEL_COLUMNS if name in self._columns), None)
-        if self.label not in self._columns or self.label == FILE_COLUMN:
-            usable = [name for name in self._columns if name != FILE_COLUMN]
+            return find_column(self._columns, LABEL_COLUMNS)
+        if self.label not in self._columns or self.label == self._file_column:
+            usable = [name for name in self._columns if name != self._file_column]
             raise UserError(f"{self.path / self.tables[0]} has no column {quoted(self.label)} for labels. Its columns: "
                             f"{', '.join(usable)}.")
         return self.label
@@ -134,11 +153,11 @@ class MetadataFolder(Located):
     @property
     def label_columns(self) -> list[str]:
         """The columns that can have the labels."""
-        return [name for name in self._columns if name not in (FILE_COLUMN, SPLIT_COLUMN)]
+        return [name for name in self._columns if name not in (self._file_column, self._split_column)]
 
     @property
     def _other_columns(self) -> list[str]:
-        return [name for name in self._columns if name not in (FILE_COLUMN, self.label_column, SPLIT_COLUMN)]
+        return [name for name in self.label_columns if name != self.label_column]
 
     @cached_property
     def listing(self) -> Listing:
@@ -160,22 +179,22 @@ class MetadataFolder(Located):
     def _read(self, table: str) -> list[_Row]:
         """Read the rows of a table."""
         folder = table.rpartition("/")[0]
-        wanted = [FILE_COLUMN, *dict.fromkeys(name for name in (self.label_column, SPLIT_COLUMN)
-                                              if name and name in self._columns)]
+        file, label, split = self._file_column, self.label_column, self._split_column
+        wanted = [file, *dict.fromkeys(name for name in (label, split) if name)]
         with self._advising():
             source = ColumnFile(self.path / table)
             content = {name: source.read(name) for name in wanted}
             # The tables of two halves need not have the same other columns.
-            others = [source.read(name) if name in source.names else [None] * len(content[FILE_COLUMN])
+            others = [source.read(name) if name in source.names else [None] * len(content[file])
                       for name in self._other_columns]
-        files = content[FILE_COLUMN]
-        absent = next((row for row, file in enumerate(files) if not isinstance(file, str)), None)
+        files = content[file]
+        absent = next((row for row, path in enumerate(files) if not isinstance(path, str)), None)
         if absent is not None:
-            raise UserError(f"{self.path / table} must name an image in the column {FILE_COLUMN} of each row, got "
+            raise UserError(f"{self.path / table} must name an image in the column {file} of each row, got "
                             f"{quoted(files[absent])} in {source.place(absent)}. Fill it in, or remove the row.")
-        paths = [_plain(f"{folder}/{file}" if folder else file) for file in files]
-        labels = [_label(value) for value in content[self.label_column]] if self.label_column else [None] * len(files)
-        words = [folder] * len(files) if folder else content.get(SPLIT_COLUMN, [None] * len(files))
+        paths = [_plain(f"{folder}/{path}" if folder else path) for path in files]
+        labels = [_label(value) for value in content[label]] if label else [None] * len(files)
+        words = [folder] * len(files) if folder else content[split] if split else [None] * len(files)
         halves = [HALVES.get(str(word).lower()) for word in words]
         return [_Row(*row) for row in zip(paths, labels, halves, zip(*others, strict=True) if others else [()] * len(
             paths), strict=True)]

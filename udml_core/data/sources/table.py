@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,7 @@ class ColumnFile:
         rows = []
         try:
             text = read_regular(self.path, LONGEST).decode("utf-8-sig")
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=_separator(text.partition("\n")[0]))
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text.partition("\n")[0]))
             width, line = len(next(lines)), lines.line_num + 1
             for row in lines:
                 # Spreadsheets write rows without values; in a single column a row without a value is a missing value.
@@ -129,10 +130,18 @@ def by_value(name: str) -> tuple[bool, float, str]:
 
 
 def _csv_names(header: str) -> list[str]:
-    return [name.strip() for name in next(csv.reader([header], delimiter=_separator(header)), [])]
+    return [name.strip() for name in next(csv.reader([header], delimiter=separator(header)), [])]
 
 
-def _separator(header: str) -> str:
+def find_column(names: Iterable[str], wanted: Iterable[str]) -> str | None:
+    """Return the column with the first of some wanted names, in lower or upper case; None if there is none."""
+    by_name: dict[str, str] = {}
+    for name in names:
+        by_name.setdefault(name.strip().lower(), name)
+    return next((by_name[name] for name in wanted if name in by_name), None)
+
+
+def separator(header: str) -> str:
     """Return the separator that is most frequent in the first line; spreadsheets write semicolons in many countries."""
     return max(SEPARATORS, key=header.count)
 
