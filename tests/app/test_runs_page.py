@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.run_status import title_of
+from pages.parts.base.run_status import distinct_titles, title_of
 from pages.parts.base.setting_words import setting_title, setting_words
 from pages.parts.compare.measures import measure_table, setting_text
 from pages.parts.compare.queries import disputed_queries
@@ -333,6 +333,17 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
     assert setting_title("candidates", "plm") == "Neighbor candidates · k"
+
+
+def test_titles_name_only_what_differs_among_runs_of_a_method(root: Path) -> None:
+    long = {"dimension": 4, "epsilon": 0.7, "steps": 3}
+    requests: list[dict[str, Any]] = [{"fields": long}, {"fields": long | {"alpha": 15.0}}, {"method": "pca", "fields": {"dimension": 4}}]
+    runs = [create_run(spec(**request), root) for request in requests]
+    assert list(distinct_titles(runs).values()) == ["RPML on Digits, α 45°", "RPML on Digits, α 15°", "PCA on Digits"]
+    runs.append(create_run(spec(fields=long, seed=3), root))
+    names = list(distinct_titles(runs, with_dataset=False).values())
+    assert names == ["RPML, α 45°, seed 0", "RPML, α 15°, seed 0", "PCA", "RPML, α 45°, seed 3"]
+    assert sorted(leaderboard(runs)["Run"]) == sorted(names), "listed data sets are all the same"
 
 
 def test_disputed_queries_come_first() -> None:

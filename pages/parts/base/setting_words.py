@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 from udml_core.declaration import Described, describe
@@ -10,6 +11,7 @@ from udml_core.methods import METHODS
 from udml_core.runs import RunRequest
 
 
+@cache
 def field_of(name: str, method: str) -> Described | None:
     """Return a method's hyper-parameter or a run's option; None if this version does not know it."""
     declared = next((known for known in METHODS if known.card.name == method), None)
