@@ -337,7 +337,8 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
 
 def test_titles_name_only_what_differs_among_runs_of_a_method(root: Path) -> None:
     long = {"dimension": 4, "epsilon": 0.7, "steps": 3}
-    requests: list[dict[str, Any]] = [{"fields": long}, {"fields": long | {"alpha": 15.0}}, {"method": "pca", "fields": {"dimension": 4}}]
+    requests: list[dict[str, Any]] = [{"fields": long}, {"fields": long | {"alpha": 15.0}},
+                                      {"method": "pca", "fields": {"dimension": 4}}]
     runs = [create_run(spec(**request), root) for request in requests]
     assert list(distinct_titles(runs).values()) == ["RPML on Digits, α 45°", "RPML on Digits, α 15°", "PCA on Digits"]
     runs.append(create_run(spec(fields=long, seed=3), root))
