@@ -58,9 +58,9 @@ def explore(run: Run) -> None:
         with toolbar[0]:
             layout = pick_layout(run)
         with toolbar[2]:
-            frame = pick_frame(layout)
+            frame = pick_frame(run, layout)
         with header:  # before the map is loaded, so that nothing moves when the header arrives
-            run_header(run, frame_words(frame))
+            run_header(run, frame_words(frame, run))
         shown = layout.load(run, frame)
         with toolbar[1]:
             color = pick_color(shown)

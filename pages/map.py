@@ -35,7 +35,7 @@ HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the
 
 def map_title(shown: MapFrame) -> str:
     """Return the data set and the embedding in words."""
-    return f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
+    return f"{shown.run.spec().dataset_title}, {frame_words(shown.name, shown.run)}"
 
 
 def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linked: bool,
@@ -79,7 +79,7 @@ def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: S
             clicks.append(draw_map(other, "map2", other_colors.get(color.label, next(iter(other_colors.values())))(),
                                    selected, True, current))
     with columns[-1]:
-        clicks.append(side_panel(shown, selected, current, frame_words(shown.name), "map", HEIGHT))
+        clicks.append(side_panel(shown, selected, current, frame_words(shown.name, shown.run), "map", HEIGHT))
     return clicked_tile(clicks)
 
 

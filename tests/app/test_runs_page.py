@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.base.run_status import distinct_titles, title_of
-from pages.parts.base.setting_words import setting_title, setting_words
+from pages.parts.base.setting_words import setting_title, setting_words, with_titles
 from pages.parts.compare.measures import measure_table, setting_text
 from pages.parts.compare.queries import disputed_queries
 from pages.parts.curves.run_curves import common_baselines, line_names, shown_rows
@@ -333,6 +333,17 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
     assert setting_title("candidates", "plm") == "Neighbor candidates · k"
+
+
+@pytest.mark.parametrize(("message", "shown"), [
+    ("labels_per_class must be between 1 and 9, got 12.", "Labels per class must be between 1 and 9, got 12."),
+    ("PLM.proxy_rate must be above 0.", "Learning rate factor of the proxies must be above 0."),
+    ("30 images and n_neighbors=50. Lower the field 'n_neighbors'.",
+     "30 images and neighbors 50. Lower the field 'Neighbors'."),
+    ("No images in photos/learning_rate/2 or learning_rate.png.",
+     "No images in photos/learning_rate/2 or learning_rate.png.")])
+def test_messages_name_settings_by_their_titles(message: str, shown: str) -> None:
+    assert with_titles(message) == shown
 
 
 def test_titles_name_only_what_differs_among_runs_of_a_method(root: Path) -> None:

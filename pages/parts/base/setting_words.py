@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any
 
@@ -40,6 +41,34 @@ def setting_title(name: str, method: str) -> str:
     """Return the name of a setting as forms show it, such as Labels per class."""
     field = field_of(name, method)
     return name.replace("_", " ").capitalize() if field is None else field.label
+
+
+def with_titles(message: str) -> str:
+    """Return a message with the titles of settings, as forms show them, in place of names such as `n_neighbors`."""
+    titles = _titles()
+
+    def title(match: re.Match[str]) -> str:
+        words = titles[match["name"]]
+        begins = not match.start() or message[match.start() - 1] == "'" or message[:match.start()].endswith(". ")
+        return (words if begins else _in_sentence(words)) + (" " if match["equals"] else "")
+
+    names = "|".join(titles)
+    return re.sub(rf"(?<![\w/.-])(?:[A-Z]\w*\.)?(?P<name>{names})(?:(?P<equals>=)|(?![\w/-]|\.\w))", title, message)
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """Return the titles of all settings whose name is no word, by name.
+
+    A name that has other titles in other methods keeps its own words.
+    """
+    titles: dict[str, set[str]] = {}
+    for declared in (RunRequest, *METHODS):
+        for field in describe(declared):
+            if "_" in field.name:
+                titles.setdefault(field.name, set()).add(field.words)
+    return {name: min(words) if len(words) == 1 else name.removeprefix("n_").replace("_", " ").capitalize()
+            for name, words in titles.items()}
 
 
 def _in_sentence(words: str) -> str:

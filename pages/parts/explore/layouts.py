@@ -108,18 +108,18 @@ def _quick(run: Run, name: str) -> Projection:
     return Projection(indices, frames, positions, np.zeros((*positions.shape[:2], 0), np.int32), unknown, unknown)
 
 
-def pick_frame(layout: MapLayout) -> str:
+def pick_frame(run: Run, layout: MapLayout) -> str:
     """Choose the embedding that the map shows; the address parameter `frame` holds its position."""
     last = len(layout.frames) - 1
     position = int(number_from_address("frame", last, 0, last))
     if 0 < last < FEW:
         st.session_state["explore-frame"] = position
         position = st.segmented_control("Embedding", range(last + 1), key="explore-frame", required=True,
-                                        format_func=lambda at: frame_words(layout.frames[at]).capitalize(),
+                                        format_func=lambda at: frame_words(layout.frames[at], run).capitalize(),
                                         on_change=lambda: write_address(
                                             "frame", str(st.session_state["explore-frame"]), str(last))) or 0
     elif last:
         position = round(live_slider("Epoch", 0, last, position, 1, f"explore-epoch-{layout.id}", play=True,
-                                     words=[frame_words(frame) for frame in layout.frames]))
+                                     words=[frame_words(frame, run) for frame in layout.frames]))
     write_address("frame", str(position), str(last))
     return layout.frames[position]
