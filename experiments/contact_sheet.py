@@ -27,6 +27,8 @@ VIEWS = {"light": ("light", (1400, 900)), "dark": ("dark", (1400, 900)), "phone"
 PROJECTOR = {"projector": ("dark", (2560, 1440))}
 HEIGHT, GAP, HEAD, A_ROW = 210, 8, 22, 3
 """Pixels of a small picture, between pictures and above them; number of pages side by side."""
+PATIENCE, DRAWING = 600_000, 4000
+"""Milliseconds that a page has to appear, and that its components have to draw."""
 QUIET = """() => !document.querySelector(
   "[data-testid=stApp][data-test-script-state=running], [data-testid=stMain] [data-testid=stSkeleton]")"""
 
@@ -37,7 +39,7 @@ def photograph(page: Page, url: str) -> Image.Image:
     page.wait_for_selector("[data-testid=stMain] h1, .instrument[data-drawn]")
     page.wait_for_timeout(1000)
     page.wait_for_function(QUIET)
-    page.wait_for_timeout(2500)  # Components draw some time after Streamlit has finished.
+    page.wait_for_timeout(DRAWING)  # Components draw some time after Streamlit has finished.
     return Image.open(io.BytesIO(page.screenshot())).convert("RGB")
 
 
@@ -46,16 +48,15 @@ def photograph_all(browser: Browser, url: str, views: dict[str, tuple[str, tuple
     """Return the pictures of every page, in the order of the views."""
     pictures: dict[str, list[Image.Image]] = {name: [] for name in RUNS}
     for view, (scheme, (width, height)) in views.items():
+        page = browser.new_page(color_scheme="dark" if scheme == "dark" else "light",
+                                viewport={"width": width, "height": height})
+        page.set_default_timeout(PATIENCE)
         for name, run in RUNS.items():
-            context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light",
-                                          viewport={"width": width, "height": height})
-            page = context.new_page()
-            page.set_default_timeout(240_000)
             pictures[name].append(photograph(page, f"{url}/{'' if name == 'home' else name}{run and f'?run={run}'}"))
-            context.close()
             if keep is not None:
                 pictures[name][-1].save(keep / f"{name}-{view}.png")
             print(f"{name}, {view}", flush=True)
+        page.close()
     return pictures
 
 

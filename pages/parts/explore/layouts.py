@@ -123,3 +123,22 @@ def pick_frame(run: Run, layout: MapLayout) -> str:
                                      words=[frame_words(frame, run) for frame in layout.frames]))
     write_address("frame", str(position), str(last))
     return layout.frames[position]
+
+
+def offer_epochs(run: Run, layout: MapLayout) -> None:
+    """Say why a layout shows no epochs, and offer the layout that does."""
+    layouts = _layouts(run)
+    moving = next((other for other in layouts if len(other.frames) >= FEW), None)
+    if moving is None or len(layout.frames) >= FEW:
+        return
+    st.caption(f"Epochs are stored for a fixed sample of {len(run.sample_indices()):,} test images only, so this "
+               "layout has no epoch cursor.")
+    st.button("Show every epoch", icon=":material/animation:", key="explore-every-epoch", type="tertiary",
+              on_click=_open_layout, args=(run, moving.id, layouts[0].id), help=f"Opens the layout {moving.title}.")
+
+
+def _open_layout(run: Run, layout_id: str, default: str) -> None:
+    """Choose a layout in place of the user; it begins at its last embedding."""
+    st.session_state[f"explore-map-{run.id}"] = layout_id
+    write_address("map", layout_id, default)
+    write_address("frame", "")
