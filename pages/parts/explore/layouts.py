@@ -131,8 +131,8 @@ def offer_epochs(run: Run, layout: MapLayout) -> None:
     moving = next((other for other in layouts if len(other.frames) >= FEW), None)
     if moving is None or len(layout.frames) >= FEW:
         return
-    st.caption(f"Epochs are stored for a fixed sample of {len(run.sample_indices()):,} test images only, so this "
-               "layout has no epoch cursor.")
+    st.caption(f"Epochs are stored for a fixed sample of {len(run.sample_indices()):,} test images only.",
+               width="content")
     st.button("Show every epoch", icon=":material/animation:", key="explore-every-epoch", type="tertiary",
               on_click=_open_layout, args=(run, moving.id, layouts[0].id), help=f"Opens the layout {moving.title}.")
 
