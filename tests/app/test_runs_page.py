@@ -288,7 +288,10 @@ def test_every_heading_of_compare_names_its_measure_and_columns_fit_the_page(pai
     shown = [columns[name].get("label") or name for name in columns if name not in ("", "Run", "Seeds", "_index")]
     assert shown == [f"{measure} {what}" for measure in ("MAP@R", "R@1") for what in (
         "before", "after", "− frozen", "− PCA")]
-    assert sum(column.get("width") or 0 for column in columns.values()) < 1100
+    assert sum(column.get("width") or 0 for column in columns.values()) < 1020
+    pair[0].write_notes(Notes.make("The run with the long name of thirty-nine"))
+    columns = json.loads(next(table for table in test.run().dataframe if "Seeds" in table.value).proto.columns)
+    assert columns["Run"]["width"] > 39 * 7, "a name is not cut where names differ"
 
 
 def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pair: list[Run], root: Path) -> None:
