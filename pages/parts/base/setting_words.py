@@ -63,10 +63,9 @@ def _titles() -> dict[str, str]:
     A name that has other titles in other methods keeps its own words.
     """
     titles: dict[str, set[str]] = {}
-    for declared in (RunRequest, *METHODS):
-        for field in describe(declared):
-            if "_" in field.name:
-                titles.setdefault(field.name, set()).add(field.words)
+    for field in [*describe(RunRequest), *(field for method in METHODS for field in describe(method))]:
+        if "_" in field.name:
+            titles.setdefault(field.name, set()).add(field.words)
     return {name: min(words) if len(words) == 1 else name.removeprefix("n_").replace("_", " ").capitalize()
             for name, words in titles.items()}
 
