@@ -25,7 +25,7 @@ RUNS = {"home": RPML, "explore": RPML, "map": RPML, "grid": ISIF, "retrieval": I
 """Page: the example that shows it best."""
 VIEWS = {"light": ("light", (1400, 900)), "dark": ("dark", (1400, 900)), "phone": ("light", (390, 844))}
 PROJECTOR = {"projector": ("dark", (2560, 1440))}
-HEIGHT, GAP, HEAD, A_ROW = 210, 8, 22, 3
+HEIGHT, GAP, HEAD, A_ROW = 300, 8, 22, 3
 """Pixels of a small picture, between pictures and above them; number of pages side by side."""
 PATIENCE, DRAWING = 600_000, 4000
 """Milliseconds that a page has to appear, and that its components have to draw."""
