@@ -26,7 +26,7 @@ class Legend {
       const all = [...counts.keys()].filter((code) => counts[code]).map((code) => ({ name: color.names[code], count: counts[code],
         chosen: chosen[code], on: this.chart.selectedCount && chosen[code] === counts[code], mark: SHAPES[this.chart.styles[code] >> 3],
         color: PALETTE[this.chart.styles[code] % 8], holds: (row) => this.chart.values[row] === code }));
-      if (all.length > MOST_BY_CODE) all.sort((first, second) => second.count - first.count);
+      if (color.names.length > MOST_BY_CODE) all.sort((first, second) => second.count - first.count);
       if (without) all.push({ name: color.none ?? "none", count: without, chosen: chosenWithout, mark: "○", color: "", holds: (row) => this.chart.values[row] < 0 });
       return all;
     }

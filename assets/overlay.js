@@ -1,6 +1,7 @@
 // The layer above a map's points, on a 2-D canvas: images, seams, marks, the point under the pointer, and the lasso.
 const TILE = 44;
 const FRAMED = 8; // pixels from which an image of a grid shows its color as a frame
+const LINE = 16;
 const MOST_IMAGES_PER_CELL = 6;
 
 class Overlay {
@@ -17,6 +18,7 @@ class Overlay {
     pen.fillRect(0, 0, 1, 1);
     if (this.chart.header.grid) this.drawGrid(pen, width, height);
     else if (this.chart.images && this.chart.header.sheets && this.chart.travel >= 1) this.drawImages(pen, width, height);
+    this.written = [];
     for (const mark of this.chart.header.marks ?? []) this.drawMark(pen, mark);
     for (const guest of this.chart.header.placed ?? []) this.drawGuest(pen, guest);
     if (this.chart.hovered !== NONE && this.chart.hovered < this.chart.header.count) this.drawHover(pen);
@@ -155,6 +157,9 @@ class Overlay {
   drawWord(pen, word, x, y) {
     if (!word) return;
     pen.font = "600 13px sans-serif";
+    const end = x + pen.measureText(word).width;
+    while (this.written.some((other) => Math.abs(other.y - y) < LINE && other.x < end && x < other.end)) y += LINE;
+    this.written.push({ x, y, end }); // the words of close points lie below each other
     pen.lineWidth = 4;
     pen.strokeStyle = this.chart.paper;
     pen.fillStyle = this.chart.text;

@@ -140,7 +140,7 @@ class Chart {
       const counts = new Int32Array(color.names.length);
       for (const code of values) if (code >= 0) counts[code] += 1;
       const present = [...counts.keys()].filter((code) => counts[code]);
-      const bySize = present.length > MOST_BY_CODE; // the largest of many clusters differ in color
+      const bySize = color.names.length > MOST_BY_CODE; // the largest of many clusters differ in color
       if (bySize) present.sort((first, second) => counts[second] - counts[first]);
       present.forEach((code, rank) => { this.styles[code] = ((bySize ? rank : code) % 8) + 8 * (rank % SHAPES.length); });
       for (let row = 0; row < values.length; row += 1) if (values[row] >= 0) this.codes[row] = this.styles[values[row]];

@@ -11,7 +11,7 @@ from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.undo import undo_buttons
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.explore.layouts import pick_frame, pick_layout
+from pages.parts.explore.layouts import offer_epochs, pick_frame, pick_layout
 from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import (
@@ -58,9 +58,9 @@ def explore(run: Run) -> None:
         with toolbar[0]:
             layout = pick_layout(run)
         with toolbar[2]:
-            frame = pick_frame(layout)
+            frame = pick_frame(run, layout)
         with header:  # before the map is loaded, so that nothing moves when the header arrives
-            run_header(run, frame_words(frame))
+            run_header(run, frame_words(frame, run))
         shown = layout.load(run, frame)
         with toolbar[1]:
             color = pick_color(shown)
@@ -71,6 +71,8 @@ def explore(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             show_facts(shown)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
+        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            offer_epochs(run, layout)
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)

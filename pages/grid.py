@@ -56,12 +56,12 @@ def show_grid(shown: MapFrame, grid_id: str, color: Color) -> None:
     pick_clicked(clicks)
 
 
-def pick_embedding(frames: tuple[str, ...]) -> str:
+def pick_embedding(run: Run, frames: tuple[str, ...]) -> str:
     """Choose which of the map's embeddings the grid shows; the address holds it."""
     default = frames[-1]
     wanted = choice_from_address("moment", frames, default)
-    name = st.selectbox("Embedding", frames, frames.index(wanted), format_func=frame_words, key="grid-moment",
-                        label_visibility="collapsed", width=180)
+    name = st.selectbox("Embedding", frames, frames.index(wanted), key="grid-moment",
+                        format_func=lambda frame: frame_words(frame, run), label_visibility="collapsed", width=180)
     write_address("moment", name, default)
     return name
 
@@ -74,7 +74,7 @@ def explore(run: Run) -> None:
         source = pick_map(run, width=240)
         if source is not None:
             frames = load_map(run, source).projection.frames
-            name = pick_embedding(frames)
+            name = pick_embedding(run, frames)
             shown = load_map(run, source, frames.index(name))
             color = pick_color(shown, "Border color", 220)
         new_map_menu(run)

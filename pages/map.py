@@ -38,7 +38,7 @@ HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the
 
 def map_title(shown: MapFrame) -> str:
     """Return the data set and the embedding in words."""
-    return f"{shown.run.spec().dataset_title}, {frame_words(shown.name)}"
+    return f"{shown.run.spec().dataset_title}, {frame_words(shown.name, shown.run)}"
 
 
 def hidden_images(dataset: Dataset) -> Array:
@@ -93,7 +93,7 @@ def show_maps(shown: MapFrame, other: MapFrame | None, color: Color, selected: S
             clicks.append(draw_map(other, "map2", other_colors.get(color.label, next(iter(other_colors.values())))(),
                                    selected, True, current, hidden))
     with columns[-1]:
-        clicks.append(side_panel(shown, selected, current, frame_words(shown.name), "map", HEIGHT))
+        clicks.append(side_panel(shown, selected, current, frame_words(shown.name, shown.run), "map", HEIGHT))
     return clicked_tile(clicks)
 
 

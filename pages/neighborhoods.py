@@ -14,6 +14,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.pictures import picture
 from pages.parts.kit.sections import Section, open_section, show_sections
+from pages.parts.kit.slots import slot
 from pages.parts.neighborhoods.center import OWN_IMAGE, Center, load_center, second_index, set_images
 from pages.parts.neighborhoods.flat import quality_bars, show_flat
 from pages.parts.neighborhoods.geometry import choose_geometry
@@ -58,7 +59,7 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     """Show the first image and the controls in two rows."""
     toolbar = st.container(horizontal=True, vertical_alignment="center")
     with toolbar:
-        image = st.container(horizontal=True, vertical_alignment="center", width="stretch")
+        first = slot("neighborhood-first")
         which = choose_embedding()
         received = []
         if run.spec().encoder.reads_images:
@@ -68,7 +69,7 @@ def choose_image_and_geometry(run: Run) -> tuple[Center, views.Geometry]:
     if received:
         st.session_state[OWN_IMAGE] = received[0]
     center = load_center(run, dataset_of(run), which)
-    with image:
+    with first, st.container(horizontal=True, vertical_alignment="center"):
         show_first_image(center)
     geometry = choose_geometry(run, more).within(center.around.candidates.shape[1], center.around.points.shape[1])
     if geometry.flat < number_from_address("flat", geometry.flat):

@@ -10,6 +10,7 @@ from pages.parts.base.address import write_address
 from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_picker import app_dataset
 from pages.parts.base.run_status import duration
+from pages.parts.base.setting_words import with_titles
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
@@ -84,7 +85,8 @@ def show_departures(spec: Spec, dataset: Dataset) -> None:
     texts = jobs.departures(spec, dataset)
     title = f"Departures from the paper: {len(texts)}" if texts else "No departures from the paper"
     with st.expander(title, icon=":material/difference:"):
-        st.markdown("\n".join(f"- {text}" for text in texts) or "Every printed setting is as in the paper.")
+        st.markdown("\n".join(f"- {with_titles(text)}" for text in texts)
+                    or "Every printed setting is as in the paper.")
 
 
 def choose_supervision(method: type[Method], dataset: Dataset, first: Mapping[str, Any]
@@ -197,4 +199,4 @@ try:
                         show_several(request, spec, data)
         keep_choices()
 except UserError as error:
-    st.error(str(error), icon=":material/error:")
+    st.error(with_titles(str(error)), icon=":material/error:")

@@ -189,6 +189,9 @@ def test_clusters_follow_the_slider(page: Page, mapped: Run) -> None:
     expect(chart).not_to_have_attribute("data-colored", before or "")
     expect(page.get_by_text(re.compile("images moved"))).to_be_visible()
     settle(page)
+    listed = chart.locator(".legend button").all_inner_texts()
+    sizes = [int(text.split()[-1].replace(",", "")) for text in listed if "cluster" in text]
+    assert sizes == sorted(sizes, reverse=True), "so the largest clusters have colors of their own"
 
 
 def test_grid_shows_all_images(page: Page, mapped: Run) -> None:

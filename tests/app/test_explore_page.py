@@ -12,7 +12,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.explore import map_view
-from pages.parts.explore.layouts import MapLayout
+from pages.parts.explore.layouts import EPOCHS, MapLayout
 from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.workbench import Workbench, current_image, interesting_images
@@ -115,6 +115,16 @@ def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
     order = np.argsort(((points - points[4]) ** 2).sum(axis=1), kind="stable")
     ten = rpml.sample_indices()[order[order != 4][:10]]
     assert f"**Epoch 1** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
+
+
+def test_a_layout_of_all_images_leads_to_the_layout_with_an_epoch_cursor(rpml: Run, frozen: Run) -> None:
+    test = explored(rpml, frame=0)
+    assert f"stored for a fixed sample of {len(rpml.sample_indices())} test images only" in texts(test)
+    test.button(key="explore-every-epoch").click().run()
+    assert test.selectbox(key=f"explore-map-{rpml.id}").value == EPOCHS
+    assert "**After training** · " in texts(test), "the epoch that the run keeps is named as on other pages"
+    assert "fixed sample of" not in "".join(caption.value for caption in test.caption if "cursor" in caption.value)
+    assert not [button for button in explored(frozen).button if button.key == "explore-every-epoch"]
 
 
 def test_cluster_shows_size_and_purity_of_the_images_own_cluster(rpml: Run) -> None:

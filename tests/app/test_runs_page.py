@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.run_status import title_of
-from pages.parts.base.setting_words import setting_title, setting_words
+from pages.parts.base.run_status import distinct_titles, title_of
+from pages.parts.base.setting_words import setting_title, setting_words, with_titles
 from pages.parts.compare.measures import measure_table, setting_text
 from pages.parts.compare.queries import disputed_queries
 from pages.parts.curves.run_curves import common_baselines, line_names, shown_rows
@@ -288,7 +288,10 @@ def test_every_heading_of_compare_names_its_measure_and_columns_fit_the_page(pai
     shown = [columns[name].get("label") or name for name in columns if name not in ("", "Run", "Seeds", "_index")]
     assert shown == [f"{measure} {what}" for measure in ("MAP@R", "R@1") for what in (
         "before", "after", "− frozen", "− PCA")]
-    assert sum(column.get("width") or 0 for column in columns.values()) < 1100
+    assert sum(column.get("width") or 0 for column in columns.values()) < 1020
+    pair[0].write_notes(Notes.make("The run with the long name of thirty-nine"))
+    columns = json.loads(next(table for table in test.run().dataframe if "Seeds" in table.value).proto.columns)
+    assert columns["Run"]["width"] > 39 * 7, "a name is not cut where names differ"
 
 
 def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pair: list[Run], root: Path) -> None:
@@ -333,6 +336,29 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
     assert setting_title("candidates", "plm") == "Neighbor candidates · k"
+
+
+@pytest.mark.parametrize(("message", "shown"), [
+    ("labels_per_class must be between 1 and 9, got 12.", "Labels per class must be between 1 and 9, got 12."),
+    ("PLM.proxy_rate must be above 0.", "Learning rate factor of the proxies must be above 0."),
+    ("30 images and n_neighbors=50. Lower the field 'n_neighbors'.",
+     "30 images and neighbors 50. Lower the field 'Neighbors'."),
+    ("No images in photos/learning_rate/2 or learning_rate.png.",
+     "No images in photos/learning_rate/2 or learning_rate.png.")])
+def test_messages_name_settings_by_their_titles(message: str, shown: str) -> None:
+    assert with_titles(message) == shown
+
+
+def test_titles_name_only_what_differs_among_runs_of_a_method(root: Path) -> None:
+    long = {"dimension": 4, "epsilon": 0.7, "steps": 3}
+    requests: list[dict[str, Any]] = [{"fields": long}, {"fields": long | {"alpha": 15.0}},
+                                      {"method": "pca", "fields": {"dimension": 4}}]
+    runs = [create_run(spec(**request), root) for request in requests]
+    assert list(distinct_titles(runs).values()) == ["RPML on Digits, α 45°", "RPML on Digits, α 15°", "PCA on Digits"]
+    runs.append(create_run(spec(fields=long, seed=3), root))
+    names = list(distinct_titles(runs, with_dataset=False).values())
+    assert names == ["RPML, α 45°, seed 0", "RPML, α 15°, seed 0", "PCA", "RPML, α 45°, seed 3"]
+    assert sorted(leaderboard(runs)["Run"]) == sorted(names), "listed data sets are all the same"
 
 
 def test_disputed_queries_come_first() -> None:

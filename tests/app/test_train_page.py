@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from tests.app.opening import opened, texts
 from udml_core import jobs
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
+from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of, features_path
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
@@ -116,7 +118,7 @@ def test_options_left_open_are_resolved_by_the_data_set(submitted: list[Spec]) -
 
 def test_an_invalid_combination_is_explained_and_nothing_starts(submitted: list[Spec]) -> None:
     test = opened("train", dataset="digits", method="ssdml", backbone="pixels", labels_per_class="900", split="seen")
-    assert "labels_per_class must be" in test.error[0].value
+    assert test.error[0].value.startswith("Labels per class must be")
     assert "Start training" not in [button.label for button in test.button]
 
 
@@ -285,6 +287,36 @@ def clusters_at(test: AppTest, epsilon: float) -> str:
     return next(line for line in texts(test).splitlines() if f"clusters** at ε = {epsilon:g}" in line)
 
 
+@pytest.fixture
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page that waits for its preview."""
+    monkeypatch.setattr("pages.parts.train.preview.PATIENCE", 60.0)
+
+
+def test_the_form_does_not_wait_for_the_preview(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
+    encoding, released = threading.Event(), threading.Event()
+
+    def encode(_dataset: Dataset, _encoder: Encoder, _indices: Any) -> Any:
+        encoding.set()
+        released.wait(60)
+        raise UserError("The images cannot be read.")
+
+    monkeypatch.setattr("pages.parts.train.preview.features_of_some", encode)
+    test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", seed="5",
+                  fields="dimension:16")
+    assert encoding.wait(60)
+    assert "Encoding a sample of the images" in texts(test)
+    assert test.slider(key="train-rpml-alpha").value == 45.0
+    assert [button for button in test.button if button.label == "Start training"]
+    released.set()
+    monkeypatch.setattr("pages.parts.train.preview.PATIENCE", 60.0)
+    assert [error.value for error in test.run().error] == ["The images cannot be read."]
+    monkeypatch.undo()
+    assert not test.run().error, "it is tried again"
+
+
+@pytest.mark.usefixtures("patient")
 def test_the_preview_needs_no_stored_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     link = {"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "seen", "seed": "3",
             "fields": "dimension:16"}
@@ -298,6 +330,7 @@ def test_the_preview_needs_no_stored_features(tmp_path: Path, monkeypatch: pytes
     assert clusters_at(opened("train", **link), 0.65) == computed
 
 
+@pytest.mark.usefixtures("patient")
 def test_a_slow_preview_is_computed_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("pages.parts.train.preview.LONGEST_WAIT", 0.1)
@@ -311,6 +344,7 @@ def test_a_slow_preview_is_computed_on_request(tmp_path: Path, monkeypatch: pyte
     assert clusters_at(test, 0.65)
 
 
+@pytest.mark.usefixtures("patient")
 def test_the_preview_follows_alpha_and_epsilon() -> None:
     test = opened("train", dataset="digits", method="rpml", backbone="pixels", split="seen", fields="dimension:16")
     assert not test.exception

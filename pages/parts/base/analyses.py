@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.epochs import epoch_words
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import duration
 from pages.parts.base.user_errors import show_user_errors
@@ -32,8 +33,10 @@ KIND_WORDS = {"pca": "PCA", "tsne": "t-SNE", "umap": "UMAP", "graph": "Neighbor 
 SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half", "sample": "fixed sample"}
 
 
-def frame_words(frame: str) -> str:
-    """Return the name of an embedding, such as `after training`."""
+def frame_words(frame: str, run: Run | None = None) -> str:
+    """Return the name of an embedding, such as `after training`; with a run, also for the epoch that it keeps."""
+    if run is not None and frame.isdecimal():
+        return epoch_words(run, int(frame))
     names = {"initial": "before training", "0": "before training", "final": "after training",
              "frozen": "frozen features"}
     return "refined" if frame.startswith(REFINED) else names.get(frame, f"epoch {frame}")

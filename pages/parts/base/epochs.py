@@ -64,8 +64,10 @@ def pick_epoch_cursor(runs: Sequence[Run], key: str) -> float:
     last = max(run.epoch_numbers()[-1] for run in runs)
     position = number_from_address("moment", last, 0, last)
     if last:
+        ends = {epoch_words(run, last) for run in runs}
+        end = ends.pop() if len(ends) == 1 else f"epoch {last}"
         position = live_slider("Epoch", 0, last, position, 1, f"{key}-{last}", play=True,
-                               marks={0.0: "before training", float(last): f"epoch {last}"})
+                               marks={0.0: "before training", float(last): end})
         write_address("moment", f"{position:g}", f"{last:g}")
     return position
 

@@ -6,6 +6,7 @@ import html
 
 import streamlit as st
 
+from pages.parts.base.analyses import frame_words
 from pages.parts.base.run_status import method_title, run_title
 from pages.parts.kit.palette import percent
 from udml_core.runs import Run
@@ -21,8 +22,8 @@ def run_header(run: Run, embedding: str | None = None) -> None:
 
     Args:
         run: The run.
-        embedding: The embedding that the page shows, such as "frozen", "epoch 3" or "refined"; by default the one that
-            the run keeps.
+        embedding: The embedding that the page shows, such as "before training", "epoch 3" or "refined"; by default the
+            one that the run keeps.
     """
     spec = run.spec()
     parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), run_title(run)), *_measures(run),
@@ -40,7 +41,7 @@ def _measures(run: Run) -> list[str]:
 
 
 def _kept(run: Run) -> str:
-    return "frozen" if run.spec().method == "frozen" else f"epoch {run.kept_epoch()}"
+    return frame_words("frozen" if run.spec().method == "frozen" else "final")
 
 
 def _part(name: str, text: str, hint: str = "") -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -15,10 +15,13 @@ from udml_core import jobs
 from udml_core.errors import UserError
 from udml_core.methods import METHODS
 from udml_core.runs import Run, Spec, runs_folder
+from udml_core.runs.comparison import differing_settings, settings_of
 from udml_core.tasks import ADVICE, Status, Task
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
+MOST_SETTINGS = 3
+"""Differing settings that name a run."""
 MARKDOWN = "\\`*_[]<>$~:#"
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Style of text that only screen readers present."""
@@ -67,6 +70,52 @@ def short_titles(runs: Sequence[Run]) -> dict[str, str]:
     titles |= {run.id: f"Example: {titles[run.id]}" for run in runs if run.is_example}
     counts = Counter(titles.values())
     return {run_id: title if counts[title] == 1 else f"{title} · {run_id[-6:]}" for run_id, title in titles.items()}
+
+
+def distinct_titles(runs: Sequence[Run], with_dataset: bool = True) -> dict[str, str]:
+    """Return titles by id for lists and tables: the user's name, else the method and the settings that differ.
+
+    The settings are compared among the listed runs with the same method and data set. An example says so.
+
+    Args:
+        runs: The listed runs.
+        with_dataset: Whether the titles name the data sets.
+    """
+    titles = {run.id: run.notes().name or method_title(run)
+              + (f" on {run.spec().dataset_title.split(',')[0]}" if with_dataset else "") for run in runs}
+    titles |= {run.id: f"Example: {titles[run.id]}" for run in runs if run.is_example}
+    return tell_apart(runs, titles)
+
+
+def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collection[str] = ()) -> dict[str, str]:
+    """Add to equal titles the settings in which their runs differ, else the end of the id.
+
+    Args:
+        runs: The runs.
+        titles: Their titles by id.
+        without: Settings that name no run.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(titles[run.id], []).append(run)
+    named = {run.id: ", ".join([title, *words]) for title, alike in groups.items()
+             for run, words in zip(alike, _differing_words(alike, without), strict=True)}
+    counts = Counter(named.values())
+    return {run.id: named[run.id] if counts[named[run.id]] == 1 else
+            f"{named[run.id]} · {'example' if run.is_example else run.id[-6:]}" for run in runs}
+
+
+def _differing_words(runs: Sequence[Run], without: Collection[str]) -> list[list[str]]:
+    """Return for each run the first settings in which the runs differ, in words; hyper-parameters come first."""
+    if len(runs) == 1:
+        return [[]]
+    fields = {name for run in runs for name in run.spec().fields}
+    differing = differing_settings([settings_of(run) for run in runs])
+    shown = [name for name, values in differing.items() if name not in without
+             and all(value is None or isinstance(value, str | int | float) for value in values)]
+    shown = sorted(shown, key=lambda name: name not in fields)[:MOST_SETTINGS]
+    return [[setting_words(name, differing[name][position], run.spec().method) for name in shown
+             if differing[name][position] is not None] for position, run in enumerate(runs)]
 
 
 def method_title(run: Run) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+import re
+from functools import cache, lru_cache
 from typing import Any
 
 from udml_core.declaration import Described, describe
@@ -47,6 +48,33 @@ def short_title(name: str, method: str) -> str:
     field = field_of(name, method)
     symbol = field.shown.symbol if field is not None else ""
     return symbol if not symbol.isascii() else setting_title(name, method).split(" · ")[0]
+
+
+def with_titles(message: str) -> str:
+    """Return a message with the titles of settings, as forms show them, in place of names such as `n_neighbors`."""
+    titles = _titles()
+
+    def title(match: re.Match[str]) -> str:
+        words = titles[match["name"]]
+        begins = not match.start() or message[match.start() - 1] == "'" or message[:match.start()].endswith(". ")
+        return (words if begins else _in_sentence(words)) + (" " if match["equals"] else "")
+
+    names = "|".join(titles)
+    return re.sub(rf"(?<![\w/.-])(?:[A-Z]\w*\.)?(?P<name>{names})(?:(?P<equals>=)|(?![\w/-]|\.\w))", title, message)
+
+
+@cache
+def _titles() -> dict[str, str]:
+    """Return the titles of all settings whose name is no word, by name.
+
+    A name that has other titles in other methods keeps its own words.
+    """
+    titles: dict[str, set[str]] = {}
+    for field in [*describe(RunRequest), *(field for method in METHODS for field in describe(method))]:
+        if "_" in field.name:
+            titles.setdefault(field.name, set()).add(field.words)
+    return {name: min(words) if len(words) == 1 else name.removeprefix("n_").replace("_", " ").capitalize()
+            for name, words in titles.items()}
 
 
 def _in_sentence(words: str) -> str:

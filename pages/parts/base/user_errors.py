@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import streamlit as st
 
+from pages.parts.base.setting_words import with_titles
 from udml_core.errors import UserError
 
 
@@ -16,7 +17,7 @@ def show_user_errors() -> Iterator[None]:
     try:
         yield
     except UserError as error:
-        st.error(str(error), icon=":material/error:")
+        st.error(with_titles(str(error)), icon=":material/error:")
 
 
 @contextmanager
@@ -39,4 +40,4 @@ def keep_user_errors(key: str, input_value: object, acts: bool) -> Iterator[None
     except UserError as error:
         st.session_state[kept] = (input_value, str(error))
     if (problem := st.session_state.get(kept)) and problem[0] == input_value:
-        st.error(problem[1], icon=":material/error:")
+        st.error(with_titles(problem[1]), icon=":material/error:")

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.run_picker import app_run
-from pages.parts.base.run_status import escaped, run_title
+from pages.parts.base.run_status import distinct_titles, escaped, run_title
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
 
@@ -39,7 +39,7 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
     st.session_state[SEEN] = own.id
     chosen: list[str] = st.multiselect(
         "Runs to compare", list(by_id), key=BOX, max_selections=MOST,
-        format_func=lambda run_id: f"{run_title(by_id[run_id])} · {run_id[-6:]}",
+        format_func=distinct_titles(runs).__getitem__,
         placeholder="Choose two to six runs", label_visibility="collapsed")
     if own.id not in chosen and not rivals_of(own, runs):
         _say_alone(own)

@@ -73,7 +73,9 @@ def difference_text(value: Spread | None) -> str:
 
 def show_measures(runs: Sequence[Run]) -> None:
     """Show the measures of all runs; a star marks the highest MAP@R."""
-    st.dataframe(measure_table(runs), hide_index=True, width="stretch", height="content", column_config=_columns(),
+    table = measure_table(runs)
+    st.dataframe(table, hide_index=True, width="stretch", height="content",
+                 column_config=_columns(max(map(len, table["Run"]))),
                  alt="Measures before and after training, by run.")
     st.caption("Test half. Runs that are equal but for the seed form one row: mean ± standard deviation.")
     repeated = [names for names in equal_runs(runs) if len(names) > 1]
@@ -86,10 +88,11 @@ def show_measures(runs: Sequence[Run]) -> None:
                    icon=":material/warning:")
 
 
-def _columns() -> dict[str, Any]:
-    """Describe the columns; the widths together fit the page."""
+def _columns(longest: int) -> dict[str, Any]:
+    """Describe the columns; the widths together fit the page unless a name of so many characters needs more."""
     column = st.column_config.TextColumn
-    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."), "Run": column(width=190),
+    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R."),
+                               "Run": column(width=min(340, max(160, 7 * longest + 20))),
                                "Seeds": st.column_config.Column(width=52)}
     for name in MEASURE_NAMES.values():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -13,15 +12,13 @@ import streamlit as st
 
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import method_title
-from pages.parts.base.setting_words import setting_words
+from pages.parts.base.run_status import method_title, tell_apart
 from pages.parts.kit.figures import CURVE_WORDS, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
 from udml_core.errors import UserError
 from udml_core.runs import Run
 from udml_core.runs.baselines import JUDGED, Baselines, baselines_of, read_baselines
-from udml_core.runs.comparison import differing_settings, settings_of
 
 SHARES = ("sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
           "sample knn@200", "neighbor stability", "violating", "admitted")
@@ -32,31 +29,19 @@ LABEL_WIDTH = 54
 SHOWN_FIRST = ("sample map@r", "sample recall@1")
 A_ROW = 3
 FEWEST_POINTS = 3
-MOST_SETTINGS = 3
-"""Differing settings that name a line."""
 
 
 def line_names(runs: Sequence[Run], without: Collection[str] = ()) -> dict[str, str]:
     """Return a short name for each run's line, by id.
 
-    A run is called by the user's name, else by its method and the settings in which the runs differ. Of equal names, an
-    example says so, and another run gets the end of its id.
+    A run is called by the user's name, else by its method and the settings in which it differs from other runs of the
+    method.
 
     Args:
         runs: The runs.
         without: Settings that name no line.
     """
-    differing = differing_settings([settings_of(run) for run in runs])
-    shown = [name for name, values in differing.items() if name not in ("method", *without)
-             and all(value is None or isinstance(value, str | int | float) for value in values)][:MOST_SETTINGS]
-    titles = {}
-    for position, run in enumerate(runs):
-        settings = [setting_words(name, differing[name][position], run.spec().method) for name in shown
-                    if differing[name][position] is not None]
-        titles[run.id] = run.notes().name or ", ".join([method_title(run), *settings])
-    counts = Counter(titles.values())
-    return {run.id: title if counts[title] == 1 else f"Example: {title}" if run.is_example else
-            f"{title} · {run.id[-6:]}" for run, title in zip(runs, titles.values(), strict=True)}
+    return tell_apart(runs, {run.id: run.notes().name or method_title(run) for run in runs}, without)
 
 
 def show_curves(runs: Sequence[Run], key: str) -> None:

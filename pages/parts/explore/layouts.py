@@ -108,18 +108,37 @@ def _quick(run: Run, name: str) -> Projection:
     return Projection(indices, frames, positions, np.zeros((*positions.shape[:2], 0), np.int32), unknown, unknown)
 
 
-def pick_frame(layout: MapLayout) -> str:
+def pick_frame(run: Run, layout: MapLayout) -> str:
     """Choose the embedding that the map shows; the address parameter `frame` holds its position."""
     last = len(layout.frames) - 1
     position = int(number_from_address("frame", last, 0, last))
     if 0 < last < FEW:
         st.session_state["explore-frame"] = position
         position = st.segmented_control("Embedding", range(last + 1), key="explore-frame", required=True,
-                                        format_func=lambda at: frame_words(layout.frames[at]).capitalize(),
+                                        format_func=lambda at: frame_words(layout.frames[at], run).capitalize(),
                                         on_change=lambda: write_address(
                                             "frame", str(st.session_state["explore-frame"]), str(last))) or 0
     elif last:
         position = round(live_slider("Epoch", 0, last, position, 1, f"explore-epoch-{layout.id}", play=True,
-                                     words=[frame_words(frame) for frame in layout.frames]))
+                                     words=[frame_words(frame, run) for frame in layout.frames]))
     write_address("frame", str(position), str(last))
     return layout.frames[position]
+
+
+def offer_epochs(run: Run, layout: MapLayout) -> None:
+    """Say why a layout shows no epochs, and offer the layout that does."""
+    layouts = _layouts(run)
+    moving = next((other for other in layouts if len(other.frames) >= FEW), None)
+    if moving is None or len(layout.frames) >= FEW:
+        return
+    st.caption(f"Epochs are stored for a fixed sample of {len(run.sample_indices()):,} test images only.",
+               width="content")
+    st.button("Show every epoch", icon=":material/animation:", key="explore-every-epoch", type="tertiary",
+              on_click=_open_layout, args=(run, moving.id, layouts[0].id), help=f"Opens the layout {moving.title}.")
+
+
+def _open_layout(run: Run, layout_id: str, default: str) -> None:
+    """Choose a layout in place of the user; it begins at its last embedding."""
+    st.session_state[f"explore-map-{run.id}"] = layout_id
+    write_address("map", layout_id, default)
+    write_address("frame", "")

@@ -23,14 +23,14 @@ class Ranking:
     """The nearest images of the current image in one embedding.
 
     Attributes:
-        frame: The embedding.
+        embedding: The name of the embedding.
         images: Their data set indices, nearest first.
         values: The number shown below each image.
         hits: Whether each has the class of the current image; None without classes.
         number: What the numbers are.
     """
 
-    frame: str
+    embedding: str
     images: list[int]
     values: list[float]
     hits: list[bool] | None
@@ -40,9 +40,9 @@ class Ranking:
     def words(self) -> str:
         """The embedding, and the hits among the neighbors."""
         if self.hits is None:
-            return f"**{frame_words(self.frame).capitalize()}**"
+            return f"**{self.embedding.capitalize()}**"
         first = "hit" if self.hits and self.hits[0] else "miss"
-        return (f"**{frame_words(self.frame).capitalize()}** · {sum(self.hits)} of {len(self.hits)} hits · "
+        return (f"**{self.embedding.capitalize()}** · {sum(self.hits)} of {len(self.hits)} hits · "
                 f"nearest image: {first}")
 
 
@@ -62,7 +62,7 @@ def show_neighbors(bench: Workbench) -> None:
         st.markdown(ranking.words)
         tiles = [bench.tile(index, f"{value:.2f}")
                  for index, value in zip(ranking.images, ranking.values, strict=True)]
-        bench.tiles(tiles, f"The {len(tiles)} nearest images, {frame_words(ranking.frame)}", f"neighbors-{position}")
+        bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
     where = (f"the fixed sample of {len(bench.run.sample_indices()):,} test images, which is stored for every epoch"
              if frames[0] == "0" else f"all {len(bench.dataset):,} images")
     if bench.frame.startswith(REFINED):
@@ -76,7 +76,7 @@ def _ranking(bench: Workbench, frame: str) -> Ranking:
     """Search all images in an embedding, or the test half in a refined one."""
     hits = (load_refined(bench.run, frame).search(Query((bench.focus,)), COUNT) if frame.startswith(REFINED)
             else load_retrieval(bench.run).search_item(bench.focus, COUNT, frame, "all"))
-    return Ranking(frame, [hit.index for hit in hits], [hit.shown for hit in hits],
+    return Ranking(frame_words(frame, bench.run), [hit.index for hit in hits], [hit.shown for hit in hits],
                    None if any(hit.correct is None for hit in hits) else [bool(hit.correct) for hit in hits],
                    "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
@@ -87,5 +87,6 @@ def _sample_ranking(bench: Workbench, epoch: int) -> Ranking:
     row = int(np.searchsorted(indices, bench.focus))
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels
-    return Ranking(str(epoch), indices[rows].tolist(), np.linalg.norm(points[rows] - points[row], axis=1).tolist(),
+    return Ranking(frame_words(str(epoch), bench.run), indices[rows].tolist(),
+                   np.linalg.norm(points[rows] - points[row], axis=1).tolist(),
                    None if labels is None else (labels[indices[rows]] == labels[bench.focus]).tolist())

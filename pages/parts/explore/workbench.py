@@ -70,7 +70,7 @@ class Workbench:
     @property
     def frame_words(self) -> str:
         """The name of the embedding that the map shows."""
-        return frame_words(self.frame)
+        return frame_words(self.frame, self.run)
 
     def epoch_with(self, kind: type[Explanation]) -> int | None:
         """Return the epoch whose record the panels show.

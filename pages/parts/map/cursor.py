@@ -25,11 +25,12 @@ def pick_frame(run: Run, map_id: str, parameter: str, label: str, apart_from: in
     frames = load_map(run, map_id).projection.frames
     last = len(frames) - 1
     if last == 0:
-        st.caption(f"{label}: {frame_words(frames[0])}")
+        st.caption(f"{label}: {frame_words(frames[0], run)}")
         return load_map(run, map_id)
     memory = f"{parameter}-{map_id}-start"  # later the start stays, so that moving one cursor never moves the other
     start = st.session_state.setdefault(memory, last if apart_from is None or apart_from == 0 else 0)
     position = round(live_slider(label, 0, last, number_from_address(parameter, start, 0, last), 1,
-                                 f"{parameter}-{map_id}", play=True, words=[frame_words(frame) for frame in frames]))
+                                 f"{parameter}-{map_id}", play=True,
+                                 words=[frame_words(frame, run) for frame in frames]))
     write_address(parameter, str(position), str(start))
     return load_map(run, map_id, position)

@@ -9,6 +9,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.selection import selection
+from pages.parts.base.setting_words import setting_title
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.gallery import clicked_tile, gallery, tile_of
 from pages.parts.components.scatter import scatter
@@ -53,7 +54,8 @@ def explore_proxies(run: Run) -> None:
     spread = views.spread(proxies)
     if len(nearest) > 1 and spread < COLLAPSED:
         st.warning(f"The proxies have collapsed: their mean distance is {spread:.2f}, so they represent the same "
-                   "images or none. Train with a lower value of 'proxy_rate'.", icon=":material/compress:")
+                   f"images or none. Train with a lower value of {setting_title('proxy_rate', 'plm')}.",
+                   icon=":material/compress:")
     current = int(number_from_address("proxy", 0, 0, len(nearest) - 1))
     _show_map(run, dataset, nearest, current)
     _show_list(dataset, nearest, current)

@@ -19,7 +19,7 @@ def two_images(dataset: Dataset, pair: tuple[int, int], with_classes: bool) -> N
         pair: Indices of the images.
         with_classes: Whether to name the classes, or only the indices.
     """
-    with st.container(horizontal=True, gap="small", width=2 * SIDE):
+    with st.container(horizontal=True, gap="small", width=2 * SIDE, key="two-images"):
         for word, index in zip(("First", "Second"), pair, strict=True):
             name = dataset.caption(index) if with_classes else f"image {index}"
             image = ImageOps.pad(dataset.images[index], (SIDE, SIDE), Image.Resampling.LANCZOS, color="white")

@@ -10,7 +10,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
-from pages.parts.base.run_status import method_title, title_of
+from pages.parts.base.run_status import distinct_titles, method_title
 from udml_core.runs import Run
 from udml_core.runs.verdict import Rank, best_runs, standing, verdict
 
@@ -23,7 +23,6 @@ STATE_MARKS = {"waiting": "⏳ waiting", "running": "▶ running", "failed": "�
                "interrupted": "✕ interrupted"}
 MEASURES = {"map@r": "MAP@R", "recall@1": "R@1"}
 ALL = "All data sets"
-EXAMPLE = "Example"
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
 
@@ -60,15 +59,13 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
     best = best_runs((run.id, (run.spec().fingerprint, run.spec().split), standing(evaluation).after)
                      for run, evaluation in zip(runs, evaluations, strict=True))
-    several = len({run.spec().dataset for run in runs}) > 1
+    titles = distinct_titles(runs, with_dataset=len({run.spec().dataset for run in runs}) > 1)
     are_tagged = any(written.tags for written in notes)
     rows = []
     for run, evaluation, written in zip(runs, evaluations, notes, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
-        name = written.name or title_of(run.spec(), with_dataset=several)
-        name = f"{EXAMPLE} · {name}" if run.is_example else name
-        row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": name}
+        row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": titles[run.id]}
         for measure, title in MEASURES.items():
             of = standing(evaluation, measure)
             row |= {title: of.after, f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}

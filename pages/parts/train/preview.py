@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future, wait
+from threading import Thread
+
 import streamlit as st
 
-from pages.parts.base.cached import load_dataset
 from pages.parts.base.run_status import duration
+from pages.parts.base.warming import SCRIPT_THREAD
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.kit.figures import histogram
 from udml_core.arrays import Array, Integers
@@ -22,6 +25,8 @@ FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
 SHOWN = 8
 LONGEST_WAIT = 10.0
 """Seconds that missing features of the sample may take to be computed without a click."""
+PATIENCE = 0.2
+"""Seconds that the page waits for the sample; then the form is shown, and the preview follows."""
 
 
 def show_preview(spec: Spec, dataset: Dataset) -> None:
@@ -32,7 +37,14 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
     with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True):
         if not _may_compute(spec, dataset):
             return
-        sample = _sample(dataset.name, spec.encoder.key, spec.split, spec.seed, int(k), spec.excluded.digest, spec)
+        key = (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, int(k), spec.excluded.digest)
+        drawn = _draw(*key, spec, dataset)
+        if not wait([drawn], PATIENCE).done:
+            _show_progress(drawn)
+            return
+        if drawn.exception():
+            _draw.clear(*key, spec, dataset)  # the next run of the page tries again
+        sample = drawn.result()
         result = preview(sample, float(epsilon), float(gamma), spec.seed)
         left, right = st.columns(2, gap="medium")
         with left:
@@ -72,16 +84,32 @@ def _may_compute(spec: Spec, dataset: Dataset) -> bool:
     return False
 
 
-@st.cache_resource(max_entries=8, show_spinner="Preparing the preview: encoding a sample of the images …")
-def _sample(name: str, encoder_key: str, split: SplitName, seed: int, k: int,  # noqa: ARG001 (parts of the key)
-            excluded: str, _spec: Spec) -> Sample:  # noqa: ARG001
-    """Return a sample with the stored features, or with features that are computed for it alone."""
-    dataset = load_dataset(name)
-    path = features_path(dataset, _spec.encoder)
+@st.fragment(run_every="0.5s")
+def _show_progress(drawn: Future[Sample]) -> None:
+    """Say that the sample is encoded; the page runs again when it is."""
+    if drawn.done():
+        st.rerun()
+    st.caption(":material/hourglass_top: Encoding a sample of the images …")
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def _draw(fingerprint: str, encoder_key: str, split: SplitName, seed: int, k: int,  # noqa: ARG001 (parts of the key)
+          excluded: str, _spec: Spec, _dataset: Dataset) -> Future[Sample]:  # noqa: ARG001
+    """Draw a sample in the background, with the stored features or with features that are computed for it alone."""
+    drawn: Future[Sample] = Future()
 
     def features(indices: Integers) -> Array:
+        path = features_path(_dataset, _spec.encoder)
         if path.exists():
             return read_array(path, mapped=True)[indices]
-        return features_of_some(dataset, Encoder(_spec.encoder), indices)
+        return features_of_some(_dataset, Encoder(_spec.encoder), indices)
 
-    return draw_sample(features, _spec.halves(dataset, "last").train, k, seed)
+    def draw() -> None:
+        try:
+            drawn.set_result(draw_sample(features, _spec.halves(_dataset, "last").train, k, seed))
+        except Exception as error:  # the page shows it
+            drawn.set_exception(error)
+
+    # Imports in the background wait for threads of this name, as they do for a running page.
+    Thread(target=draw, name=f"{SCRIPT_THREAD}: preview", daemon=True).start()
+    return drawn
