@@ -101,14 +101,21 @@ MINED_LAST = {name: (f"{row} trains=last epochs=2 batch_norm=frozen learning_rat
                                                ("UHML-like hierarchy", "uhml", 0.0001, 200))}
 """The same with the encoder's last blocks, as ISIF in `LAST`."""
 
+LAST_LONG = {
+    "ISIF, 20 epochs": ("isif trains=last epochs=20 batch_norm=frozen learning_rate=0.0001", 750),
+    "PLM, 20 epochs": ("plm trains=last epochs=20 batch_norm=frozen learning_rate=0.00001", 950),
+    "Distilled refinement, 20 epochs": ("distill epochs=20", 600)}
+"""The same rates for as many epochs as `ALL`."""
+
 ALL = {
     "Learning rate 0": ("plm trains=all batch_norm=frozen epochs=1 learning_rate=0.0", 120),
     "Learning rate 0, batch statistics": ("plm trains=all batch_norm=batch epochs=1 learning_rate=0.0", 120),
     "PLM, batch statistics": ("plm trains=all batch_norm=batch epochs=20", 1200),
     "PLM": ("plm trains=all batch_norm=frozen epochs=20", 1200),
     "ISIF": ("isif trains=all batch_norm=frozen epochs=20 learning_rate=0.0001", 1000),
-    "sRPML": ("srpml batch_norm=frozen epochs=20", 1200)}
-"""Every block of the encoder on small images, twenty epochs."""
+    "sRPML": ("srpml batch_norm=frozen epochs=20", 1200),
+    "PLM, SqueezeNet": ("plm trains=all epochs=20 @backbone=squeezenet", 1200)}
+"""Every block of the encoder on small images, twenty epochs. SqueezeNet has no batch normalization."""
 
 LOW_DIMENSION = {
     f"RPML, {width} dimensions, α = {alpha}°": (f"rpml dimension={width} alpha={alpha}.0", 12)
@@ -135,6 +142,7 @@ CPU: tuple[Planned, ...] = (
     *table("birds100-last", "birds100", LAST, "@size=112", seeds=3),
     *table("birds100-last", "birds100", COMPARED_LAST, "@size=112", seeds=3),
     *table("digits-compared", "digits", COMPARED, "dimension=32 @backbone=pixels"),
+    *table("birds100-last", "birds100", LAST_LONG, "@size=112", seeds=1),
     *table("fashion-mini-heads", "fashion-mini", HEADS),
     *table("fashion-mini-heads", "fashion-mini", MINED),
     *table("birds100-last", "birds100", MINED_LAST, "@size=112"),

@@ -53,7 +53,7 @@ def main() -> None:
     parser.add_argument("dataset")
     parser.add_argument("--row", action="append", default=[], help="NAME=METHOD FIELD=VALUE …; repeatable")
     parser.add_argument("--table", choices=TABLES, help="the rows of a table of `zero_shot`")
-    parser.add_argument("--with", dest="common", default="", help="fields for every row")
+    parser.add_argument("--with", dest="common", default="", help="fields for every row that does not set them")
     parser.add_argument("--backbone", default="resnet18-small")
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=1, help="number of seeds")
@@ -69,7 +69,7 @@ def main() -> None:
         dataset = catalog.load(options.dataset)
         results = read_rows(options.out) if options.resume else {}
         for name, method_and_fields in rows.items():
-            row = f"{method_and_fields} {SCRATCH.format(epochs=options.epochs)} {options.common}".strip()
+            row = complete_row(method_and_fields, options.epochs, options.common)
             if not is_equal(results.get(name), row, options.seeds):
                 specs = [plan_row(dataset, row, seed, backbone=options.backbone, split="seen")
                          for seed in range(options.seeds)]
@@ -77,6 +77,12 @@ def main() -> None:
                 results[name] = row_result(row, runs, specs[0], dataset, MEASURES)
             write_record(options.out, build_record(options, dataset, results))
             print(name, results[name]["summary"]["final"], flush=True)
+
+
+def complete_row(method_and_fields: str, epochs: int, common: str) -> str:
+    """Return a row with the settings of training from scratch, which `common` and then the row's own fields replace."""
+    method, *fields = method_and_fields.split()
+    return " ".join([method, SCRATCH.format(epochs=epochs), *common.split(), *fields])
 
 
 def link_first_images(dataset: str, per_class: int, folder: Path) -> Path:

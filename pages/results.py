@@ -90,6 +90,8 @@ st.title("Results")
 st.caption("Measurements of this project, beside the values that papers report. Each record has its command, versions "
            "and all seeds. The evaluation of your own runs follows the same protocol.")
 with show_user_errors():
+    with st.expander("Which methods improve retrieval of unseen classes?", icon=":material/summarize:"):
+        st.markdown(records.summary())
     experiment = choose_experiment()
     st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
     for number, measured in enumerate(experiment.tables):

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments import pairs, semi_supervised
+from experiments import pairs, seen_categories, semi_supervised
+from experiments.zero_shot import parse_row
 from tests.running import worked
 from udml_core.data import catalog
 from udml_core.explanations import Affinities
@@ -121,3 +122,10 @@ def test_a_run_of_the_same_spec_is_found_again(tmp_path: Path, monkeypatch: pyte
     assert semi_supervised.find_or_create_run(fifty, tmp_path / "runs").id != first.id
     (again,) = semi_supervised.plan_row(options, "ssdml", dataset)
     assert semi_supervised.find_or_create_run(again, tmp_path / "runs").id == first.id
+
+
+def test_the_fields_of_a_row_replace_common_fields_which_replace_the_settings_from_scratch() -> None:
+    row = seen_categories.complete_row("pslr scale=sum learning_rate=1e-5", 10, "trains=head learning_rate=0.001")
+    fields = parse_row(row)["fields"]
+    assert (fields["learning_rate"], fields["trains"], fields["batch"], fields["epochs"], fields["scale"]) == (
+        1e-5, "head", 128, 10, "sum")

@@ -116,11 +116,20 @@ def test_a_broken_record_is_reported_and_affects_no_other(content: str, tmp_path
     assert records.read(ALL[1], tmp_path).tables
 
 
-@pytest.mark.parametrize("content", [b"x =", b"x = 3", b"[x]\ntitle = 'a'", b"\xff"])
+@pytest.mark.parametrize("content", [b"x =", b"summary = 'a'\nx = 3", b"summary = 'a'\n[x]\ntitle = 'a'", b"\xff",
+                                     b"summary = 3", b"[x]\ntitle = 'a'\nsource = 'b'\nsays = 'c'"])
 def test_a_broken_list_is_reported(content: bytes, tmp_path: Path) -> None:
     (tmp_path / FINDINGS).write_bytes(content)
-    with pytest.raises(UserError, match="must list the records of experiments"):
-        records.findings(tmp_path)
+    for read in (records.findings, records.summary):
+        with pytest.raises(UserError, match="must list the records of experiments"):
+            read(tmp_path)
+
+
+def test_the_summary_answers_in_five_sentences() -> None:
+    sentences = re.split(r"^\d\. ", records.summary(), flags=re.MULTILINE)[1:]
+    assert len(sentences) == 5
+    assert all(len(re.findall(r"\.(?:\s|$)", sentence)) == 1 for sentence in sentences)
+    assert records.summary() in (FOLDER.parents[1] / "README.md").read_text(encoding="utf-8")
 
 
 def test_a_row_of_a_table_contains_the_shares_of_its_triplets(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ def test_every_record_is_shown_with_its_values(name: str) -> None:
     assert experiment.provenance["command"] in [code.value for code in test.code]
 
 
+def test_the_summary_of_all_records_is_shown() -> None:
+    assert records.summary() in texts(opened("results"))
+
+
 def test_measured_values_have_a_deviation_and_reported_values_do_not() -> None:
     frame = opened("results", record="fashion-mnist-ssdml").dataframe[0].value
     mean, deviation = records.read(FINDINGS["fashion-mnist-ssdml"]).tables[0].rows["SSDML"]["recall@1"]

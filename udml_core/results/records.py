@@ -1,7 +1,8 @@
 """Records of experiments.
 
 A record holds the measured tables, the command behind them, and the papers' printed figures. It is a JSON file written
-by a command in `experiments/`. `findings.toml` lists the records in reading order and says what each one shows.
+by a command in `experiments/`. `findings.toml` lists the records in reading order and says what each one shows, after a
+summary of all.
 """
 
 from __future__ import annotations
@@ -95,10 +96,25 @@ def findings(folder: Path = FOLDER) -> list[Finding]:
     Raises:
         UserError: The list cannot be read.
     """
+    return _read_list(folder)[1]
+
+
+def summary(folder: Path = FOLDER) -> str:
+    """Return what all records show together, in Markdown.
+
+    Raises:
+        UserError: The list of records cannot be read.
+    """
+    return _read_list(folder)[0]
+
+
+def _read_list(folder: Path) -> tuple[str, list[Finding]]:
+    """Return the summary and all records in reading order."""
     try:
         entries = tomllib.loads((folder / FINDINGS).read_text(encoding="utf-8"))
-        return [Finding(name, entry["title"], entry["source"], entry["says"].strip())
-                for name, entry in entries.items()]
+        text = entries.pop("summary").strip()
+        return text, [Finding(name, entry["title"], entry["source"], entry["says"].strip())
+                      for name, entry in entries.items()]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder / FINDINGS} must list the records of experiments, and could not be read: {error}. "
                         "Restore it from the project.") from error
