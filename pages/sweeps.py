@@ -28,7 +28,7 @@ def show_how() -> None:
             icon=":material/lightbulb:")
     st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
     st.caption("A file sweep.yaml such as this one plans 18 runs; `python -m udml_core sweep sweep.yaml` starts them.")
-    st.code(EXAMPLE, language="yaml")
+    st.code(EXAMPLE, language=None)  # the colors of highlighted words are too pale
 
 
 def show(groups: Sequence[sweeps.Sweep]) -> None:
