@@ -118,8 +118,8 @@ class Benchmark(Campaign):
             "command": f"python -m experiments.benchmark --budget {self.budget:g} --device {self.device} "
                        f"--out assets/results/{row.record}.json",
             "protocol": f"split {spec.split}: train on half of the classes, test on the others; {SEEDS} seeds; for "
-                        f"each data set one encoder, one number of steps and {VIEWS} cached views of an image for every "
-                        "method that trains on views; learning rate, start and all other fields are the method's "
+                        f"each data set one encoder, one number of steps and {VIEWS} cached views of an image for "
+                        "every method that trains on views; learning rate, start and all other fields are the method's "
                         "defaults; percent; [mean, standard deviation] over the seeds; seconds of the clock and of "
                         "the processor, peak memory of the process in MB, lines of code of the method's file",
             "comparable": False, "papers": [vars(table) for table in PAPER_TABLES],
@@ -179,17 +179,19 @@ def benchmark_result(row: Compared, runs: list[dict[str, Any]], result: dict[str
     values = [run["evaluation"]["final"] | run["costs"] for run in runs]
     summary = {name: mean_and_deviation([value[name] for value in values])
                for name in values[0] if all(name in value for value in values)}
-    file = inspect.getsourcefile(method)
-    assert file is not None
+    if not row.recipe:
+        file = inspect.getsourcefile(method)
+        assert file is not None
+        summary["lines"] = [lines_of_code(Path(file).read_text(encoding="utf-8")), 0.0]
     return result | {
-        "method": row.method, "recipe": row.recipe, "supervision": method.card.supervision,
-        "sees test images": sees_gallery, "lines": lines_of_code(Path(file).read_text(encoding="utf-8")),
-        "printed": printed_figures(row), "runs": [rounded(run) for run in runs], "summary": summary}
+        "method": row.method, "is method": row.is_method, "recipe": row.recipe,
+        "supervision": method.card.supervision, "sees test images": sees_gallery, "printed": printed_figures(row),
+        "runs": [rounded(run) for run in runs], "summary": summary}
 
 
 def printed_figures(row: Compared) -> dict[str, dict[str, float]]:
     """Return the papers' figures of a row's method on the data set that is most like the row's, by table."""
-    if row.name != find_method(row.method).card.title:
+    if not row.is_method:
         return {}
     return {table.title: {table.printed: table.figures[row.method]} for table in PAPER_TABLES
             if table.data == row.near and row.method in table.figures}

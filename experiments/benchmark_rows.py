@@ -91,6 +91,11 @@ class Compared(Planned):
     near: str = ""
     recipe: str = ""
 
+    @property
+    def is_method(self) -> bool:
+        """Whether the row is the method itself: no refinement, no learning rate of 0."""
+        return self.name != NO_LEARNING and not self.recipe
+
 
 RECIPES = {
     "Views, whitening": "views+whiten", "Averages": "whiten+average:k=10,times=2",

@@ -26,6 +26,8 @@ from udml_core.results.records import FOLDER, Spread
 NAME = "benchmark"
 COSTS = ("seconds", "processor seconds", "MB", "lines")
 """Measures of which a lower value is better."""
+NOT_RANKED = ("images", "dimension", "map@r left out")
+"""Counts that every method shares."""
 FEWEST_METHODS = 3
 Order = Literal["confirmed", "reversed", "not separated", "not measured"]
 
@@ -52,12 +54,13 @@ class Entry:
     Attributes:
         name: Title of the row.
         method: Name of the method.
+        is_method: Whether the entry is the method itself: no refinement, no learning rate of 0.
         row: The row of the command: METHOD FIELD=VALUE … @OPTION=VALUE.
         recipe: Recipe that refines the test half without training; empty for none.
         supervision: Labels or pairs that training receives.
         sees_test_images: Whether the unlabeled test images are used.
-        lines: Lines of code of the method's file.
-        summary: Mean and standard deviation over the seeds, by measure.
+        summary: Mean and standard deviation over the seeds, by measure and cost; `lines` are the lines of code of the
+            method's file.
         runs: The runs, one for each seed.
         printed: The papers' figures on the most similar data set, by table and measure.
         comparable: Whether images, settings and budget are the paper's.
@@ -65,11 +68,11 @@ class Entry:
 
     name: str
     method: str
+    is_method: bool
     row: str
     recipe: str
     supervision: str
     sees_test_images: bool
-    lines: int
     summary: Mapping[str, Spread]
     runs: tuple[SeedRun, ...]
     printed: Mapping[str, Mapping[str, float]]
@@ -126,9 +129,9 @@ class Benchmark:
     papers: tuple[PaperTable, ...]
 
     def measures(self) -> list[str]:
-        """List all measures in order of first appearance."""
+        """List the measures that rank methods, in order of first appearance."""
         return list(dict.fromkeys(name for dataset in self.datasets.values() for entry in dataset.entries.values()
-                                  for name in entry.summary))
+                                  for name in entry.summary if name not in NOT_RANKED))
 
     def groups(self) -> list[str]:
         """List what methods know, in order of growing knowledge."""
@@ -155,12 +158,13 @@ class Benchmark:
                                 for dataset in self.datasets.values()]).reshape(len(self.datasets), len(names))
 
 
-def read(path: Path = FOLDER / f"{NAME}.json") -> Benchmark | None:
-    """Read the record; None if there is none.
+def read(path: Path | None = None) -> Benchmark | None:
+    """Read the record, by default the project's; None if there is none.
 
     Raises:
         UserError: The record cannot be read.
     """
+    path = path or FOLDER / f"{NAME}.json"
     try:
         return _read(path, path.stat().st_mtime_ns)
     except FileNotFoundError:
@@ -186,9 +190,8 @@ def _read(path: Path, _modified: int) -> Benchmark:
 def _entry(name: str, row: Mapping[str, Any]) -> Entry:
     runs = tuple(SeedRun(run["run"], run["seed"], run["evaluation"]["final"] | run["costs"]) for run in row["runs"])
     summary = {measure: (float(mean), float(deviation)) for measure, (mean, deviation) in row["summary"].items()}
-    return Entry(name, row["method"], row["row"], row["recipe"], row["supervision"], row["sees test images"],
-                 row["lines"], summary | {"lines": (float(row["lines"]), 0.0)}, runs, row["printed"],
-                 row["comparable"])
+    return Entry(name, row["method"], row["is method"], row["row"], row["recipe"], row["supervision"],
+                 row["sees test images"], summary, runs, row["printed"], row["comparable"])
 
 
 def ranks(scores: Array, lower_is_better: bool = False) -> Array:
@@ -295,7 +298,7 @@ def orders(table: PaperTable, dataset: DataSet) -> list[PairOrder]:
     Two methods are separated if their means differ by more than the sum of their standard deviations over the seeds.
     """
     measured = {entry.method: entry.summary[table.measure] for entry in dataset.entries.values()
-                if not entry.recipe and table.measure in entry.summary and "learning_rate=0.0" not in entry.row}
+                if entry.is_method and table.measure in entry.summary}
     result = []
     for first, second in combinations(sorted(table.figures, key=table.figures.__getitem__, reverse=True), 2):
         printed = table.figures[first] - table.figures[second]
