@@ -19,11 +19,11 @@ RUN = "20260101-000000-plm-a1b2c3"
 
 def row(method: str, mean: float, supervision: str = "none", run: str = "missing", **others: Any) -> dict[str, Any]:
     """Return a row of a record with two seeds."""
-    runs = [{"seed": seed, "run": f"{run}", "costs": {"seconds": 3.0, "MB": 400.0},
+    runs = [{"seed": seed, "run": f"{run}", "costs": {"processor seconds": 3.0, "MB": 400.0},
              "evaluation": {"initial": {}, "final": {"map@r": mean + seed, "recall@1": 90.0}}} for seed in range(2)]
     return {"method": method, "is method": True, "row": f"{method} @backbone=pixels", "recipe": "",
             "supervision": supervision, "sees test images": False, "comparable": False, "printed": {}, "runs": runs,
-            "summary": {"recall@1": [90.0, 0.0], "map@r": [mean + 0.5, 0.71], "seconds": [3.0, 0.0],
+            "summary": {"recall@1": [90.0, 0.0], "map@r": [mean + 0.5, 0.71], "processor seconds": [3.0, 0.0],
                         "MB": [400.0, 0.0], "lines": [len(method), 0.0]}} | others
 
 
@@ -104,7 +104,7 @@ def test_a_click_names_the_method_and_the_data_set_of_the_cell(path: Path) -> No
     assert read is not None
     table = ranked_table(read, "map@r")
     assert table.cell(2, "Clothes") == ("NCA", "clothes")
-    assert table.cell(0, "Seconds") == ("Averages", None)
+    assert table.cell(0, "Processor seconds") == ("Averages", None)
 
 
 def test_a_missing_record_names_the_command_and_a_broken_one_the_problem(path: Path) -> None:

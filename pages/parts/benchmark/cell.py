@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.parts.benchmark.table import words_of
 from pages.parts.results.table import value_text
-from udml_core.results.benchmark import DataSet, Entry
+from udml_core.results.benchmark import NOT_RANKED, DataSet, Entry
 from udml_core.runs import Run, runs_folder
 
 
@@ -42,8 +42,9 @@ def command_of(entry: Entry, dataset: DataSet) -> str:
 
 def seeds_frame(entry: Entry) -> pd.DataFrame:
     """Return every measure of each seed and the mean, as text."""
+    measures = [measure for measure in entry.summary if measure not in NOT_RANKED]
     columns = {f"Seed {run.seed}": {words_of(measure): value_text((run.values[measure], 0.0), measure)
-                                    for measure in entry.summary if measure in run.values} for run in entry.runs}
-    columns["Mean ± deviation"] = {words_of(measure): value_text(value, measure)
-                                   for measure, value in entry.summary.items()}
-    return pd.DataFrame(columns).reindex([words_of(measure) for measure in entry.summary]).fillna("")
+                                    for measure in measures if measure in run.values} for run in entry.runs}
+    columns["Mean ± deviation"] = {words_of(measure): value_text(entry.summary[measure], measure)
+                                   for measure in measures}
+    return pd.DataFrame(columns).reindex([words_of(measure) for measure in measures]).fillna("")
