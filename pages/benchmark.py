@@ -15,6 +15,7 @@ from pages.parts.results.provenance import show_provenance
 from udml_core.methods import METHODS
 from udml_core.results import benchmark as record
 from udml_core.results.benchmark import Benchmark
+from udml_core.results.records import FOLDER
 
 ALL = "all"
 FIRST = "map@r"
@@ -107,7 +108,7 @@ def show(benchmark: Benchmark) -> None:
     show_provenance(benchmark.provenance)
     share([Download("This table (CSV)", "benchmark.csv", "text/csv", lambda: table.frame.to_csv(index=False).encode()),
            Download("Complete record (JSON)", "benchmark.json", "application/json",
-                    (record.FOLDER / f"{record.NAME}.json").read_bytes)], "benchmark")
+                    (FOLDER / f"{record.NAME}.json").read_bytes)], "benchmark")
 
 
 st.title("Benchmark")

@@ -23,8 +23,8 @@ def row(method: str, mean: float, supervision: str = "none", run: str = "missing
              "evaluation": {"initial": {}, "final": {"map@r": mean + seed, "recall@1": 90.0}}} for seed in range(2)]
     return {"method": method, "is method": True, "row": f"{method} @backbone=pixels", "recipe": "",
             "supervision": supervision, "sees test images": False, "comparable": False, "printed": {}, "runs": runs,
-            "summary": {"recall@1": [90.0, 0.0], "map@r": [mean + 0.5, 0.71], "processor seconds": [3.0, 0.0],
-                        "MB": [400.0, 0.0], "lines": [len(method), 0.0]}} | others
+            "summary": {"images": [10000, 0.0], "recall@1": [90.0, 0.0], "map@r": [mean + 0.5, 0.71],
+                        "processor seconds": [3.0, 0.0], "MB": [400.0, 0.0], "lines": [len(method), 0.0]}} | others
 
 
 def record() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def test_methods_are_ranked_by_the_average_over_the_data_sets() -> None:
     assert frame["Average rank"].tolist() == ["1.0", "2.0", "2.0", "3.5"]
     assert frame["Rank"].tolist() == [1, 2, 2, 4]
     assert "3 methods on 2 data sets × 2 seeds" in texts(test)
-    assert "1 methods are left out" in texts(test)
+    assert "1 method is left out" in texts(test)
     assert "cannot separate any two methods" in texts(test)
     assert texts(test).count("What this table cannot tell") == 1
     orders = next(shown.value for shown in test.dataframe if "Confirmed" in shown.value.columns)

@@ -295,10 +295,14 @@ class PairOrder:
 def orders(table: PaperTable, dataset: DataSet) -> list[PairOrder]:
     """Compare the order of every two methods of a paper's table with their order on a data set.
 
-    Two methods are separated if their means differ by more than the sum of their standard deviations over the seeds.
+    Two methods are separated if their means differ by more than the sum of their standard deviations over the seeds,
+    and by more than two standard errors of the difference of two shares of the test images: the seeds share these
+    images, so that their spread alone says nothing about other images.
     """
     measured = {entry.method: entry.summary[table.measure] for entry in dataset.entries.values()
                 if entry.is_method and table.measure in entry.summary}
+    images = max((entry.summary["images"][0] for entry in dataset.entries.values() if "images" in entry.summary),
+                 default=1.0)
     result = []
     for first, second in combinations(sorted(table.figures, key=table.figures.__getitem__, reverse=True), 2):
         printed = table.figures[first] - table.figures[second]
@@ -308,7 +312,12 @@ def orders(table: PaperTable, dataset: DataSet) -> list[PairOrder]:
         (better, spread), (worse, other) = measured[first], measured[second]
         difference = better - worse
         order: Order = "not separated"
-        if abs(difference) > spread + other:
+        if abs(difference) > max(spread + other, 2 * _standard_error(better, worse, images)):
             order = "confirmed" if difference > 0 else "reversed"
         result.append(PairOrder(first, second, printed, difference, order))
     return result
+
+
+def _standard_error(first: float, second: float, images: float) -> float:
+    """Return the standard error of the difference of two measures in percent, as shares of independent images."""
+    return math.sqrt((first * (100 - first) + second * (100 - second)) / images)

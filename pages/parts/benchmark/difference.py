@@ -50,7 +50,8 @@ def verdict(difference: Difference, seeds: int, left_out: int) -> str:
     text = (f"{methods} methods on {count} data set{'s' if count > 1 else ''} × {seeds} seeds. The seeds are averaged: "
             "they share all images, so that they are no further data sets. ")
     if left_out:
-        text += f"{left_out} methods are left out because a data set lacks them. "
+        text += (f"{left_out} {'method is' if left_out == 1 else 'methods are'} left out, because a data set lacks "
+                 f"{'it' if left_out == 1 else 'them'} or the measure. ")
     text += f"The critical difference of the average ranks is **{difference.critical:.1f}**"
     if not difference.can_separate:
         return text + (f", and ranks of {methods} methods differ by {methods - 1} at most: **so few data sets cannot "

@@ -9,9 +9,9 @@ import streamlit as st
 
 from pages.parts.benchmark.table import words_of
 from pages.parts.kit.tables import table_behind
-from udml_core.results.benchmark import Benchmark, orders
+from udml_core.results.benchmark import Benchmark, Order, orders
 
-ORDERS = ("confirmed", "reversed", "not separated", "not measured")
+ORDERS: tuple[Order, ...] = ("confirmed", "reversed", "not separated", "not measured")
 
 
 def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
@@ -33,7 +33,7 @@ def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:
                        "Measured difference": None if pair.measured is None else round(pair.measured, 1),
                        "Order": pair.order} for pair in found]
     st.caption("Each row compares every two methods of a paper's table. An order is confirmed or reversed if the means "
-               "here differ by more than the sum of their standard deviations over the seeds. The measure is "
-               f"{words_of('recall@1')}.")
+               "here differ by more than the sum of their standard deviations over the seeds and by more than two "
+               f"standard errors of the test images. The measure is {words_of('recall@1')}.")
     st.dataframe(pd.DataFrame(counts), hide_index=True, width="stretch", height="content")
     table_behind("Every pair of methods", pd.DataFrame(pairs))
