@@ -77,6 +77,8 @@ page = st.navigation({
     "Papers": [
         st.Page("pages/results.py", title="Results", icon=":material/table_chart:",
                 help="Measures beside the papers' printed figures."),
+        st.Page("pages/benchmark.py", title="Benchmark", icon=":material/leaderboard:",
+                help="All methods with one encoder and one budget, ranked by any measure."),
     ],
     "Lessons": [
         st.Page("pages/learn.py", title="Learn", icon=":material/school:",

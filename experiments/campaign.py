@@ -96,7 +96,7 @@ class Campaign:
         for row in rows:
             left = 60 * self.budget - (self.clock() - began)
             path = self.out / f"{row.record}.json"
-            stored = read_rows(path)
+            stored = self._stored(row, path)
             if not self.again and is_equal(stored.get(row.name), row.row, row.seeds):
                 print(f"{row.record}, {row.name}: in the record already", flush=True)
                 continue
@@ -119,6 +119,10 @@ class Campaign:
         """Return measured over declared seconds of the finished rows, declared for a GPU or not; 1 at first."""
         declared = self._estimated[of_gpu]
         return min(SLOWEST, max(FASTEST, self._measured[of_gpu] / declared)) if declared else 1.0
+
+    def _stored(self, row: Planned, path: Path) -> dict[str, Any]:
+        """Return the stored rows beside which a row is stored."""
+        return read_rows(path)
 
     def _measure(self, row: Planned, path: Path, stored: dict[str, Any]) -> None:
         """Measure a row and write its record."""

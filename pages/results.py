@@ -11,6 +11,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.downloads import Download, share
 from pages.parts.kit.figures import CURVE_WORDS, curve, curve_names
 from pages.parts.results.charts import chart_by_row, chart_by_width, has_widths
+from pages.parts.results.provenance import show_provenance
 from pages.parts.results.table import measure_words, table_frame
 from udml_core.results import records
 from udml_core.results.records import Experiment, Table
@@ -66,16 +67,6 @@ def show_curves(table: Table, key: str) -> None:
     curve(name, table.curves, f"{key}-over-epochs", height=260 + 20 * len(table.curves))
 
 
-def show_method(experiment: Experiment) -> None:
-    """Show the command, protocol, device and versions of a measurement."""
-    with st.expander("How was it measured?", icon=":material/terminal:"):
-        for name, value in experiment.provenance.items():
-            if name == "command":
-                st.code(value, language="bash", wrap_lines=True)
-            else:
-                st.markdown(f"**{name.capitalize()}**: {value}")
-
-
 def downloads(experiment: Experiment) -> Iterator[Download]:
     """Yield the tables as CSV and the record as JSON."""
     name = experiment.finding.name
@@ -96,5 +87,5 @@ with show_user_errors():
     st.markdown(f"*{experiment.finding.source}.* {experiment.finding.text}")
     for number, measured in enumerate(experiment.tables):
         show_table(measured, f"results-{experiment.finding.name}-{number}")
-    show_method(experiment)
+    show_provenance(experiment.provenance)
     share(list(downloads(experiment)), "results")

@@ -21,7 +21,7 @@ from udml_core.runs import Run, list_runs
 
 pytestmark = pytest.mark.browser
 PAGES = ("", "data", "train", "runs", "sweeps", "explore", "compare", "map", "grid", "clusters", "neighborhoods",
-         "instances", "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results")
+         "instances", "triplets", "labels", "affinity", "pairs", "retrieval", "refine", "learn", "results", "benchmark")
 MINUTE = 60_000
 
 COUNT_SHIFTS = """

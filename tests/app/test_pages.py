@@ -21,10 +21,11 @@ TITLES = {"home": "UDML Explorer", "data": "Data", "labels": "Labels", "train": 
           "compare": "Compare", "explore": "Explore", "map": "Map", "grid": "Grid", "clusters": "Clusters",
           "neighborhoods": "Neighborhoods",
           "instances": "Instances", "triplets": "Triplets", "affinity": "", "pairs": "Pairs", "retrieval": "Retrieval",
-          "refine": "Refine", "results": "Results", "learn": "Learn"}
+          "refine": "Refine", "results": "Results", "benchmark": "Benchmark", "learn": "Learn"}
 """The title of every page, as far as it is one word."""
 ADVICE = {"home": "Train RPML now", "data": "Browse these images", "train": "Start training", "runs": "Start a run",
-          "learn": "Every lesson", "results": "the same protocol"}
+          "learn": "Every lesson", "results": "the same protocol",
+          "benchmark": "the same encoder"}
 """Part of the advice on a page without runs; the other pages need a finished run."""
 NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "nonsense", "record": "[x]",
             "add": f"-4.3.999999.x.².inf.{'9' * 5000}", "subtract": "²", "classes": "99.-1", "clusters": "77777.a",
@@ -34,7 +35,8 @@ NONSENSE = {"run": "nonsense", "with": "..", "dataset": "/nowhere", "method": "n
             "n_alpha": "inf", "proxy": "900", "admission": "perhaps", "epsilon": "-1", "gamma": "x", "alpha": "1e9",
             "cluster": "-1", "triplet": "1e12", "label": "9" * 400, "show": "nonsense", "margin": "-1", "bias": "1e9",
             "recipe": "nonsense", "query": "-1", "panel": "nonsense", "frame": "-1", "image": "x", "lesson": "../x",
-            "refined": "nonsense", "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9"}
+            "refined": "nonsense", "size": "-5", "split": "nonsense", "device": "", "seed": "x", "answer": "9",
+            "measure": "nonsense", "uses": "nobody"}
 """A link in which nothing can be read."""
 pytestmark = pytest.mark.usefixtures("own_places")
 

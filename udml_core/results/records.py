@@ -143,7 +143,7 @@ def _tables(record: Mapping[str, Any]) -> Iterable[Table]:
     for title, dataset in record.get("datasets", {}).items():
         rows = dataset.get("rows") or {f"{name}: {kind}": row for name, kinds in dataset.items()
                                        for kind, row in kinds.items()}
-        yield Table(title, {name: _row(row) for name, row in rows.items()})
+        yield Table(dataset.get("title", title), {name: _row(row.get("summary", row)) for name, row in rows.items()})
     if "costs" in record:
         yield Table(record["costs"]["protocol"], {f"n = {count}": _row(row)
                                                   for count, row in record["costs"]["rows"].items()})

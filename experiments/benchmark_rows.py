@@ -1,0 +1,160 @@
+"""The rows of the benchmark: every method on the same data sets, with one encoder and one budget for each data set.
+
+A method of `METHODS` needs no entry here. `budget_of` gives each method the same number of steps, images in a batch and
+cached views, as far as its fields allow it; learning rate, start and all other fields keep their defaults.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.campaign_rows import Planned
+from udml_core.backbones import EncoderSpec, feature_width, image_seconds, late_share
+from udml_core.methods import METHODS, Method
+from udml_core.methods.shared.pair_method import PAIRS_AN_EPOCH
+
+RECORD = "benchmark"
+BATCH, VIEWS, SEEDS = 128, 4, 3
+MOST_STEPS = 100
+"""Largest number of conjugate-gradient steps in one epoch of RPML."""
+FIXED_SECONDS = 6.0
+"""Expected time of loading and evaluation of one seed."""
+LAST_RATES = {"plm": 1e-5, "stml": 1e-5}
+"""Learning rates of the last blocks; the other methods without labels take `LAST_RATE`."""
+LAST_RATE = 1e-4
+
+
+@dataclass(frozen=True)
+class Place:
+    """A data set of the benchmark with its encoder and its budget.
+
+    Attributes:
+        dataset: Name of the data set.
+        options: Run options of every row.
+        backbone: Backbone of the encoder.
+        size: Side of the images in pixels.
+        images: Number of training images of the split.
+        labels: Number of labels that the methods with few labels receive.
+        epochs: Passes over the training images.
+        dimension: Width of every embedding.
+        trains: Trained part of the methods that can train it.
+        per_class: Number of training images of every class; None for all images.
+        near: The papers' data set that is most like this one.
+    """
+
+    dataset: str
+    options: str
+    backbone: str
+    size: int
+    images: int
+    labels: int
+    epochs: int
+    dimension: int
+    near: str
+    trains: str = "head"
+    per_class: int | None = None
+
+    @property
+    def epoch_steps(self) -> int:
+        """The number of steps in one pass over the training images."""
+        return math.ceil(self.images / BATCH)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps of every method that trains in steps."""
+        return self.epochs * self.epoch_steps
+
+
+PLACES = (
+    Place("digits", "@backbone=pixels", "pixels", 8, 901, 50, 10, 32, "MNIST"),
+    Place("fashion-mini", "@size=96", "efficientnet-lite0", 96, 3000, 50, 20, 64, "Fashion-MNIST"),
+    Place("cifar10", "@size=96", "efficientnet-lite0", 96, 2085, 50, 20, 64, "CIFAR-10", per_class=417),
+    Place("birds100", "@size=112", "efficientnet-lite0", 112, 2969, 250, 2, 128, "CUB", trains="last"),
+)
+"""The data sets, under the zero-shot split: train on the first half of the classes, test on the second."""
+
+
+@dataclass(frozen=True)
+class Compared(Planned):
+    """A row of the benchmark.
+
+    Attributes:
+        method: Name of the method.
+        near: The papers' data set that is most like the row's.
+        recipe: Recipe that refines the test half without training; empty for none.
+    """
+
+    method: str = "frozen"
+    near: str = ""
+    recipe: str = ""
+
+    @property
+    def is_method(self) -> bool:
+        """Whether the row is the method itself: no refinement, no learning rate of 0."""
+        return self.name != NO_LEARNING and not self.recipe
+
+
+RECIPES = {
+    "Views, whitening": "views+whiten", "Averages": "whiten+average:k=10,times=2",
+    "Re-ranking": "whiten+rerank", "Averages, re-ranking": "whiten+average:k=10,times=2+rerank",
+    "Diffusion": "whiten+diffuse"}
+"""Refinements of frozen features, with the steps' defaults and no choice on any data."""
+NO_LEARNING = "Learning rate 0"
+
+
+def rows_of(place: Place) -> Iterator[Compared]:
+    """Yield the rows of a data set."""
+    for method in METHODS:
+        fields = budget_of(method, place)
+        if method().trained_part != "head" and fields.get("trains") == "all":
+            continue  # it trains whole encoders only
+        yield _row(place, method.card.title, method, fields)
+    control = next(method for method in METHODS if method.card.name == "isif")
+    yield _row(place, NO_LEARNING, control, budget_of(control, place) | {"epochs": 1, "learning_rate": 0.0})
+    frozen = next(method for method in METHODS if method.card.name == "frozen")
+    for name, recipe in RECIPES.items():
+        yield _row(place, name, frozen, {}, recipe)
+
+
+def budget_of(method: type[Method], place: Place) -> dict[str, Any]:
+    """Return the fields that give a method the budget of a data set."""
+    names, fields = method.model_fields, dict[str, Any]()
+    name = method.card.name
+    wanted: Mapping[str, Any] = {
+        "dimension": place.dimension, "epochs": place.epochs, "batch": BATCH, "kept_views": VIEWS, "views": VIEWS,
+        "trains": place.trains, "iterations": place.steps}
+    fields |= {field: value for field, value in wanted.items() if field in names}
+    if name == "rpml":  # one epoch draws triplets once; its steps are of conjugate gradient on all of them
+        fields["steps"] = min(MOST_STEPS, place.epoch_steps)
+    elif name == "rotnet":  # every kept crop is cached in four rotations
+        fields["kept_views"] = 2
+    elif method.card.supervision == "pairs":
+        fields["epochs"] = max(1, round(place.steps / math.ceil(PAIRS_AN_EPOCH / BATCH)))
+    elif "per_anchor" in names:  # triplets of the labeled images only: as many as there are training images
+        fields["per_anchor"] = round(place.images / place.labels)
+    if fields.get("trains") == "last":
+        fields |= {"batch_norm": "frozen"}
+        if method.card.supervision != "few" and name != "srpml":
+            fields["learning_rate"] = LAST_RATES.get(name, LAST_RATE)
+    return fields
+
+
+def _row(place: Place, name: str, method: type[Method], fields: Mapping[str, Any], recipe: str = "") -> Compared:
+    settings = " ".join(f"{field}={str(value).lower() if isinstance(value, bool) else value}"
+                        for field, value in fields.items())
+    text = " ".join(filter(None, (method.card.name, settings, place.options)))
+    return Compared(RECORD, place.dataset, name, text, _seconds(method.make(fields), place), SEEDS, place.per_class,
+                    method=method.card.name, near=place.near, recipe=recipe)
+
+
+def _seconds(method: Method, place: Place) -> float:
+    """Estimate the time of one seed, without the features."""
+    spec = EncoderSpec(backbone=place.backbone, size=place.size)
+    share = late_share(spec) if method.trained_part == "last" else 1.0
+    width = feature_width(spec)
+    assert width is not None, "the width of these encoders is known before loading"
+    return FIXED_SECONDS + method.epochs_planned * method.expected_seconds(place.images, width,
+                                                                           share * image_seconds(spec))

@@ -1,0 +1,124 @@
+"""Benchmark: all methods with one encoder and one budget for each data set."""
+
+from __future__ import annotations
+
+import streamlit as st
+
+from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.user_errors import show_user_errors
+from pages.parts.benchmark.cell import show_cell
+from pages.parts.benchmark.difference import show_difference
+from pages.parts.benchmark.orders import show_orders
+from pages.parts.benchmark.table import GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, words_of
+from pages.parts.kit.downloads import Download, share
+from pages.parts.results.provenance import show_provenance
+from udml_core.methods import METHODS
+from udml_core.results import benchmark as record
+from udml_core.results.benchmark import Benchmark
+from udml_core.results.records import FOLDER
+
+ALL = "all"
+FIRST = "map@r"
+COMMAND = "python -m experiments.benchmark --budget 20 --dataset digits"
+TABLE, METHOD_BOX, DATASET_BOX = "benchmark-table", "benchmark-method", "benchmark-of"
+TITLES = {method.card.name: method.card.title for method in METHODS}
+
+
+def choose(benchmark: Benchmark) -> tuple[Benchmark, str]:
+    """Choose measure, data set and supervision; the address holds them."""
+    measures = benchmark.measures()
+    first = FIRST if FIRST in measures else measures[0]
+    left, middle, right = st.columns([2, 2, 4])
+    wanted = choice_from_address("measure", measures, first)
+    measure = left.selectbox("Rank by", measures, measures.index(wanted), key="benchmark-measure",
+                             format_func=words_of)
+    write_address("measure", measure, first)
+    names = [ALL, *benchmark.datasets]
+    wanted = choice_from_address("dataset", names, ALL)
+    name = middle.selectbox("Data set", names, names.index(wanted), key="benchmark-dataset", format_func=lambda name: (
+        "All, by average rank" if name == ALL else benchmark.datasets[name].title))
+    write_address("dataset", name, ALL)
+    groups = benchmark.groups()
+    asked = st.query_params.get("uses", "").split(".")
+    known = [group for group in groups if group.replace(" ", "-") in asked] or groups
+    if "benchmark-uses" not in st.session_state:
+        st.session_state["benchmark-uses"] = known
+    chosen = right.pills("Training uses", groups, selection_mode="multi", key="benchmark-uses",
+                         format_func=GROUP_WORDS.__getitem__,
+                         help="Filter the methods by the labels, pairs or test images that they receive.") or groups
+    write_address("uses", ".".join(group.replace(" ", "-") for group in chosen) if chosen != groups else "")
+    return benchmark.chosen(benchmark.datasets if name == ALL else [name], chosen), measure
+
+
+def show_table(table: RankedTable) -> None:
+    """Show the ranked methods; a click on a cell chooses its runs."""
+    def follow() -> None:
+        for row, column in st.session_state[TABLE].selection.cells:
+            name, dataset = table.cell(row, column)
+            st.session_state[METHOD_BOX] = name
+            if dataset is not None:
+                st.session_state[DATASET_BOX] = dataset
+
+    st.dataframe(table.frame, hide_index=True, width="stretch", height="content", key=TABLE, on_select=follow,
+                 selection_mode="single-cell", column_config={RANK: st.column_config.NumberColumn(pinned=True),
+                                                              METHOD: st.column_config.TextColumn(pinned=True)})
+    st.caption("Mean ± standard deviation over the seeds; percent unless the measure is a count or a cost. Click a "
+               "cell to see its seeds below and to open its runs.")
+
+
+def choose_cell(benchmark: Benchmark, table: RankedTable) -> None:
+    """Choose a method and a data set, by a click on the table or here, and show the runs."""
+    left, right = st.columns(2)
+    if st.session_state.get(METHOD_BOX) not in table.names:
+        st.session_state[METHOD_BOX] = choice_from_address("method", table.names, table.names[0])
+    name = left.selectbox("Method", table.names, key=METHOD_BOX)
+    write_address("method", name, table.names[0])
+    measured = [key for key, dataset in benchmark.datasets.items() if name in dataset.entries]
+    if st.session_state.get(DATASET_BOX) not in measured:
+        st.session_state[DATASET_BOX] = measured[0]
+    dataset = benchmark.datasets[right.selectbox("Measured on", measured, key=DATASET_BOX,
+                                                 format_func=lambda key: benchmark.datasets[key].title)]
+    show_cell(dataset.entries[name], dataset)
+
+
+def cannot_tell(benchmark: Benchmark) -> str:
+    """Return what the table cannot tell, in one sentence."""
+    count = len(benchmark.datasets)
+    return ("**What this table cannot tell:** which method is best with the network, the learning rate and the "
+            f"training time of its own paper, because every method has the same small budget on {count} small data "
+            f"set{'s' if count > 1 else ''} here and keeps its default learning rate.")
+
+
+def show(benchmark: Benchmark) -> None:
+    """Show the benchmark."""
+    chosen, measure = choose(benchmark)
+    table = ranked_table(chosen, measure)
+    if not table.names:
+        st.info("No chosen method is measured. Choose more of what training uses.", icon=":material/lightbulb:")
+        return
+    st.markdown(cannot_tell(chosen))
+    show_table(table)
+    st.subheader("Which runs are behind a cell?")
+    choose_cell(chosen, table)
+    st.subheader("Which methods differ?")
+    show_difference(chosen, measure, max(len(entry.runs) for dataset in chosen.datasets.values()
+                                         for entry in dataset.entries.values()))
+    st.subheader("Does the order of the papers hold here?")
+    show_orders(benchmark, TITLES)
+    show_provenance(benchmark.provenance)
+    share([Download("This table (CSV)", "benchmark.csv", "text/csv", lambda: table.frame.to_csv(index=False).encode()),
+           Download("Complete record (JSON)", "benchmark.json", "application/json",
+                    (FOLDER / f"{record.NAME}.json").read_bytes)], "benchmark")
+
+
+st.title("Benchmark")
+st.caption("Every method on the same images, with the same encoder, the same number of steps and the same number of "
+           "views, beside baselines that learn nothing: frozen features, PCA and a learning rate of 0.")
+with show_user_errors():
+    measured = record.read()
+    if measured is None or not measured.datasets:
+        st.info("Nothing has been measured yet. This command measures all methods on the digits in about 20 minutes; "
+                "it resumes where it stopped:", icon=":material/lightbulb:")
+        st.code(COMMAND, language="bash")
+    else:
+        show(measured)

@@ -1,0 +1,83 @@
+"""The table of the benchmark as text, ranked by one measure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from pages.parts.results.table import measure_words, value_text
+from udml_core.results.benchmark import COSTS, Benchmark, ranks
+
+GROUP_WORDS = {"none": "no labels", "test images": "no labels, test images seen", "few": "few labels",
+               "pairs": "pairs", "all": "all labels"}
+"""What a method knows, in words."""
+COST_WORDS = {"seconds": "Seconds", "processor seconds": "Processor seconds", "MB": "Peak memory, MB",
+              "lines": "Lines of code"}
+SHOWN_COSTS = ("processor seconds", "MB", "lines")
+"""Costs that the table shows: seconds of the clock depend on what else the machine did."""
+RANK, METHOD, KNOWS, AVERAGE = "Rank", "Method", "Training uses", "Average rank"
+
+
+def words_of(measure: str) -> str:
+    """Return the title of a measure or a cost."""
+    return COST_WORDS.get(measure) or measure_words(measure)
+
+
+@dataclass(frozen=True)
+class RankedTable:
+    """The ranked methods.
+
+    Attributes:
+        frame: The table as text; one column for each data set.
+        names: Title of each row.
+        datasets: Name of the data set of each column that has one, by the column's title.
+    """
+
+    frame: pd.DataFrame
+    names: list[str]
+    datasets: dict[str, str]
+
+    def cell(self, row: int, column: str) -> tuple[str, str | None]:
+        """Return the method of a cell, and its data set; None for the other columns."""
+        return self.names[row], self.datasets.get(column)
+
+
+def ranked_table(benchmark: Benchmark, measure: str) -> RankedTable:
+    """Rank the methods by a measure: by their average rank over the data sets on which they are measured."""
+    average = average_ranks(benchmark, measure)
+    names = sorted(average, key=lambda name: average[name])
+    datasets = {dataset.title: dataset.name for dataset in benchmark.datasets.values()}
+    several = len(datasets) > 1
+    rows = []
+    for name in names:
+        entries = {dataset.title: dataset.entries.get(name) for dataset in benchmark.datasets.values()}
+        entry = next(entry for entry in entries.values() if entry is not None)
+        row: dict[str, object] = {RANK: 1 + sum(value < average[name] for value in average.values()), METHOD: name}
+        row |= {title: value_text(entry.summary.get(measure), measure) if entry else ""
+                for title, entry in entries.items()}
+        row |= {AVERAGE: f"{average[name]:.1f}"} if several else {}
+        row |= {KNOWS: GROUP_WORDS[entry.group]}
+        row |= {COST_WORDS[cost]: _mean_cost([entry.summary[cost][0] for entry in entries.values()
+                                              if entry and cost in entry.summary])
+                for cost in SHOWN_COSTS if cost != measure}
+        rows.append(row)
+    return RankedTable(pd.DataFrame(rows), names, datasets)
+
+
+def average_ranks(benchmark: Benchmark, measure: str) -> dict[str, float]:
+    """Return each method's rank, the mean over the data sets on which it is measured."""
+    found: dict[str, list[float]] = {}
+    for dataset in benchmark.datasets.values():
+        values = {name: entry.summary[measure][0] for name, entry in dataset.entries.items()
+                  if measure in entry.summary}
+        if values:
+            own = ranks(np.array([list(values.values())]), measure in COSTS)[0]
+            for name, rank in zip(values, own, strict=True):
+                found.setdefault(name, []).append(float(rank))
+    return {name: float(np.mean(values)) for name, values in found.items()}
+
+
+def _mean_cost(values: list[float]) -> float | None:
+    return round(float(np.mean(values))) if values else None

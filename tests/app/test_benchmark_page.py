@@ -1,0 +1,116 @@
+"""The page Benchmark through Streamlit's AppTest, with a small written record."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages.parts.benchmark.table import ranked_table
+from tests.app.opening import opened, texts
+from udml_core.results import benchmark
+from udml_core.runs import runs_folder
+
+pytestmark = pytest.mark.usefixtures("own_places")
+RUN = "20260101-000000-plm-a1b2c3"
+
+
+def row(method: str, mean: float, supervision: str = "none", run: str = "missing", **others: Any) -> dict[str, Any]:
+    """Return a row of a record with two seeds."""
+    runs = [{"seed": seed, "run": f"{run}", "costs": {"processor seconds": 3.0, "MB": 400.0},
+             "evaluation": {"initial": {}, "final": {"map@r": mean + seed, "recall@1": 90.0}}} for seed in range(2)]
+    return {"method": method, "is method": True, "row": f"{method} @backbone=pixels", "recipe": "",
+            "supervision": supervision, "sees test images": False, "comparable": False, "printed": {}, "runs": runs,
+            "summary": {"images": [10000, 0.0], "recall@1": [90.0, 0.0], "map@r": [mean + 0.5, 0.71],
+                        "processor seconds": [3.0, 0.0], "MB": [400.0, 0.0], "lines": [len(method), 0.0]}} | others
+
+
+def record() -> dict[str, Any]:
+    digits = {"PLM": row("plm", 40.0, run=RUN, printed={"PLM, table 1": {"recall@1": 60.6}}),
+              "NCA": row("nca", 50.0, "all"), "Averages": row("frozen", 60.0, **{
+                  "sees test images": True, "is method": False, "recipe": "whiten"}), "PCA": row("pca", 30.0)}
+    clothes = {"PLM": row("plm", 40.0), "NCA": row("nca", 20.0, "all"), "PCA": row("pca", 10.0)}
+    papers = [{"title": "A table", "data": "CUB", "measure": "map@r", "printed": "recall@1",
+               "figures": {"plm": 60.0, "pca": 50.0, "nca": 40.0}}]
+    return {"command": "python -m experiments.benchmark --budget 1", "device": "CPU", "versions": {}, "date": "today",
+            "protocol": "two seeds", "papers": papers, "datasets": {
+                name: {"title": name.capitalize(), "encoder": "pixels", "budget": "few images", "rows": rows}
+                for name, rows in (("digits", digits), ("clothes", clothes))}}
+
+
+@pytest.fixture
+def path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The file of a small record, which the page reads."""
+    path = tmp_path / "benchmark.json"
+    path.write_text(json.dumps(record()), encoding="utf-8")
+    monkeypatch.setattr(benchmark, "FOLDER", tmp_path)
+    return path
+
+
+def methods(test: Any) -> list[str]:
+    listed: list[str] = test.dataframe[0].value["Method"].tolist()
+    return listed
+
+
+@pytest.mark.usefixtures("path")
+def test_methods_are_ranked_by_the_average_over_the_data_sets() -> None:
+    test = opened("benchmark")
+    assert not test.exception
+    assert not test.error
+    assert methods(test) == ["Averages", "PLM", "NCA", "PCA"]
+    frame = test.dataframe[0].value
+    assert frame["Digits"].tolist() == ["60.5 ± 0.7", "40.5 ± 0.7", "50.5 ± 0.7", "30.5 ± 0.7"]
+    assert frame["Average rank"].tolist() == ["1.0", "2.0", "2.0", "3.5"]
+    assert frame["Rank"].tolist() == [1, 2, 2, 4]
+    assert "3 methods on 2 data sets × 2 seeds" in texts(test)
+    assert "1 method is left out" in texts(test)
+    assert "cannot separate any two methods" in texts(test)
+    assert texts(test).count("What this table cannot tell") == 1
+    orders = next(shown.value for shown in test.dataframe if "Confirmed" in shown.value.columns)
+    assert orders[["Confirmed", "Reversed"]].to_numpy().tolist() == [[1, 2], [2, 1]]
+
+
+@pytest.mark.usefixtures("path")
+def test_a_link_filters_by_supervision_data_set_and_measure() -> None:
+    test = opened("benchmark", dataset="digits", uses="none.all", measure="lines")
+    assert methods(test) == ["PLM", "NCA", "PCA"], "three letters each"
+    assert "Average rank" not in test.dataframe[0].value.columns
+    assert test.dataframe[0].value["Rank"].tolist() == [1, 1, 1]
+    test.selectbox(key="benchmark-measure").select("map@r").run()
+    assert methods(test) == ["NCA", "PLM", "PCA"]
+    test = opened("benchmark", uses="test-images", dataset="clothes")
+    assert "No chosen method is measured" in texts(test)
+
+
+@pytest.mark.usefixtures("path")
+def test_a_cell_states_its_command_or_opens_its_runs() -> None:
+    test = opened("benchmark", method="PLM")
+    commands = [code.value for code in test.code]
+    assert any('--dataset digits --row "PLM" --again' in command for command in commands)
+    assert "PLM, table 1 prints Recall@1 60.6; **not comparable**" in texts(test)
+    folder = runs_folder() / RUN
+    folder.mkdir(parents=True)
+    (folder / "spec.json").write_text("{}", encoding="utf-8")
+    test.run()
+    assert not any("--row" in code.value for code in test.code)
+    assert [link.proto.label for link in test.get("page_link") if "seed" in link.proto.label] == [
+        "Open the run of seed 0", "Open the run of seed 1"]
+
+
+def test_a_click_names_the_method_and_the_data_set_of_the_cell(path: Path) -> None:
+    read = benchmark.read(path)
+    assert read is not None
+    table = ranked_table(read, "map@r")
+    assert table.cell(2, "Clothes") == ("NCA", "clothes")
+    assert table.cell(0, "Processor seconds") == ("Averages", None)
+
+
+def test_a_missing_record_names_the_command_and_a_broken_one_the_problem(path: Path) -> None:
+    path.write_text("{", encoding="utf-8")
+    assert "could not be read" in opened("benchmark").error[0].value
+    path.unlink()
+    test = opened("benchmark")
+    assert not test.error
+    assert "python -m experiments.benchmark --budget 20 --dataset digits" in test.code[0].value

@@ -1,0 +1,257 @@
+"""The benchmark: one budget for all methods, its record, ranks, critical differences and the papers' orders."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from experiments import benchmark as command
+from experiments import zero_shot
+from experiments.benchmark_papers import PAPER_TABLES
+from experiments.benchmark_rows import BATCH, NO_LEARNING, PLACES, RECIPES, VIEWS, Compared, Place, rows_of
+from udml_core.data import catalog
+from udml_core.data.splits import make_split
+from udml_core.errors import UserError
+from udml_core.methods import METHODS, find_method
+from udml_core.results import benchmark
+from udml_core.results.benchmark import DataSet, Difference, Entry, PaperTable
+
+ROWS = [(place, row) for place in PLACES for row in rows_of(place)]
+PASSES = [(place, row) for place, row in ROWS if "batch" in find_method(row.method).model_fields
+          and row.name != NO_LEARNING and find_method(row.method).card.supervision != "pairs"]
+"""Rows of the methods that pass over the training images in batches."""
+CLASSIFIERS = ("a", "b", "c", "d")
+SCORES = np.array([[0.76, 0.77, 0.78, 0.80], [0.60, 0.59, 0.58, 0.57], [0.94, 0.93, 0.92, 0.93],
+                   [1.00, 1.00, 1.00, 1.00], [0.62, 0.66, 0.61, 0.67]])
+"""Scores of four classifiers on five data sets, with ties."""
+RANKS = [[4, 3, 2, 1], [1, 2, 3, 4], [1, 2.5, 4, 2.5], [2.5, 2.5, 2.5, 2.5], [3, 2, 4, 1]]
+"""Their ranks, by hand."""
+
+
+def fields_of(row: Compared) -> dict[str, Any]:
+    fields: dict[str, Any] = zero_shot.parse_row(row.row)["fields"]
+    return fields
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.dataset)
+def test_every_method_and_every_baseline_is_a_row_of_every_data_set(place: Place) -> None:
+    names = [row.name for row in rows_of(place)]
+    assert len(set(names)) == len(names)
+    assert set(names) == {method.card.title for method in METHODS} | {NO_LEARNING} | set(RECIPES)
+    assert {"Frozen features", "PCA"} <= set(names)
+
+
+def test_methods_that_train_in_batches_have_equal_passes_batches_and_views() -> None:
+    for place, row in PASSES:
+        method = find_method(row.method).make(fields_of(row))
+        assert (fields_of(row)["epochs"], fields_of(row)["batch"]) == (place.epochs, BATCH), row.row
+        if method.cached_views:
+            crops = 2 if row.method == "rotnet" else VIEWS
+            rotations = 4 if row.method == "rotnet" else 1
+            is_last = row.method == "rotnet" and place.trains == "last"
+            assert method.cached_views == crops * rotations + is_last, row.row
+    assert len({row.method for _, row in PASSES}) > 10
+
+
+def test_other_iterative_methods_have_about_as_many_steps() -> None:
+    steps = {(place.dataset, row.method): fields_of(row) for place, row in ROWS}
+    digits, birds = PLACES[0], PLACES[3]
+    assert (digits.steps, birds.steps) == (10 * 8, 2 * 24)
+    for place in PLACES:
+        rpml = steps[place.dataset, "rpml"]
+        assert rpml["epochs"] * rpml["steps"] == place.steps
+        assert steps[place.dataset, "lmnn"]["iterations"] == place.steps
+        assert steps[place.dataset, "nml"]["epochs"] == max(1, round(place.steps / 79)), "79 steps of 128 pairs"
+
+
+def test_the_learning_rate_of_zero_learns_nothing_and_is_not_the_method() -> None:
+    for _, row in ROWS:
+        if row.name == NO_LEARNING:
+            assert fields_of(row)["learning_rate"] == 0
+            assert command.printed_figures(row) == {}
+            assert not row.is_method
+    assert sum(row.name == NO_LEARNING for _, row in ROWS) == len(PLACES)
+
+
+@pytest.mark.parametrize("place", PLACES[:2], ids=lambda place: place.dataset)
+def test_the_declared_numbers_of_images_and_labels_are_the_data_sets(place: Place) -> None:
+    dataset = catalog.load(place.dataset)
+    spec = zero_shot.plan_row(dataset, f"ssdml dimension={place.dimension} {place.options}", 0)
+    train = make_split(dataset, "zero-shot").train
+    assert dataset.labels is not None
+    assert (len(train), spec.split, spec.backbone, spec.encoder.size) == (
+        place.images, "zero-shot", place.backbone, place.size)
+    assert spec.labels_per_class * len(np.unique(dataset.labels[train])) == place.labels
+
+
+def test_the_papers_tables_name_only_known_methods() -> None:
+    assert {name for table in PAPER_TABLES for name in table.figures} <= {method.card.name for method in METHODS}
+    assert len({table.title for table in PAPER_TABLES}) == len(PAPER_TABLES)
+
+
+def test_lines_of_code_leave_out_blank_lines_comments_and_docstrings() -> None:
+    source = ('"""Doc.\n\nMore."""\n\nx = 1  # why\n# why\n\n\n'
+              'class A:\n    """Doc."""\n    y: int = (\n        2)\n    "of y"\n')
+    assert command.lines_of_code(source) == 4
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the record of a small benchmark."""
+    folder = tmp_path_factory.mktemp("benchmark")
+    run_benchmark(folder)
+    return folder
+
+
+def run_benchmark(folder: Path) -> list[Any]:
+    """Measure two rows of two seeds on the digits."""
+    wanted = {"Frozen features", "Re-ranking"}
+    rows = [replace(row, seeds=2) for row in rows_of(PLACES[0]) if row.name in wanted]
+    return command.Benchmark(10, "cpu", folder / "runs", folder).run(list(rows))
+
+
+def test_the_record_has_costs_lines_runs_and_supervision(measured: Path) -> None:
+    record = json.loads((measured / "benchmark.json").read_text(encoding="utf-8"))
+    digits = record["datasets"]["digits"]
+    assert set(digits["rows"]) == {"Frozen features", "Re-ranking"}
+    assert record["comparable"] is False
+    for name, row in digits["rows"].items():
+        assert [run["seed"] for run in row["runs"]] == [0, 1]
+        assert all((measured / "runs" / run["run"] / "spec.json").exists() for run in row["runs"])
+        assert all(run["costs"]["seconds"] > 0 and run["costs"]["MB"] > 50 for run in row["runs"])
+        assert row["supervision"] == "none"
+        assert row["sees test images"] == (name == "Re-ranking")
+        assert ("lines" in row["summary"]) == (name != "Re-ranking")
+        values = [run["evaluation"]["final"]["map@r"] for run in row["runs"]]
+        assert row["summary"]["map@r"] == pytest.approx([np.mean(values), np.std(values, ddof=1)], abs=0.006)
+    ranked, frozen = digits["rows"]["Re-ranking"], digits["rows"]["Frozen features"]
+    assert ranked["summary"]["map@r"][0] > frozen["summary"]["map@r"][0] + 5
+    assert "nmi" not in ranked["summary"], "a ranking has no clusters"
+    assert ranked["runs"][0]["run"] == frozen["runs"][0]["run"], "the refinement is stored with the frozen run"
+
+
+def test_the_record_is_kept_and_finished_runs_keep_their_costs(
+        measured: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = measured / "benchmark.json"
+    before = path.read_text(encoding="utf-8")
+    assert run_benchmark(measured) == []
+    assert capsys.readouterr().out.count("in the record already") == 2
+    record = json.loads(before)
+    del record["datasets"]["digits"]["rows"]["Re-ranking"]
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert run_benchmark(measured) == []
+    assert json.loads(path.read_text(encoding="utf-8"))["datasets"] == json.loads(before)["datasets"]
+
+
+def test_the_table_reads_the_record(measured: Path) -> None:
+    read = benchmark.read(measured / "benchmark.json")
+    assert read is not None
+    assert read.groups() == ["none", "test images"]
+    assert {"recall@1", "map@r", "seconds", "MB", "lines"} <= set(read.measures())
+    assert "images" not in read.measures()
+    few = read.chosen(["digits", "nothing"], ["none"])
+    assert set(few.names()) == {"Frozen features"}
+    assert few.scores("nmi")[0] == few.names()
+    assert read.scores("nmi")[0] == [name for name in read.names() if name != "Re-ranking"]
+    assert benchmark.read(measured / "other.json") is None
+
+
+def test_the_projects_record_has_declared_rows_whose_means_are_the_seeds() -> None:
+    record = json.loads((benchmark.FOLDER / "benchmark.json").read_text(encoding="utf-8"))
+    assert record["papers"] == [vars(table) for table in PAPER_TABLES]
+    places = {place.dataset: place for place in PLACES}
+    assert record["datasets"]
+    for dataset, measured in record["datasets"].items():
+        declared = {row.name: row for row in rows_of(places[dataset])}
+        for name, stored in measured["rows"].items():
+            row = declared[name]
+            assert (stored["row"], stored["recipe"], stored["method"]) == (row.row, row.recipe, row.method)
+            assert stored["supervision"] == find_method(row.method).card.supervision
+            assert stored["printed"] == command.printed_figures(row)
+            assert not stored["comparable"], "a small budget is no paper's"
+            assert [run["seed"] for run in stored["runs"]] == [0, 1, 2]
+            for measure in ("recall@1", "map@r"):
+                values = [run["evaluation"]["final"][measure] for run in stored["runs"]]
+                assert stored["summary"][measure] == pytest.approx([np.mean(values), np.std(values, ddof=1)], abs=0.02)
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"versions": {}, "datasets": {"a": {}}}'])
+def test_a_broken_record_is_reported(content: str, tmp_path: Path) -> None:
+    path = tmp_path / "benchmark.json"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UserError, match=r"could not be read.*experiments\.benchmark"):
+        benchmark.read(path)
+
+
+def test_average_ranks_and_friedmans_test_of_a_small_table() -> None:
+    assert benchmark.ranks(SCORES).tolist() == RANKS
+    found = benchmark.critical_difference(CLASSIFIERS, SCORES)
+    assert found is not None
+    assert dict(zip(found.names, found.average_ranks, strict=True)) == pytest.approx(
+        {"a": 2.3, "b": 2.4, "c": 3.1, "d": 2.2})
+    assert found.names == ("d", "a", "b", "c")
+    assert found.p == pytest.approx(stats.friedmanchisquare(*SCORES.T).pvalue)
+    assert found.critical == pytest.approx(benchmark.nemenyi(4, 5))
+
+
+def test_the_critical_difference_of_demsars_example() -> None:
+    """Demšar, section 3.2.3: four classifiers on 14 data sets."""
+    assert benchmark.nemenyi(4, 14) == pytest.approx(1.25, abs=0.005)
+    assert benchmark.nemenyi(4, 14, 0.1) == pytest.approx(1.12, abs=0.005)
+
+
+@pytest.mark.parametrize(("methods", "quantile"), [(2, 1.960), (3, 2.343), (5, 2.728), (10, 3.164)])
+def test_quantiles_are_those_of_demsars_table_5(methods: int, quantile: float) -> None:
+    assert benchmark.nemenyi(methods, 7) == pytest.approx(
+        quantile * np.sqrt(methods * (methods + 1) / 42), rel=5e-4)
+
+
+def test_lower_costs_rank_first_and_ties_share_a_rank() -> None:
+    scores = np.array([[3.0, 1.0, 2.0, 1.0]])
+    assert benchmark.ranks(scores).tolist() == [[1.0, 3.5, 2.0, 3.5]]
+    assert benchmark.ranks(scores, lower_is_better=True).tolist() == [[4.0, 1.5, 3.0, 1.5]]
+
+
+def test_few_data_sets_cannot_separate_methods() -> None:
+    one = benchmark.critical_difference(CLASSIFIERS, SCORES[:1])
+    assert one is not None
+    assert one.names == ("d", "c", "b", "a")
+    assert not one.can_separate
+    assert one.groups() == [(0, 3)]
+    assert benchmark.critical_difference(CLASSIFIERS[:2], SCORES[:, :2]) is None
+    assert benchmark.critical_difference(CLASSIFIERS, SCORES[:0]) is None
+
+
+def test_lines_join_the_largest_groups_that_are_not_separated() -> None:
+    difference = Difference(("a", "b", "c", "d", "e"), (1.0, 1.5, 2.5, 4.0, 6.0), 1.5, 0.01, 9, 0.05)
+    assert difference.groups() == [(0, 2), (2, 3)]
+
+
+def entry(method: str, mean: float, deviation: float, is_method: bool = True) -> Entry:
+    """Return an entry measured on a million images, so that these have nearly no error."""
+    return Entry(method, method, is_method, row=method, recipe="", supervision="none", sees_test_images=False,
+                 summary={"recall@1": (mean, deviation), "images": (1e6, 0.0)}, runs=(), printed={}, comparable=False)
+
+
+def test_an_order_needs_a_difference_above_the_deviations() -> None:
+    table = PaperTable("T", "D", "recall@1", "recall@1", {"a": 40.0, "b": 30.0, "c": 20.0, "d": 10.0})
+    entries = {"a": entry("a", 50, 1), "b": entry("b", 48.1, 1), "c": entry("c", 52.1, 1),
+               "zero": entry("d", 9, 0, is_method=False)}
+    found = {(pair.better, pair.worse): pair.order
+             for pair in benchmark.orders(table, DataSet("x", "X", "", "", entries))}
+    assert found == {("a", "b"): "not separated", ("a", "c"): "reversed", ("b", "c"): "reversed",
+                     **{(name, "d"): "not measured" for name in "abc"}}
+    entries["a"] = entry("a", 50.2, 1)
+    pairs = benchmark.orders(table, DataSet("x", "X", "", "", entries))
+    assert Counter(pair.order for pair in pairs)["confirmed"] == 1
+    assert pairs[0].measured == pytest.approx(2.1)
+    few = {name: replace(value, summary=value.summary | {"images": (2000.0, 0.0)}) for name, value in entries.items()}
+    assert {pair.order for pair in benchmark.orders(table, DataSet("x", "X", "", "", few))} == {
+        "not separated", "reversed", "not measured"}, "2 x 1.58 points of 2,000 images; b and c differ by 4"
