@@ -110,6 +110,7 @@ def _draw(fingerprint: str, encoder_key: str, split: SplitName, seed: int, k: in
         except Exception as error:  # the page shows it
             drawn.set_exception(error)
 
-    # Imports in the background wait for threads of this name, as they do for a running page.
-    Thread(target=draw, name=f"{SCRIPT_THREAD}: preview", daemon=True).start()
+    # Imports in the background wait for threads of this name, as they do for a running page. Not a daemon: a process
+    # that ends while one of them computes with PyTorch is aborted.
+    Thread(target=draw, name=f"{SCRIPT_THREAD}: preview").start()
     return drawn
