@@ -62,12 +62,10 @@ def test_tensorboard_has_each_epoch_once_and_the_evaluation(run: Run, tmp_path: 
 
 
 @needs("mlflow")
-def test_mlflow_has_one_run_with_each_epoch_once(
-        run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")  # the store that needs no database
+def test_mlflow_has_one_run_with_each_epoch_once(run: Run, tmp_path: Path) -> None:
     from mlflow.tracking import MlflowClient
 
-    uri = (tmp_path / "mlruns").as_uri()
+    uri = str(tmp_path / "mlruns")
     counts = [mirror(run, "mlflow", uri)]
     finish(run)
     counts += [mirror(run, "mlflow", uri) for _ in range(2)]
@@ -95,13 +93,21 @@ def test_the_command_copies_and_names_a_place_that_cannot_be_written(
     assert f"could not be copied to tensorboard at {tmp_path / 'file'}: " in err
 
 
+@needs("mlflow")
+@pytest.mark.skipif(find_spec("sqlalchemy") is not None, reason="the whole package is installed")
+def test_a_database_needs_the_whole_package_and_the_message_says_so(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="Install the whole with `pip install mlflow`, or name a folder"):
+        mirror(run, "mlflow", f"sqlite:///{tmp_path}/mlflow.db")
+
+
 def test_a_missing_package_is_named_with_its_installation(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("udml_core.exporting.mirrors.find_spec", lambda _name: None)
     with pytest.raises(UserError, match="Install it with `pip install mlflow`"):
         mirror(run, "mlflow", "sqlite://")
 
 
-@pytest.mark.parametrize(("to", "words"), [("tensorboard", "a folder of logs"), ("mlflow", "a tracking URI")])
+@pytest.mark.parametrize(("to", "words"), [("tensorboard", "a folder of logs"),
+                                           ("mlflow", "a folder or a tracking URI")])
 def test_no_place_is_refused_and_nothing_is_written(
         to: Any, words: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -77,20 +77,25 @@ PairsFile = Annotated[Path | None, typer.Option(
 @app.command()
 def datasets(as_json: Json = False,
              remember: Annotated[str | None, typer.Option(
-                 help="Add this folder or archive of images to the list; photos#level=2 also chooses the level of "
-                      "subfolders that are the classes.")] = None,
+                 help="Add this folder or archive of images, or table of embeddings, to the list; photos#level=2 also "
+                      "chooses the level of subfolders that are the classes.")] = None,
              forget: Annotated[Path | None, typer.Option(help="Remove this folder from the list.")] = None,
              levels: Annotated[Path | None, typer.Option(
                  help="List the classes at each level of subfolders of this folder instead.")] = None) -> None:
     """List the data sets, the embedded one first."""
     from udml_core.data import catalog
+    from udml_core.data.sources.embeddings import table_of
 
     if remember is not None:
-        remember = catalog.extracted(remember, print_progress())
-        problem = catalog.folder_of(remember).missing()
+        table = table_of(remember)
+        remember = remember if table else catalog.extracted(remember, print_progress())
+        problem = (table or catalog.folder_of(remember)).missing()
         if problem:
             raise UserError(problem)
-        catalog.remember(remember)
+        if table:
+            catalog.remember_table(table)
+        else:
+            catalog.remember(remember)
     if forget is not None:
         catalog.forget(forget)
     if levels is not None:
@@ -389,8 +394,9 @@ def analyse(options: dict[str, Any], name: RunName,
 
 @app.command()
 def refine(name: RunName,
-           recipe: Annotated[str, typer.Option(help="The steps in their order: views, whiten, average, reduce, expand, "
-                                                    "rerank, diffuse.")] = DEFAULT_RECIPE,
+           recipe: Annotated[str | None, typer.Option(
+               help=f"The steps in their order: views, whiten, average, reduce, expand, rerank, diffuse. Default: "
+                    f"{DEFAULT_RECIPE}, without views for a table of embeddings.", show_default=False)] = None,
            scope: Annotated[Scope, typer.Option(help="The images to refine. Whitening is fitted on the training half "
                                                      "for the scopes test and train.")] = "test",
            frame: Annotated[str, typer.Option(help="The embedding: frozen, initial or final.")] = "final",
@@ -400,10 +406,14 @@ def refine(name: RunName,
 
     A recipe names steps and their options: views+whiten+average:k=20,times=2.
     """
+    run = _find_run(name, root)
+    if recipe is None:
+        default = Recipe.parse(DEFAULT_RECIPE)
+        recipe = str(default if run.spec().encoder.reads_images else default.without("views"))
     spec = plan_analysis(kind="refine", recipe=recipe, scope=scope, frames=(frame,))
     if caution := Recipe.parse(spec.recipe).caution():
         typer.echo(caution, err=True)
-    _compute_analysis(_find_run(name, root), spec, wait, root, as_json)
+    _compute_analysis(run, spec, wait, root, as_json)
 
 
 def _compute_analysis(run: Run, spec: AnalysisSpec, wait: bool, root: Path | None, as_json: bool) -> None:

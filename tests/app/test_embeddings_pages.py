@@ -19,8 +19,9 @@ from pages.parts.map.frame import load_map
 from tests.app.opening import opened, texts
 from tests.app.test_map_page import the_map
 from tests.running import spec, worked
-from udml_core import jobs
-from udml_core.analyses import AnalysisSpec, list_analyses, plan_analysis
+from tests.test_cli import answer, call
+from udml_core import cli, jobs
+from udml_core.analyses import DEFAULT_RECIPE, AnalysisSpec, list_analyses, plan_analysis
 from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.features import features_of
@@ -173,6 +174,26 @@ def test_srpml_trains_its_projection_on_a_table(table: Path, tmp_path: Path) -> 
     assert run.embeddings("final").shape == (1797, 8)
 
 
+def test_negative_vectors_are_refused_in_planning_unless_they_are_split(tmp_path: Path) -> None:
+    path = tmp_path / "signed.npz"
+    vectors = np.random.default_rng(0).normal(size=(40, 6)).astype(np.float32)
+    np.savez(path, embeddings=vectors, labels=np.arange(40) % 2)
+    with pytest.raises(UserError, match=r"needs features of at least 0.*Set the field 'negative' to 'split'"):
+        planned(path, "nml", fields={"dimension": 4})
+    planned(path, "nml", fields={"dimension": 4, "negative": "split"})
+
+
+def test_the_commands_list_a_table_and_refine_it_without_views(
+        run: Run, table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = answer(capsys, monkeypatch, "datasets", "--remember", str(table))["datasets"]
+    assert rows[-1]["name"] == str(table)
+    received: list[AnalysisSpec] = []
+    monkeypatch.setattr(cli, "_compute_analysis", lambda _run, spec, *_: received.append(spec))
+    for words in ((), ("--recipe", "average:k=5")):
+        call(capsys, monkeypatch, "refine", str(run.folder), *words)
+    assert [spec.recipe for spec in received] == [DEFAULT_RECIPE.removeprefix("views+"), "average:k=5"]
+
+
 def test_images_have_no_backbone_of_tables() -> None:
     with pytest.raises(UserError, match="Digits has images"):
         spec(backbone="table")
@@ -182,7 +203,7 @@ def test_queries_views_and_placed_images_are_refused(run: Run) -> None:
     image = Image.new("RGB", (20, 20))
     with pytest.raises(UserError, match="The embedding of an image needs a backbone that reads images"):
         Retrieval(run).search_image(image)
-    with pytest.raises(UserError, match="The step 'views' of a refinement needs"):
+    with pytest.raises(UserError, match=r"The step 'views' of a refinement needs .* Leave the step out"):
         jobs.analyse(run, plan_analysis(kind="refine", recipe="views+whiten"))
     layout = list_analyses(run, "pca")[0]
     with pytest.raises(UserError, match="Placing new images on a map needs"):

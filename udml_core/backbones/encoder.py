@@ -305,19 +305,20 @@ def _check_version(spec: EncoderSpec) -> None:
                         "does. Search by an image of the data set, or train again.")
 
 
-def check_reads_images(spec: EncoderSpec, purpose: str) -> None:
+def check_reads_images(spec: EncoderSpec, purpose: str, change: str = "Choose rows of the table") -> None:
     """Check that the features are computed from images.
 
     Args:
         spec: The encoder.
         purpose: What needs images, as the subject of the message.
+        change: What a user can do instead.
 
     Raises:
         UserError: They are the vectors of a table.
     """
     if not spec.reads_images:
         raise UserError(f"{purpose} needs a backbone that reads images, and this data set is a table of embeddings. "
-                        "Choose rows of the table, or open the folder of the images as a data set.")
+                        f"{change}, or open the folder of the images as a data set.")
 
 
 def check_compiler(device: str) -> None:

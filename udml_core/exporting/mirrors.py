@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -17,13 +18,14 @@ from udml_core.files import read_json, replace_text
 from udml_core.runs import Run
 
 Target = Literal["tensorboard", "mlflow"]
-PLACES: dict[Target, str] = {"tensorboard": "a folder of logs", "mlflow": "a tracking URI"}
-EXAMPLES: dict[Target, str] = {"tensorboard": "logs", "mlflow": "sqlite:///mlflow.db"}
+PLACES: dict[Target, str] = {"tensorboard": "a folder of logs", "mlflow": "a folder or a tracking URI"}
+EXAMPLES: dict[Target, str] = {"tensorboard": "logs", "mlflow": "mlruns"}
 STATE = "udml-mirror.json"
 EXPERIMENT = "UDML Explorer"
 OFFSET_TAG, RUN_TAG = "udml.offset", "udml.run"
 MOST_AT_ONCE = 1_000
 """Largest number of values that MLflow takes at once."""
+DATABASES = ("sqlite:", "postgresql", "mysql", "mssql")
 
 
 def mirror(run: Run, to: Target, where: str) -> int:
@@ -32,7 +34,7 @@ def mirror(run: Run, to: Target, where: str) -> int:
     Args:
         run: A run, finished or not.
         to: The program.
-        where: TensorBoard's folder of logs, or MLflow's tracking URI.
+        where: TensorBoard's folder of logs; MLflow's folder, or the tracking URI of a server or database.
 
     Returns:
         Number of epochs that were added.
@@ -78,6 +80,10 @@ def _to_tensorboard(run: Run, logs: Path) -> int:
 
 def _to_mlflow(run: Run, uri: str) -> int:
     """Append the new epochs to the MLflow run that carries the run's id."""
+    if uri.startswith(DATABASES) and find_spec("sqlalchemy") is None:
+        raise UserError(f"MLflow's small package cannot write into a database such as {uri[:60]}. Install the whole "
+                        "with `pip install mlflow`, or name a folder or the address of a server.")
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")  # its own switch for folders, which need no database
     from mlflow.entities import Metric, Param
     from mlflow.tracking import MlflowClient
 

@@ -38,7 +38,7 @@ def analyse(run: Run, spec: AnalysisSpec, images: Mapping[str, bytes] | None = N
     if status.state != "done":
         raise UserError(f"Only finished runs can be analyzed, and {run.id} is {status.state}. {ADVICE[status.state]}")
     if Recipe.parse(spec.recipe).find("views") and spec.kind == "refine":
-        check_reads_images(run.spec().encoder, "The step 'views' of a refinement")
+        check_reads_images(run.spec().encoder, "The step 'views' of a refinement", "Leave the step out")
     if spec.source and not find_analysis(run, spec.source).is_done():
         state = find_analysis(run, spec.source).status().state
         raise UserError(f"The analysis needs the map {spec.source}, which is {state}. {ADVICE[state]}")

@@ -24,11 +24,12 @@ from udml_core.files import read_array
 from udml_core.jobs.presets import apply_preset
 from udml_core.jobs.queue import resolve_device
 from udml_core.methods import Method, find_method, names_of
+from udml_core.methods.embedder import histograms
 from udml_core.runs import ExclusionList, Run, RunRequest, Spec
 from udml_core.tasks import ADVICE
 
 MOST_CHECKED = 500
-"""Largest training half that is clustered while a run is planned; larger ones take longer than a form should."""
+"""Most training images that are looked at while a run is planned; more take longer than a form should."""
 IMAGE_OPTIONS = ("backbone", "weights", "pooling", "size", "compile")
 """Options of a run that apply to images only, not to a table of embeddings."""
 
@@ -226,10 +227,12 @@ def _labels_per_class(request: RunRequest, dataset: Dataset, halves: Split) -> i
 
 
 def _check_features(method: Method, dataset: Dataset, encoder: EncoderSpec, train: Array) -> None:
-    """Check that some images of a small training half are similar, if their features are stored already.
+    """Check the features that are stored already; the run checks all others before its first epoch.
 
-    Otherwise the run checks it before its first epoch.
+    Some images of a small training half must be similar, and a table's vectors must suit the method's kernel.
     """
+    if method.positive_only and dataset.vectors is not None:
+        histograms(torch.from_numpy(np.array(dataset.vectors[train[:MOST_CHECKED]])))
     if not method.clusters_by_ascent or len(train) > MOST_CHECKED:
         return
     try:
