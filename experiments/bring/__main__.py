@@ -91,15 +91,17 @@ def open_layouts(root: Path) -> dict[str, dict[str, float]]:
     return rows
 
 
-def open_odd(root: Path) -> dict[str, dict[str, float]]:
-    """Open each odd folder, table and archive, and count how they end."""
-    rows = {}
-    for kind, cases in ODD.items():
-        ends = {name: attempt(write, root / kind / str(number)) for number, (name, write) in enumerate(cases.items())}
+def open_odd(root: Path) -> tuple[dict[str, dict[str, float]], dict[str, dict[str, str]]]:
+    """Open each odd folder, table and archive; return how many ended how, and how each of them ended."""
+    rows, cases = {}, {}
+    for kind, writers in ODD.items():
+        ends = {name: attempt(write, root / kind / str(number)) for number, (name, write) in enumerate(writers.items())}
         rows[kind] = {"tried": float(len(ends))} | {
-            end: float(list(ends.values()).count(end)) for end in ("opened", "refused", "lost", "broken")}
-        print(kind, {name: end for name, end in ends.items() if end in ("lost", "broken")} or rows[kind], flush=True)
-    return rows
+            outcome: float(sum(end == outcome for end, _ in ends.values()))
+            for outcome in ("opened", "refused", "lost", "broken")}
+        cases[kind] = {name: f"{end}: {message}" if message else end for name, (end, message) in ends.items()}
+        print(kind, rows[kind], flush=True)
+    return rows, cases
 
 
 def drop_images(root: Path, count: int) -> dict[str, float]:
@@ -165,16 +167,18 @@ def main() -> None:
         os.environ.pop("UDML_DATA", None)
         tables: dict[str, Any] = {"Layouts of data sets as their authors ship them": open_layouts(root / "layouts")}
         print(json.dumps(tables), flush=True)
-        tables["Odd folders, tables and archives"] = open_odd(root / "odd")
+        tables["Odd folders, tables and archives"], cases = open_odd(root / "odd")
         embeddings = open_embeddings(root / "table", options.embeddings, options.width)
         print(json.dumps(embeddings), flush=True)
         images = drop_images(root / "drop", options.images)
         print(json.dumps(images), flush=True)
     record = provenance("bring") | {
-        "protocol": "one process; fixtures in the layouts of the authors; 1 for equal to the lists and 0 for not",
+        "protocol": "one process; fixtures in the layouts of the authors, as the full sets are not available; 1 for "
+                    "equal to the lists and 0 for not",
         "load": round(os.getloadavg()[0], 1), "datasets": {title: {"rows": rows} for title, rows in tables.items()}}
     record["datasets"]["From the drop to the first gallery, and from a file to a map and clusters"] = {
         "rows": {"images": images, "embeddings": embeddings}}
+    record["cases"] = cases
     options.out.write_text(json.dumps(jsonable(record), indent=1) + "\n")
 
 

@@ -179,8 +179,10 @@ def content_of(root: Path) -> dict[str, str]:
             for path in sorted(root.rglob("*")) if path.is_symlink() or not path.is_dir()}
 
 
-def attempt(write: Write, root: Path) -> str:
-    """Open a case, and return how it ended: `opened`, `refused`, `lost` or `broken`.
+def attempt(write: Write, root: Path) -> tuple[str, str]:
+    """Open a case, and return how it ended, and its message if it was refused or broken.
+
+    It ends `opened`, `refused`, `lost` or `broken`.
 
     It is lost if a file changed, if an image is neither loaded nor listed as skipped, or if a refused archive left an
     import; broken if the error is no message for users.
@@ -191,13 +193,14 @@ def attempt(write: Write, root: Path) -> str:
     try:
         dataset = catalog.load(str(path))
     except UserError as error:
-        is_message = 0 < len(str(error)) < LONGEST_MESSAGE and "Traceback" not in str(error)
+        message = str(error)
+        is_message = 0 < len(message) < LONGEST_MESSAGE and "Traceback" not in message
         if content_of(root) != before or set(catalog.remembered_folders()) != imports:
-            return "lost"
-        return "refused" if is_message else "broken"
-    except Exception:  # any other error would reach the user as a traceback
-        return "broken"
+            return "lost", message
+        return "refused" if is_message else "broken", message.replace(str(root), "…")
+    except Exception as error:  # any other error would reach the user as a traceback
+        return "broken", repr(error)
     images = [dataset.images[index] for index in range(len(dataset))]
     known = set(dataset.names) | {skipped.file for skipped in dataset.skipped}
     is_whole = not path.is_dir() or {file for file, _ in listed(path)} <= known
-    return "opened" if images and is_whole and content_of(root) == before else "lost"
+    return "opened" if images and is_whole and content_of(root) == before else "lost", ""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path, PurePath
-from tempfile import TemporaryDirectory
+from pathlib import PurePath
 
 import streamlit as st
 
 from pages.parts.base.user_errors import keep_user_errors, show_user_errors
 from udml_core.data import catalog
-from udml_core.data.sources.embeddings import LAYOUT, Table, table_of, write_table
+from udml_core.data.sources.embeddings import LAYOUT, Table, table_of, written_aside
 from udml_core.data.sources.table_columns import Choices
 from udml_core.data.sources.vector_files import ENDINGS
 from udml_core.errors import UserError
@@ -94,9 +93,9 @@ def _header(name: str, signature: str) -> Header:  # noqa: ARG001 (a changed fil
 
 @st.cache_data(max_entries=2, show_spinner="Reading the columns …")
 def _uploaded_header(_files: list[tuple[str, bytes]], ids: tuple[str, ...]) -> Header:  # noqa: ARG001 (other uploads)
-    """Return what uploaded files have, which are written aside for it."""
-    with TemporaryDirectory() as folder:
-        return _header_of(Table(write_table(Path(folder), "table", _files)))
+    """Return what uploaded files have."""
+    with written_aside(_files) as table:
+        return _header_of(table)
 
 
 def _header_of(table: Table) -> Header:

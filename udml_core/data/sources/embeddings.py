@@ -11,9 +11,10 @@ import json
 import os
 import re
 import stat
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -80,6 +81,13 @@ def write_table(folder: Path, stem: str, files: Sequence[tuple[str, bytes]]) -> 
         (folder / f"{stem}{ending}").write_bytes(content)
     main = next((ending for ending in vectors if ending != ".parquet"), ".parquet")
     return folder / f"{stem}{main}"
+
+
+@contextmanager
+def written_aside(files: Sequence[tuple[str, bytes]]) -> Iterator[Table]:
+    """Yield an uploaded table, written into a temporary folder; see `write_table`."""
+    with TemporaryDirectory() as folder:
+        yield Table(write_table(Path(folder), "table", files))
 
 
 class Table(Source):
