@@ -8,6 +8,7 @@ import streamlit as st
 from pages.parts.base.analyses import rows_of
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.components.gallery import gallery, tile_of
+from udml_core.errors import counted
 from udml_core.exploration import clusters as views
 
 MOST_MOVED = 60
@@ -29,7 +30,7 @@ def show_path(clustering: Clustering, current: int) -> int | None:
         st.caption("The current image is not in the graph, which holds the training half only.")
         return None
     path = views.ascent_path(clustering.clusters, row)
-    steps = "is a mode itself" if len(path) == 1 else f"reaches its mode in {len(path) - 1} steps"
+    steps = "is a mode itself" if len(path) == 1 else f"reaches its mode in {counted(len(path) - 1, 'step')}"
     st.markdown(f"**{dataset.caption(current)}** {steps}. The badge is the authority ω, as a multiple of the average.")
     tiles = [tile_of(dataset, indices[point], "query" if step == 0 else "",
                      f"ω {len(indices) * clustering.graph.authority[point]:.2f}") for step, point in enumerate(path)]

@@ -66,7 +66,7 @@ def show_map(clustering: Clustering, shown: MapFrame | None) -> int | None:
     with left:
         if shown is not None:
             clicked = draw_map(clustering, shown.layout)
-            st.caption("Colors are clusters, lines are ascent steps, gray images are singletons.",
+            st.caption("Colors are clusters, lines are ascent steps, gray images are singletons or not trained on.",
                        help=f"{distortion_words(shown)} {UNITS}")
             return clicked
         st.info("This run has no map of its training images yet. Compute one on the page Map to see the clusters on "

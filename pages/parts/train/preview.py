@@ -65,7 +65,7 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
                         "Images of one cluster", "train-cluster", 64)
                 st.caption(f"A cluster of median size: {len(result.example)} images.")
         st.caption(f"Before training, in the frozen features of {len(sample.indices):,} images of the training half. "
-                   "Only triplets beyond α pull and push; ε decides which images count as the same.")
+                   "Triplets beyond α pull and push hardest; ε decides which images count as the same.")
 
 
 def _may_compute(spec: Spec, dataset: Dataset) -> bool:
