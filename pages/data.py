@@ -16,8 +16,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.paths import is_exposed, readable_roots
 
 VIEWS = {"gallery": "Gallery", "audit": "Audit", "classes": "Classes and splits"}
+# Views in older links, which are findings of the audit now.
 FORMER_VIEWS = {"duplicates": "near", "outliers": "outliers"}
-"""Views in older links, which are findings of the audit now."""
 
 
 def choose_name() -> str | None:

@@ -131,7 +131,7 @@ def test_two_layouts_of_one_map_start_at_different_embeddings(run: Run) -> None:
         test = opened("map", run=run.id, map=epochs_map(run), compare="frame", **address)
         assert not test.exception
         assert tuple(cursor["value"] for cursor in cursors(test)) == expected
-        assert cursors(test)[0]["words"] == ["before training", "epoch 1", "epoch 2"]
+        assert cursors(test)[0]["words"] == ["before training", "epoch 1", "after training"]
 
 
 def test_a_map_of_one_embedding_offers_no_other_of_it(run: Run) -> None:
