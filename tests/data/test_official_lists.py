@@ -313,6 +313,10 @@ def test_a_damaged_image_is_skipped_and_keeps_the_labels_of_the_others(tmp_path:
     assert classes_of(dataset) == [file.split("/")[0] for file in BIRDS[1:]]
     assert dataset.official_test is not None
     assert dataset.official_test.tolist() == [False, False, True]
+    for bird in BIRDS:
+        (folder / "images" / bird).write_bytes(b"damaged")
+    with pytest.raises(UserError, match=rf"got 0 \(4 skipped\). The first skipped file is 'images/{BIRDS[0]}': not"):
+        catalog.load(str(folder))
 
 
 def test_the_signature_and_the_fingerprint_change_with_the_lists(tmp_path: Path) -> None:
