@@ -82,11 +82,21 @@ class Layout(Located):
         except UserError:
             return None
 
+    def halves(self) -> tuple[int, int] | None:
+        """Return the numbers of images in the official training and test half; None without a division of images.
+
+        Raises:
+            UserError: The files are damaged.
+        """
+        return None
+
     def describe(self) -> str:
         """Return the numbers in the files, and whether they are the published numbers."""
-        found = self.counts()
+        found, halves = self.counts(), self.halves()
         published = "as published" if found == self.published else f"published: {_words(self.published)}"
-        return f"{self.official_name}: {_words(found)} ({published})."
+        division = "" if halves is None else (f" Official division: {halves[0]:,} training and {halves[1]:,} test "
+                                              "images.")
+        return f"{self.official_name}: {_words(found)} ({published}).{division}"
 
     def _absent(self) -> str | None:
         for choices in self.needed:
@@ -196,11 +206,9 @@ class ListedLayout(Layout):
     def counts(self) -> tuple[int, int]:
         return len(self.listing.files), len(self.listing.class_names)
 
-    def describe(self) -> str:
+    def halves(self) -> tuple[int, int] | None:
         in_test = self.listing.in_test
-        halves = "" if in_test is None else (f" Official division: {len(in_test) - sum(in_test):,} training and "
-                                             f"{sum(in_test):,} test images.")
-        return super().describe() + halves
+        return None if in_test is None else (len(in_test) - sum(in_test), sum(in_test))
 
     def _watched(self) -> Iterable[str]:
         lists = (choice for choices in self.needed for choice in choices.split("|"))

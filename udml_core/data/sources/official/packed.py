@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -140,7 +141,14 @@ class Cifar(PackedLayout):
                    for training, tests, meta in cls.versions)
 
     def counts(self) -> tuple[int, int]:
-        return sum(map(self._size, (*self.training, self.tests))), len(self.class_names())
+        return sum(self._halves), len(self.class_names())
+
+    def halves(self) -> tuple[int, int] | None:
+        return self._halves
+
+    @cached_property
+    def _halves(self) -> tuple[int, int]:
+        return sum(map(self._size, self.training)), self._size(self.tests)
 
     def _size(self, file: str) -> int:
         """Return the number of images in a file."""
@@ -282,6 +290,10 @@ class Stl10(PackedLayout):
 
     def counts(self) -> tuple[int, int]:
         return sum(len(self._pixels(name)) for name in self.needed if name.endswith("_X.bin")), len(self.class_names())
+
+    def halves(self) -> tuple[int, int] | None:
+        tests = len(self._pixels("test_X.bin")) if "test_X.bin" in self.needed else 0
+        return (self.counts()[0] - tests, tests) if tests else None
 
     def class_names(self) -> list[str]:
         return self.read_lines("class_names.txt") if "class_names.txt" in self.needed else []
