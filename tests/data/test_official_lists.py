@@ -379,4 +379,5 @@ def test_opening_a_layout_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert steps == {"reading CUB-200-2011"}
     print_levels(catalog.folder_of(str(folder)), as_json=False)
     assert capsys.readouterr().out == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). "
-                                       "Official division: 2 training and 2 test images.\n")
+                                       "Official division: 2 training and 2 test images. "
+                                       "Add #crop=box (each image is cropped to its bounding box) to the name.\n")

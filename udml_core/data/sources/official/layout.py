@@ -90,13 +90,33 @@ class Layout(Located):
         """
         return None
 
+    def effects(self) -> dict[tuple[str, str], str]:
+        """Return what each option, other than the default, does with the files that are there."""
+        return {}
+
+    def choices(self) -> tuple[str, list[str], str]:
+        """Return the key of the options, the values that the files allow, and the default; empty without options."""
+        effects = self.effects()
+        if not effects:
+            return "", [], ""
+        ((key, values),) = self.options.items()
+        usual = self.default[1] if self.default else ""
+        return key, [value for value in values if value == usual or (key, value) in effects], usual
+
     def describe(self) -> str:
-        """Return the numbers in the files, and whether they are the published numbers."""
+        """Return the numbers in the files, whether they are the published numbers, and what the options do."""
         found, halves = self.counts(), self.halves()
         published = "as published" if found == self.published else f"published: {_words(self.published)}"
         division = "" if halves is None else (f" Official division: {halves[0]:,} training and {halves[1]:,} test "
                                               "images.")
-        return f"{self.official_name}: {_words(found)} ({published}).{division}"
+        return f"{self.official_name}: {_words(found)} ({published}).{division}{self._describe_options()}"
+
+    def _describe_options(self) -> str:
+        """Return a sentence about the options; nothing if there are none, or if one is chosen."""
+        if self.option not in (None, self.default):
+            return ""
+        effects = [f"#{key}={value} ({effect})" for (key, value), effect in self.effects().items()]
+        return f" Add {' or '.join(effects)} to the name." if effects else ""
 
     def _absent(self) -> str | None:
         for choices in self.needed:

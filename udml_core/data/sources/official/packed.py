@@ -246,6 +246,9 @@ class Cifar100(Cifar):
             self.meta = f"{self.labels}_label_names.txt"
             self.needed = (*self.training, self.tests, self.meta)
 
+    def effects(self) -> dict[tuple[str, str], str]:
+        return {("label", "coarse"): "the labels are the 20 coarse classes"}
+
     @property
     def label_key(self) -> str:
         return f"{self.labels}_labels"
@@ -290,6 +293,13 @@ class Stl10(PackedLayout):
 
     def counts(self) -> tuple[int, int]:
         return sum(len(self._pixels(name)) for name in self.needed if name.endswith("_X.bin")), len(self.class_names())
+
+    def effects(self) -> dict[tuple[str, str], str]:
+        unlabeled = 0
+        with suppress(UserError):  # the file is not needed without an option
+            unlabeled = len(self._pixels("unlabeled_X.bin"))
+        return {("part", "all"): f"methods also train on the {unlabeled:,} unlabeled images",
+                ("part", "unlabeled"): "the data set has only the unlabeled images"} if unlabeled else {}
 
     def halves(self) -> tuple[int, int] | None:
         tests = len(self._pixels("test_X.bin")) if "test_X.bin" in self.needed else 0
