@@ -12,6 +12,7 @@ from tests.running import write_clothes
 from tests.test_cli import answer, call
 from udml_core import jobs
 from udml_core.backbones import DEFAULT_BACKBONE
+from udml_core.cli_output import audit_lines
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_path
@@ -47,8 +48,18 @@ def test_the_report_names_the_images_of_each_finding(folder: Path, shell: Shell,
     assert (report["features"], report["outliers"], report["excluded"]) == (False, [], [])
     code, lines, messages = call(*shell, "audit", str(folder))
     assert code == 0
-    assert "1 groups of exact duplicates: a/0.png, b/6.png" in lines.splitlines()
+    assert "1 group of exact duplicates: a/0.png, b/6.png" in lines.splitlines()
     assert "No features are stored" in messages
+
+
+def test_the_lines_count_what_they_do_not_name() -> None:
+    report = {"broken_files": [{"file": f"{number}.png", "reason": "not an image"} for number in range(3)],
+              "exact_duplicates": [["a", "b"], ["c", "d"], ["e", "f"]], "near_duplicates": [], "excluded": ["a"],
+              "outliers": [{"image": "x"}], "small_classes": {"cat": 3}, "leakage": {"seen": [["a", "b"], ["c", "d"]]}}
+    assert audit_lines(report) == [
+        "3 broken files: 0.png (not an image) and 2 more", "3 groups of exact duplicates: a, b; and 2 more groups",
+        "0 groups of near-duplicates", "1 outlier: x", "1 small class: cat",
+        "2 groups of duplicates in both halves of the split seen: a, b; and 1 more group", "1 excluded image"]
 
 
 def test_stored_features_are_used(folder: Path, shell: Shell) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import typer
 
 from udml_core.analyses import RELEVANT_FIELDS, Analysis
-from udml_core.errors import UserError
+from udml_core.errors import UserError, counted
 from udml_core.files import jsonable
 from udml_core.tasks import LIVE_STATES
 
@@ -51,21 +51,26 @@ def print_levels(folder: Located, as_json: bool) -> None:
 
 
 def audit_lines(report: dict[str, Any]) -> list[str]:
-    """Return the findings of an audit as lines of text: their numbers, each with the first example."""
-    def first(groups: list[list[str]]) -> str:
-        return f": {', '.join(groups[0][:SHOWN_CLASSES])}" if groups else ""
+    """Return the findings of an audit as lines of text: their numbers, each with the first examples."""
+    def listed(names: list[str], most: int) -> str:
+        more = f" and {len(names) - most:,} more" if len(names) > most else ""
+        return f": {', '.join(names[:most])}{more}" if names else ""
+
+    def grouped(groups: list[list[str]], words: str) -> str:
+        more = f"; and {counted(len(groups) - 1, 'more group')}" if len(groups) > 1 else ""
+        return f"{counted(len(groups), 'group')} of {words}{listed(groups[0], SHOWN_CLASSES) if groups else ''}{more}"
 
     exact, near, classes = (report[name] for name in ("exact_duplicates", "near_duplicates", "small_classes"))
     apart, broken = report["outliers"], report["broken_files"]
     return [
-        f"{len(broken)} broken files" + (f": {broken[0]['file']}: {broken[0]['reason']}" if broken else ""),
-        f"{len(exact)} groups of exact duplicates{first(exact)}",
-        f"{len(near)} groups of near-duplicates{first(near)}",
-        f"{len(apart)} outliers" + (f": {apart[0]['image']}" if apart else ""),
-        f"{len(classes)} small classes" + (f": {', '.join(list(classes)[:SHOWN_CLASSES])}" if classes else ""),
-        *(f"{len(groups)} groups of duplicates in both halves of the split {name}{first(groups)}"
+        counted(len(broken), "broken file") + listed([f"{row['file']} ({row['reason']})" for row in broken], 1),
+        grouped(exact, "exact duplicates"),
+        grouped(near, "near-duplicates"),
+        counted(len(apart), "outlier") + listed([row["image"] for row in apart], 1),
+        counted(len(classes), "small class") + listed(list(classes), SHOWN_CLASSES),
+        *(grouped(groups, f"duplicates in both halves of the split {name}")
           for name, groups in report["leakage"].items()),
-        f"{len(report['excluded'])} excluded images"]
+        counted(len(report["excluded"]), "excluded image")]
 
 
 def exit_with(message: str, code: int = 2) -> NoReturn:

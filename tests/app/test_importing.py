@@ -13,6 +13,7 @@ from tests.app.opening import opened, texts
 from tests.data.test_archives import PHOTOS, write_archive
 from tests.data.test_metadata import write_table
 from tests.data.test_official_lists import write_cub
+from tests.data.test_official_packed import write_cifar100, write_stl10
 from udml_core.data.sources.table import ColumnFile
 
 
@@ -39,7 +40,8 @@ def test_a_path_is_previewed_by_its_layout_and_an_archive_is_extracted(tmp_path:
         return " ".join(info.value for info in test.info)
 
     assert preview(whole) == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). Official "
-                              "division: 2 training and 2 test images.")
+                              "division: 2 training and 2 test images. "
+                              "Add #crop=box (each image is cropped to its bounding box) to the name.")
     assert "looks like CUB-200-2011, but classes.txt is missing" in preview(damaged)
     assert preview(table) == "4 images in 2 classes, from metadata.csv. Other columns: color."
     assert preview(archive) == ""
@@ -85,6 +87,20 @@ def test_the_column_of_the_classes_is_chosen_and_the_others_filter_the_gallery(t
     assert "2 of 4 images. Click an image" in texts(test)
     next(slider for slider in test.slider if slider.label == "Values").set_range(1.0, 3.0).run()
     assert "4 of 4 images. Click an image" in texts(test)
+
+
+def test_the_option_of_a_layout_is_chosen_before_its_import(tmp_path: Path) -> None:
+    birds, tiny, stl = write_cub(tmp_path), write_cifar100(tmp_path / "tiny"), write_stl10(tmp_path / "stl")
+    test = opened("data", **{"import": "1"})
+    for folder, key, usual, options in ((birds, "crop", None, ["box"]), (tiny, "label", "fine", ["coarse", "fine"]),
+                                        (stl, "part", "labeled", ["labeled", "unlabeled", "all"])):
+        test.text_input(key="import-path").set_value(str(folder)).run()
+        box = test.selectbox(key=f"import-{key}-{folder}")
+        assert (box.value, box.options) == (usual, options)
+    box.select("all").run()
+    click(test, "Use this folder")
+    assert test.query_params["dataset"] == f"{stl}#part=all"
+    assert "6 images" in texts(test)
 
 
 def test_the_columns_of_a_table_are_read_once_until_a_file_changes(

@@ -225,6 +225,16 @@ def test_an_archive_without_images_names_what_was_expected(tmp_path: Path, impor
     assert list(imports.iterdir()) == []
 
 
+@pytest.mark.parametrize(("names", "found"), [(("a/v.npy", "a/v.csv"), "'a/v.npy', which"), (
+    ("v.parquet", "w.npz"), "'v.parquet' and 1 more, which")])
+def test_an_archive_of_a_table_says_to_extract_it_and_to_open_the_table(
+        names: tuple[str, ...], found: str, tmp_path: Path, imports: Path) -> None:
+    path = write_archive(tmp_path / "v.zip", dict.fromkeys(names, b"content"))
+    with pytest.raises(UserError, match=rf"v.zip has no images, but {found} .* Extract the archive, and open"):
+        catalog.load(str(path))
+    assert list(imports.iterdir()) == []
+
+
 def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
     path = write_archive(tmp_path / "a.zip", PHOTOS)
     content = bytearray(path.read_bytes())

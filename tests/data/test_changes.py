@@ -70,7 +70,8 @@ def test_too_few_readable_images_are_an_error_with_their_number(readable: int, d
         write_digits(tmp_path, readable, by_class=False)
     for index in range(damaged):
         (tmp_path / f"damaged {index}.jpg").write_text("text")
-    message = rf"at least 2 readable images, got {readable} \({damaged} skipped\). Expected: folder/CLASS"
+    first = " The first skipped file is 'damaged 0.jpg': not an image." if damaged else ""
+    message = rf"at least 2 readable images, got {readable} \({damaged} skipped\).{first} Expected: folder/CLASS"
     with pytest.raises(UserError, match=message):
         catalog.load(str(tmp_path))
 

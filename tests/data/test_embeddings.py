@@ -8,6 +8,7 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -171,6 +172,21 @@ def test_other_columns_of_a_table_are_read_when_they_are_used(table: Path) -> No
         dataset.columns["key/&="]
     with pytest.raises(KeyError):
         dataset.columns["absent"]
+
+
+def test_dates_and_times_of_a_parquet_table_are_columns_of_text(vectors: Array, tmp_path: Path) -> None:
+    moment = datetime(2024, 5, 6, 7, 8, 9)
+    columns = {"taken": pa.array([moment, None] * (COUNT // 2), pa.timestamp("us")), "day": [moment.date()] * COUNT,
+               "hour": [moment.time()] * COUNT, "nanoseconds": pa.array([1] * COUNT, pa.timestamp("ns", tz="UTC"))}
+    write_parquet(tmp_path / "own.parquet", {"x": pa.array(list(vectors))} | columns)
+    np.save(tmp_path / "beside.npy", vectors)
+    write_parquet(tmp_path / "beside.parquet", columns)
+    for file in ("own.parquet", "beside.npy"):
+        read = catalog.load(str(tmp_path / file)).columns
+        assert {name: read[name][0] for name in read} == {
+            "taken": "2024-05-06T07:08:09", "day": "2024-05-06", "hour": "07:08:09",
+            "nanoseconds": "1970-01-01T00:00:00.000000001+00:00"}
+        assert read["taken"][1] is None
 
 
 def test_rows_without_an_image_show_the_chosen_text(table: Path) -> None:

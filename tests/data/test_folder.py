@@ -125,6 +125,12 @@ def test_a_file_name_that_is_not_unicode_is_skipped_with_its_reason(tmp_path: Pa
         ("caf\ufffd/1.png", "its name is not valid Unicode text"),
         ("class 1/caf\ufffd.png", "its name is not valid Unicode text")}
     assert "is not valid Unicode text. Rename it" in str(Folder(subfolder).missing())
+    for file in folder.rglob("*.png"):
+        if file.parent != subfolder:
+            file.unlink()
+    with pytest.raises(UserError, match=r"got 0 \(1 skipped\). The first skipped file is 'caf\ufffd/1.png': its name "
+                                        "is not valid Unicode text: rename it. Expected"):
+        catalog.load(str(folder))
 
 
 def test_links_to_folders_and_files_are_followed_and_cycles_end(tmp_path: Path) -> None:

@@ -313,6 +313,10 @@ def test_a_damaged_image_is_skipped_and_keeps_the_labels_of_the_others(tmp_path:
     assert classes_of(dataset) == [file.split("/")[0] for file in BIRDS[1:]]
     assert dataset.official_test is not None
     assert dataset.official_test.tolist() == [False, False, True]
+    for bird in BIRDS:
+        (folder / "images" / bird).write_bytes(b"damaged")
+    with pytest.raises(UserError, match=rf"got 0 \(4 skipped\). The first skipped file is 'images/{BIRDS[0]}': not"):
+        catalog.load(str(folder))
 
 
 def test_the_signature_and_the_fingerprint_change_with_the_lists(tmp_path: Path) -> None:
@@ -375,4 +379,5 @@ def test_opening_a_layout_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert steps == {"reading CUB-200-2011"}
     print_levels(catalog.folder_of(str(folder)), as_json=False)
     assert capsys.readouterr().out == ("CUB-200-2011: 4 images in 3 classes (published: 11,788 images in 200 classes). "
-                                       "Official division: 2 training and 2 test images.\n")
+                                       "Official division: 2 training and 2 test images. "
+                                       "Add #crop=box (each image is cropped to its bounding box) to the name.\n")

@@ -124,7 +124,8 @@ def test_cifar10_has_its_pixels_labels_names_and_test_half(write: Callable[[Path
     source = catalog.find(str(folder))
     assert (source.images, source.classes) == (12, 10)
     assert isinstance(source, Layout)
-    assert source.describe() == "CIFAR-10: 12 images in 10 classes (published: 60,000 images in 10 classes)."
+    assert source.describe() == ("CIFAR-10: 12 images in 10 classes (published: 60,000 images in 10 classes). Official "
+                                 "division: 10 training and 2 test images.")
     assert (dataset.native_size, dataset.gray) == (32, False)
 
 
@@ -139,6 +140,10 @@ def test_cifar100_has_fine_labels_or_coarse_labels(write: Callable[[Path], Path]
     assert fine.fingerprint != coarse.fingerprint
     assert catalog.load(f"{folder}#label=fine").fingerprint == fine.fingerprint, "these are the labels without a choice"
     assert make_split(fine, "seen").test.tolist() == [8, 9, 10, 11]
+    assert catalog.folder_of(str(folder)).describe() == (
+        "CIFAR-100: 12 images in 100 classes (published: 60,000 images in 100 classes). Official division: 8 training "
+        "and 4 test images. Add #label=coarse (the labels are the 20 coarse classes) to the name.")
+    assert "Add" not in catalog.folder_of(f"{folder}#label=coarse").describe()
 
 
 def test_stl10_has_labeled_halves_and_an_unlabeled_part(tmp_path: Path) -> None:
@@ -151,6 +156,10 @@ def test_stl10_has_labeled_halves_and_an_unlabeled_part(tmp_path: Path) -> None:
     assert unlabeled.labels is None
     assert len(unlabeled) == 2
     np.testing.assert_array_equal(np.asarray(unlabeled.images[1]), BIG[4].transpose(1, 2, 0))
+    described = catalog.folder_of(str(folder)).describe()
+    assert described == ("STL-10: 4 images in 10 classes (published: 13,000 images in 10 classes). Official division: "
+                         "2 training and 2 test images. Add #part=all (methods also train on the 2 unlabeled images) "
+                         "or #part=unlabeled (the data set has only the unlabeled images) to the name.")
     described = catalog.folder_of(f"{folder}#part=unlabeled").describe()
     assert described == "STL-10: 2 images without classes (published: 100,000 images without classes)."
     assert isinstance(unlabeled.images.pixels, np.memmap), "2.7 GB stay on the disk"  # type: ignore[attr-defined]
@@ -191,7 +200,8 @@ def test_all_images_of_stl10_train_without_labels_and_its_labeled_images_vote(tm
     assert evaluation["final"]["knn@200"] == 100 * np.mean(voted), "unlabeled images do not vote"
     assert "recall@1" in evaluation["final"]
     described = catalog.folder_of(name).describe()
-    assert described == "STL-10: 6 images in 10 classes (published: 113,000 images in 10 classes)."
+    assert described == ("STL-10: 6 images in 10 classes (published: 113,000 images in 10 classes). Official division: "
+                         "4 training and 2 test images.")
 
 
 class Attack:

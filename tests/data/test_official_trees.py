@@ -11,6 +11,7 @@ import pytest
 from tests.data.test_official_lists import classes_of, halves_of, write_images
 from tests.running import spec, trained
 from udml_core.data import catalog
+from udml_core.data.sources.folder import Folder
 from udml_core.data.sources.official.layout import Layout
 from udml_core.data.sources.official.trees import FlickrMaterials, Scene15, Voc2007
 from udml_core.data.splits import default_split
@@ -133,6 +134,17 @@ def test_voc_has_several_classes_for_an_image_and_the_official_halves(tmp_path: 
         catalog.load(str(folder))
     (lists / "test.txt").unlink()
     assert len(catalog.load(str(folder))) == 2, "the archive of the training images comes alone"
+
+
+def test_voc_is_found_below_the_folder_of_its_archive(tmp_path: Path) -> None:
+    write_voc(tmp_path / "VOC")
+    source = catalog.find(str(tmp_path / "VOC"))
+    assert isinstance(source, Voc2007)
+    assert source.path == tmp_path / "VOC" / "VOCdevkit" / "VOC2007"
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    (tmp_path / "VOC").rename(tmp_path / "a" / "b" / "VOC")
+    assert isinstance(catalog.find(str(tmp_path / "a" / "b")), Voc2007), "three levels down"
+    assert isinstance(catalog.find(str(tmp_path / "a")), Folder), "four levels down"
 
 
 def test_methods_on_voc_train_without_labels_and_the_evaluation_counts_shared_classes(tmp_path: Path) -> None:

@@ -223,10 +223,15 @@ def import_archive(name: str, archive: BinaryIO, file: str, report: Report = lam
     """
     def write(root: Path) -> None:
         root.mkdir(parents=True)
-        extract(archive, file, root, report)
+        tables = extract(archive, file, root, report)
         folder = _common_folder(root)
-        problem = open_folder(folder).missing()
+        source = open_folder(folder)
+        problem = source.missing()
         if problem is not None:
+            if tables and isinstance(source, Folder):
+                more = f" and {len(tables) - 1:,} more" if len(tables) > 1 else ""
+                raise UserError(f"The archive {file} has no images, but {quoted(tables[0])}{more}, which can be "
+                                "a table of embeddings. Extract the archive, and open the table.")
             raise UserError(problem.replace(str(folder), file))
 
     return _import(name, write)

@@ -15,11 +15,17 @@ from udml_core.data.sources.levels import NO_CLASSES, ClassLevel, first_class_le
 from udml_core.data.sources.listing import ENDINGS
 from udml_core.data.sources.located import Located
 from udml_core.data.sources.metadata import MetadataFolder, unused_table
+from udml_core.data.sources.official.layout import Layout
 from udml_core.errors import UserError
 from udml_core.jobs.auditing import audit_import
 from udml_core.runs import runs_folder
 
 SHOWN_CLASSES = 4
+NO_CHOICE: tuple[str, list[str], str] = ("", [], "")
+CHOICES = {"label": ("Classes", "Column of the table, or version of the labels, that names the class of each image."),
+           "part": ("Part", "The images of the data set: with labels, without labels, or all."),
+           "crop": ("Crop", "What each image is cropped to.")}
+"""Title and help of the choice of an option, by its key in the name of the data set."""
 OPEN, IMPORTED = "import-form", "import-done"
 """Session keys: whether the form is open, and whether a data set was imported just now."""
 
@@ -82,29 +88,37 @@ def choose_level(path: str) -> int | None:
 
 
 def choose_label(path: str) -> str:
-    """Choose the column of the classes of a folder with metadata.csv or metadata.parquet.
+    """Choose the column of the classes of a folder with metadata.csv or metadata.parquet, or an option of a layout.
 
     Returns:
-        The path, with the column unless it is the usual one or is named already; `path` itself for other folders.
+        The path, with the column or option unless it is the usual one or is named already; `path` itself for other
+        folders.
     """
-    columns, usual = _label_columns(path) if path else ([], "")
-    if len(columns) < 2:
+    key, values, usual = _named_choices(path) if path else NO_CHOICE
+    if not values:
         return path
-    column = st.selectbox("Classes", columns, columns.index(usual) if usual else None, key=f"import-label-{path}",
-                          placeholder="none", help="Column of the table that names the class of each image.")
-    return path if column in (None, usual) else f"{path}#label={column}"
+    title, words = CHOICES[key]
+    value = st.selectbox(title, values, values.index(usual) if usual else None, key=f"import-{key}-{path}",
+                         placeholder="none", help=words)
+    return path if value in (None, usual) else f"{path}#{key}={value}"
 
 
 @st.cache_data(ttl="10s", max_entries=8, show_spinner=False)
-def _label_columns(path: str) -> tuple[list[str], str]:
-    """Return the columns of a folder's table that can name the classes, and the usual one; none for other folders."""
+def _named_choices(path: str) -> tuple[str, list[str], str]:
+    """Return the key of a folder's choice, its values and the usual value.
+
+    The values are the columns of a table that can name the classes, or the options of an official layout.
+    """
     try:
         source = catalog.folder_of(path)
         if isinstance(source, MetadataFolder) and source.label is None and source.missing() is None:
-            return source.label_columns, source.label_column or ""
+            columns = source.label_columns
+            return ("label", columns, source.label_column or "") if len(columns) > 1 else NO_CHOICE
+        if isinstance(source, Layout) and source.option is None and source.missing() is None:
+            return source.choices()
     except UserError:  # the preview shows what is wrong
         pass
-    return [], ""
+    return NO_CHOICE
 
 
 def level_words(level: ClassLevel) -> str:

@@ -20,6 +20,7 @@ from typing import IO, BinaryIO, TypeVar
 
 from udml_core.data.dataset import Report
 from udml_core.data.sources.listing import ENDINGS, is_hidden
+from udml_core.data.sources.vector_files import ENDINGS as TABLES
 from udml_core.errors import UserError, quoted
 
 SUFFIXES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tbz2", ".tar.xz", ".txz")
@@ -74,7 +75,7 @@ def new_file(root: Path, inner: Path) -> Path:
     return target
 
 
-def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> None:
+def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> list[str]:
     """Extract an archive into a new folder.
 
     Args:
@@ -82,6 +83,9 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> None:
         name: Its name in messages.
         root: The folder.
         report: Receives the finished share.
+
+    Returns:
+        The paths in the archive that can be tables of embeddings, by their extensions.
 
     Raises:
         UserError: It is no archive, is damaged or encrypted, or has too many or too large files.
@@ -92,9 +96,12 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> None:
     first = _first_bytes(archive)
     members = _zip_members if first.startswith(b"PK") else _tar_members
     written: dict[str, Path] = {}
+    tables: list[str] = []
     for share, path, content in _guarded(members(archive, budget), name):
         report(share, f"extracting {name}")
         budget.count_file()
+        if inner_path(path, frozenset(TABLES)) is not None:
+            tables.append(path)
         inner = inner_path(path, KEPT)
         if inner is None:
             continue
@@ -107,6 +114,7 @@ def extract(archive: BinaryIO, name: str, root: Path, report: Report) -> None:
                             "of them, and pack the archive again.") from error
         _write(content, target, budget)
     report(1.0, f"extracting {name}")
+    return tables
 
 
 def _guarded(parts: Iterator[Part], name: str) -> Iterator[Part]:

@@ -107,8 +107,7 @@ class Folder(Located):
             number_of = {group: number for number, group in enumerate(groups)}
             labels = np.array([number_of[file.split("/")[level - 1]] for file in files], dtype=np.int64)
         if len(files) < 2:
-            raise UserError(f"The folder {self.path} needs at least 2 readable images, got {len(files)} "
-                            f"({len(skipped)} skipped). Expected: {LAYOUT}.")
+            raise self.too_few(len(files), skipped)
         sides = [min(entries[file]["size"]) for file in files]
         content = "\n".join(f"{file}|{entries[file]['digest']}" for file in files)
         content += "" if level == default else f"\nclass level {level}"

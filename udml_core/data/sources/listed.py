@@ -111,8 +111,7 @@ def load_listing(source: Located, listing: Listing, report: Report, step: str) -
     kept = np.array([number for number, file in enumerate(listing.files) if not entries[file]["reason"]], np.int64)
     files = tuple(listing.files[number] for number in kept)
     if len(files) < 2:
-        raise UserError(f"The folder {source.path} needs at least 2 readable images, got {len(files)} "
-                        f"({len(skipped)} skipped). Expected: {source.expected}.")
+        raise source.too_few(len(files), skipped)
     labels = None if listing.labels is None else np.asarray(listing.labels, np.int64)[kept]
     in_test = None if listing.in_test is None else np.asarray(listing.in_test, bool)[kept]
     classes = None if listing.evaluation_classes is None else listing.evaluation_classes[kept]

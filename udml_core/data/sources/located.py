@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
+from udml_core.data.dataset import Skipped
 from udml_core.data.sources.levels import ClassLevel
 from udml_core.data.sources.listing import is_text
 from udml_core.data.sources.source import Source
+from udml_core.errors import UserError, quoted
 from udml_core.paths import may_read, readable_roots
 
 
@@ -65,6 +67,12 @@ class Located(Source):
     @abstractmethod
     def _watched(self) -> Iterable[str]:
         """Return the files that the data set depends on, relative to the folder."""
+
+    def too_few(self, count: int, skipped: Sequence[Skipped]) -> UserError:
+        """Return the error for fewer than two readable images, with the first of the skipped files."""
+        first = f" The first skipped file is {quoted(skipped[0].file)}: {skipped[0].reason}." if skipped else ""
+        return UserError(f"The folder {self.path} needs at least 2 readable images, got {count} ({len(skipped)} "
+                         f"skipped).{first} Expected: {self.expected}.")
 
     def signature(self) -> str:
         state = hashlib.sha256()

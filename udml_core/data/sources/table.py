@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable
+from datetime import date, time
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,7 @@ class ColumnFile:
             from pyarrow import parquet
 
             table = parquet.read_table(self.path, columns=[name], memory_map=False, partitioning=None)
-            values: list[Any] = table.column(name).to_pylist()
+            values = [plain_value(value) for value in table.column(name).to_pylist()]
         except Exception as error:  # a damaged file can raise any exception
             raise _unreadable(self.path, error) from error
         return values
@@ -114,6 +115,11 @@ class ColumnFile:
 def numbered(row: int) -> str:
     """Return the number of a row as messages name it."""
     return f"row {row:,} (counted from 0)"
+
+
+def plain_value(value: Any) -> Any:
+    """Return a value of a Parquet column; a date or a time becomes text in ISO 8601."""
+    return value.isoformat() if isinstance(value, date | time) else value  # a timestamp is a date
 
 
 def value_text(value: Any) -> str:

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 import numpy as np
 
 from udml_core.arrays import Array
+from udml_core.data.sources.table import plain_value
 from udml_core.errors import UserError, quoted
 from udml_core.files import READ_ERRORS, check_regular
 
@@ -309,7 +310,7 @@ def _open_parquet(path: Path, wanted: str | None) -> VectorFile:
             start += batch.num_rows
 
     def read(column: str) -> list[Any]:
-        return [value for batch in tables([column], 65_536) for value in batch.column(0).to_pylist()]
+        return [plain_value(value) for batch in tables([column], 65_536) for value in batch.column(0).to_pylist()]
 
     _check_size(path, count, width)
     return VectorFile(count, width, blocks, others, read)
@@ -323,12 +324,12 @@ def _is_list_of_numbers(kind: Any) -> bool:
 
 
 def _is_value(kind: Any) -> bool:
-    """Return whether a column can be metadata: text, numbers or bool, plain or as a dictionary."""
+    """Return whether a column can be metadata: text, numbers, bool, dates or times, plain or as a dictionary."""
     from pyarrow import types
 
     plain = kind.value_type if types.is_dictionary(kind) else kind
     return any(check(plain) for check in (types.is_string, types.is_large_string, types.is_integer, types.is_floating,
-                                          types.is_boolean))
+                                          types.is_boolean, types.is_date, types.is_time, types.is_timestamp))
 
 
 def _number_columns(kinds: Mapping[str, Any]) -> dict[str, list[str]]:

@@ -13,6 +13,7 @@ from udml_core.errors import quoted
 
 CROP = {"crop": ("box",)}
 """The option `#crop=box`, which crops every image to its bounding box."""
+CROPS = {("crop", "box"): "each image is cropped to its bounding box"}
 
 
 class Cub(ListedLayout):
@@ -28,6 +29,9 @@ class Cub(ListedLayout):
     advice = "Download CUB_200_2011.tgz from https://www.vision.caltech.edu/datasets/cub_200_2011/."
     needed = ("images.txt", "image_class_labels.txt", "train_test_split.txt", "classes.txt", "images")
     options = CROP
+
+    def effects(self) -> dict[tuple[str, str], str]:
+        return CROPS if (self.path / "bounding_boxes.txt").is_file() else {}
 
     @classmethod
     def matches(cls, path: Path) -> bool:
@@ -76,6 +80,9 @@ class Cars(ListedLayout):
               "cars_annos.mat|devkit/cars_test_annos_withlabels.mat|cars_test_annos_withlabels.mat",
               "car_ims|cars_train", "car_ims|cars_test")
     options = CROP
+
+    def effects(self) -> dict[tuple[str, str], str]:
+        return CROPS
 
     @classmethod
     def matches(cls, path: Path) -> bool:

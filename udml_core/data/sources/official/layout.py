@@ -82,11 +82,41 @@ class Layout(Located):
         except UserError:
             return None
 
+    def halves(self) -> tuple[int, int] | None:
+        """Return the numbers of images in the official training and test half; None without a division of images.
+
+        Raises:
+            UserError: The files are damaged.
+        """
+        return None
+
+    def effects(self) -> dict[tuple[str, str], str]:
+        """Return what each option, other than the default, does with the files that are there."""
+        return {}
+
+    def choices(self) -> tuple[str, list[str], str]:
+        """Return the key of the options, the values that the files allow, and the default; empty without options."""
+        effects = self.effects()
+        if not effects:
+            return "", [], ""
+        ((key, values),) = self.options.items()
+        usual = self.default[1] if self.default else ""
+        return key, [value for value in values if value == usual or (key, value) in effects], usual
+
     def describe(self) -> str:
-        """Return the numbers in the files, and whether they are the published numbers."""
-        found = self.counts()
+        """Return the numbers in the files, whether they are the published numbers, and what the options do."""
+        found, halves = self.counts(), self.halves()
         published = "as published" if found == self.published else f"published: {_words(self.published)}"
-        return f"{self.official_name}: {_words(found)} ({published})."
+        division = "" if halves is None else (f" Official division: {halves[0]:,} training and {halves[1]:,} test "
+                                              "images.")
+        return f"{self.official_name}: {_words(found)} ({published}).{division}{self._describe_options()}"
+
+    def _describe_options(self) -> str:
+        """Return a sentence about the options; nothing if there are none, or if one is chosen."""
+        if self.option not in (None, self.default):
+            return ""
+        effects = [f"#{key}={value} ({effect})" for (key, value), effect in self.effects().items()]
+        return f" Add {' or '.join(effects)} to the name." if effects else ""
 
     def _absent(self) -> str | None:
         for choices in self.needed:
@@ -196,11 +226,9 @@ class ListedLayout(Layout):
     def counts(self) -> tuple[int, int]:
         return len(self.listing.files), len(self.listing.class_names)
 
-    def describe(self) -> str:
+    def halves(self) -> tuple[int, int] | None:
         in_test = self.listing.in_test
-        halves = "" if in_test is None else (f" Official division: {len(in_test) - sum(in_test):,} training and "
-                                             f"{sum(in_test):,} test images.")
-        return super().describe() + halves
+        return None if in_test is None else (len(in_test) - sum(in_test), sum(in_test))
 
     def _watched(self) -> Iterable[str]:
         lists = (choice for choices in self.needed for choice in choices.split("|"))

@@ -9,6 +9,7 @@ from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -140,7 +141,14 @@ class Cifar(PackedLayout):
                    for training, tests, meta in cls.versions)
 
     def counts(self) -> tuple[int, int]:
-        return sum(map(self._size, (*self.training, self.tests))), len(self.class_names())
+        return sum(self._halves), len(self.class_names())
+
+    def halves(self) -> tuple[int, int] | None:
+        return self._halves
+
+    @cached_property
+    def _halves(self) -> tuple[int, int]:
+        return sum(map(self._size, self.training)), self._size(self.tests)
 
     def _size(self, file: str) -> int:
         """Return the number of images in a file."""
@@ -238,6 +246,9 @@ class Cifar100(Cifar):
             self.meta = f"{self.labels}_label_names.txt"
             self.needed = (*self.training, self.tests, self.meta)
 
+    def effects(self) -> dict[tuple[str, str], str]:
+        return {("label", "coarse"): "the labels are the 20 coarse classes"}
+
     @property
     def label_key(self) -> str:
         return f"{self.labels}_labels"
@@ -282,6 +293,17 @@ class Stl10(PackedLayout):
 
     def counts(self) -> tuple[int, int]:
         return sum(len(self._pixels(name)) for name in self.needed if name.endswith("_X.bin")), len(self.class_names())
+
+    def effects(self) -> dict[tuple[str, str], str]:
+        unlabeled = 0
+        with suppress(UserError):  # the file is not needed without an option
+            unlabeled = len(self._pixels("unlabeled_X.bin"))
+        return {("part", "all"): f"methods also train on the {unlabeled:,} unlabeled images",
+                ("part", "unlabeled"): "the data set has only the unlabeled images"} if unlabeled else {}
+
+    def halves(self) -> tuple[int, int] | None:
+        tests = len(self._pixels("test_X.bin")) if "test_X.bin" in self.needed else 0
+        return (self.counts()[0] - tests, tests) if tests else None
 
     def class_names(self) -> list[str]:
         return self.read_lines("class_names.txt") if "class_names.txt" in self.needed else []

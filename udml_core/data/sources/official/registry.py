@@ -20,19 +20,26 @@ LAYOUTS: tuple[type[Layout], ...] = (Cub, Cars, OnlineProducts, InShop, Stl10, C
 
 MOST_BESIDE = 200
 """Largest number of entries of a folder whose only subfolder can be an official layout."""
+DEEPEST = 3
+"""Number of only subfolders, each in the one before, that can have an official layout."""
 
 
 def detect(path: Path) -> tuple[type[Layout], Path] | None:
-    """Return the official layout of a folder, or of its only subfolder, as archives often have one.
+    """Return the official layout of a folder, or of its only subfolder, and so on `DEEPEST` levels down.
+
+    Archives often have such subfolders: PASCAL VOC has VOCdevkit/VOC2007.
 
     Returns:
         The layout and the folder that has it; None if there is none.
     """
-    for folder in (path, _only_subfolder(path)):
-        if folder is not None:
-            layout = next((layout for layout in LAYOUTS if _matches(layout, folder)), None)
-            if layout is not None:
-                return layout, folder
+    folder: Path | None = path
+    for _ in range(DEEPEST + 1):
+        if folder is None:
+            break
+        layout = next((layout for layout in LAYOUTS if _matches(layout, folder)), None)
+        if layout is not None:
+            return layout, folder
+        folder = _only_subfolder(folder)
     return None
 
 
