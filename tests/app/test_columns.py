@@ -53,3 +53,9 @@ def test_a_table_of_a_spreadsheet_is_read(digits: Dataset) -> None:
 def test_an_invalid_table_is_rejected_with_a_message(content: bytes, words: str, digits: Dataset) -> None:
     with pytest.raises(UserError, match=words):
         columns_of(content, digits)
+
+
+def test_a_message_about_a_table_is_short_however_long_its_header_is(digits: Dataset) -> None:
+    with pytest.raises(UserError, match="2 rows and the columns xxx") as refused:
+        columns_of(b"x" * 5_000 + b",y\n1,2\n3,4\n", digits)
+    assert len(str(refused.value)) < 400

@@ -73,8 +73,9 @@ def columns_of(content: bytes, dataset: Dataset) -> dict[str, Array]:
                             f"Use names such as '{dataset.names[0]}'.")
         table = table.set_axis(table.index.astype(str)).reindex(dataset.names)
     elif len(table) != len(dataset):
-        raise UserError(f"The table has {len(table):,} rows and the columns {', '.join(table.columns[:8])}; it needs "
-                        f"a column '{IMAGE}' with image names, or {len(dataset):,} rows, one for each image in order.")
+        raise UserError(f"The table has {len(table):,} rows and the columns {', '.join(table.columns[:8])[:100]}; it "
+                        f"needs a column '{IMAGE}' with image names, or {len(dataset):,} rows, one for each image in "
+                        "order.")
     if not len(table.columns):
         raise UserError(f"The table has no column besides '{IMAGE}'. Add a column of numbers or text.")
     return {f"column: {name}": np.asarray(table[name]) for name in table.columns}
