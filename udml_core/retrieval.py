@@ -262,6 +262,9 @@ class Retrieval:
         """
         stored = self.stored(which)
         vector = query_vector(self._in_rows(query, which), stored.rows, stored.normalized)
+        if len(vector) != stored.index.d:
+            raise UserError(f"The embedding '{which}' of {self.run.id} has {stored.index.d} dimensions and its model "
+                            f"{len(vector)}: a file of the run is damaged. Train the run again.")
         candidates = self.searched(which, gallery, allowed)
         candidates[query.indices] = False
         squared, rows = search(stored.index, vector[None], k, candidates[stored.indices])

@@ -78,7 +78,8 @@ def finished_run(folder: Path, random: np.random.Generator) -> Run:
     with quiet():
         worker.work(run)
     name, note, tag = (name_for(random).encode(errors="replace").decode() for _ in range(3))
-    run.write_notes(Notes(name=name[:LONGEST_NAME], note=note[:LONGEST_NOTE], tags=(tag[:20],)))
+    tags = tuple(filter(str.strip, (tag[:20],)))
+    run.write_notes(Notes(name=name[:LONGEST_NAME], note=note[:LONGEST_NOTE], tags=tags))
     return run
 
 

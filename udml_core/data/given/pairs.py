@@ -18,7 +18,7 @@ from udml_core.arrays import Array, Booleans, Integers
 from udml_core.data.dataset import Dataset
 from udml_core.data.given.log import append_to_log, read_log
 from udml_core.data.sources.table import separator
-from udml_core.errors import UserError
+from udml_core.errors import UserError, quoted
 from udml_core.files import read_regular
 
 MOST_PAIRS = 500_000
@@ -184,7 +184,7 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
         if first is None or second is None or first == second or same is None:
             raise UserError(f"{name}, line {line}: expected two different images of {dataset.title}, by name or by "
                             f"index from 0 to {len(dataset) - 1}, and 'same' or 'different'; got "
-                            f"{', '.join(repr(row[column]) for column in COLUMNS)}.")
+                            f"{', '.join(quoted(row[column]) for column in COLUMNS)}.")
         answers.append((first, second, same))
     return _pair_set(answers)
 
