@@ -3,7 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# A process that still ends may write there.
+trap 'rm -rf "$work" 2>/dev/null || { sleep 5; rm -rf "$work"; }' EXIT
 git archive HEAD | tar -x -C "$work" --one-top-level=source
 
 "${1:-python3}" -m venv "$work/venv"
@@ -16,7 +17,7 @@ echo "$(basename "$wheel"): $size bytes"
 "$work/venv/bin/python" -m pip install --quiet --disable-pip-version-check "$wheel"
 
 cd "$work"
-export UDML_CACHE="$work/cache" UDML_RUNS="$work/runs" PATH="$work/venv/bin:$PATH"
+export UDML_CACHE="$work/cache" UDML_RUNS="$work/runs" UDML_MAPS=0 PATH="$work/venv/bin:$PATH"
 udml methods > methods.txt
 grep -q "^rpml: " methods.txt
 udml datasets > datasets.txt
