@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from pathlib import Path
@@ -141,10 +141,10 @@ class Benchmark:
     def chosen(self, datasets: Iterable[str], groups: Iterable[str]) -> Benchmark:
         """Return the benchmark with some data sets and groups of methods only."""
         kept = set(groups)
-        return Benchmark(self.provenance, {
-            name: DataSet(name, dataset.title, dataset.budget, dataset.encoder, {
-                title: entry for title, entry in dataset.entries.items() if entry.group in kept})
-            for name in datasets if (dataset := self.datasets.get(name))}, self.papers)
+        return replace(self, datasets={
+            name: replace(dataset, entries={title: entry for title, entry in dataset.entries.items()
+                                            if entry.group in kept})
+            for name in datasets if (dataset := self.datasets.get(name))})
 
     def names(self) -> list[str]:
         """List the titles of all rows."""

@@ -177,7 +177,7 @@ def parse_list(content: bytes, name: str, dataset: Dataset) -> ImageList:
                         "Divide it into several files.")
     try:
         text = content.decode("utf-8-sig")
-        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text.partition("\n")[0]))
+        rows = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text))
         columns = next(rows, [])
         column = find_column(columns, [COLUMN])
         position = None if column is None else columns.index(column)

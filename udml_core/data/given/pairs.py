@@ -167,7 +167,7 @@ def parse_pairs(content: bytes, name: str, dataset: Dataset) -> PairSet:
     try:
         text = content.decode("utf-8-sig")
         reader = csv.DictReader(io.StringIO(text, newline=""), skipinitialspace=True,
-                                delimiter=separator(text.partition("\n")[0]))
+                                delimiter=separator(text))
         rows = [(reader.line_num, row) for row in reader]
     except (UnicodeDecodeError, csv.Error) as error:
         raise UserError(f"The pairs in {name} could not be read: {error}. {EXPECTED_FILE}") from error

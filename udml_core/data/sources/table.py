@@ -96,7 +96,7 @@ class ColumnFile:
         rows = []
         try:
             text = read_regular(self.path, LONGEST).decode("utf-8-sig")
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text.partition("\n")[0]))
+            lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator(text))
             width, line = len(next(lines)), lines.line_num + 1
             for row in lines:
                 # Spreadsheets write rows without values; in a single column a row without a value is a missing value.
@@ -147,9 +147,9 @@ def find_column(names: Iterable[str], wanted: Iterable[str]) -> str | None:
     return next((by_name[name] for name in wanted if name in by_name), None)
 
 
-def separator(header: str) -> str:
-    """Return the separator that is most frequent in the first line; spreadsheets write semicolons in many countries."""
-    return max(SEPARATORS, key=header.count)
+def separator(text: str) -> str:
+    """Return the separator that is most frequent in a first line; spreadsheets write semicolons in many countries."""
+    return max(SEPARATORS, key=text.partition("\n")[0].count)
 
 
 def _unreadable(path: Path, error: Exception) -> UserError:
