@@ -225,7 +225,7 @@ def test_methods_are_listed_with_their_fields(capsys: Any, monkeypatch: pytest.M
     assert [method["name"] for method in methods] == [
         "rpml", "srpml", "plm", "ssdml", "lrml", "seraph", "isdml", "apllr", "apit", "triplet", "angular", "nml",
         "ml", "kml", "nca", "lmnn", "pslr", "isif", "nce", "exemplar", "deepcluster", "rotnet",
-        "and", "mom", "stml", "uhml", "simclr", "supcon", "distill", "whiten", "pca", "frozen"]
+        "and", "mom", "stml", "uhml", "simclr", "supcon", "barlow", "distill", "whiten", "pca", "frozen"]
     alpha = methods[0]["fields"][0]
     assert (alpha["name"], alpha["default"], alpha["symbol"]) == ("alpha", 45.0, "α")
 

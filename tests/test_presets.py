@@ -21,8 +21,8 @@ from udml_core.runs import RunRequest, Spec
 
 ALL = [preset for method in METHODS for kind in KINDS if (preset := read_preset(method.card.name, kind))]
 NAMES = [f"{preset.method}-{preset.images}" for preset in ALL]
-OWN = {"distill", "whiten", "pca", "frozen"}
-"""Methods without a paper that prints their fields."""
+OWN = {"barlow", "distill", "whiten", "pca", "frozen"}
+"""Methods without a paper that prints their fields for a data set of the presets."""
 
 
 def small_dataset(name: str = "digits", color: bool = False, side: int = 28, count: int = 200) -> Dataset:

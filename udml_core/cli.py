@@ -208,8 +208,8 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
     """Execute a run in this process, from its last finished epoch to the end.
 
     `train` and the app start this. With torchrun, several processes share every batch, on GPUs 0, 1, … or on a CPU.
-    PLM, SSDML, sRPML, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet, AND, MOM, STML, UHML, SimCLR and SupCon can
-    train so: start the run, stop it, then run `torchrun … -m udml_core work RUN --again`.
+    PLM, SSDML, sRPML, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet, AND, MOM, STML, UHML, SimCLR, SupCon and
+    Barlow Twins can train so: start the run, stop it, then run `torchrun … -m udml_core work RUN --again`.
     """
     from udml_core import jobs
     from udml_core.methods.shared.distributed import join_process_group

@@ -52,6 +52,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "rotnet": {"dimension": 32, "epochs": 3, "learning_rate": 0.01},
     "simclr": {"dimension": 32, "epochs": 3, "hidden": 64, "learning_rate": 0.01},
     "supcon": {"dimension": 32, "epochs": 3, "hidden": 64, "learning_rate": 0.01},
+    "barlow": {"dimension": 32, "epochs": 3, "hidden": 64, "projected": 64, "learning_rate": 0.01},
     "and": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "rounds": 2},
     "mom": {"dimension": 32, "epochs": 3, "learning_rate": 0.01, "shortlist": 100},
     "stml": {"dimension": 32, "epochs": 3, "learning_rate": 0.001},

@@ -35,6 +35,7 @@ from udml_core.methods import (
     SSDML,
     STML,
     UHML,
+    BarlowTwins,
     DeepCluster,
     Epoch,
     Exemplar,
@@ -64,6 +65,7 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "pslr uneven": (PSLR, {"graph": "neighbors", "batch": 128}),  # 25 seeds with their neighbors are 125 images
     "isif": (ISIF, {"colors": True}), "nce": (NCE, {"noise": 64}), "exemplar": (Exemplar, {}),
     "deepcluster": (DeepCluster, {"clusters": 10}), "rotnet": (RotNet, {}), "simclr": (SimCLR, {"hidden": 16}),
+    "barlow": (BarlowTwins, {"hidden": 16, "projected": 16}),
     "and": (AND, {"trains": "head", "neighbors": 2, "epochs": 2, "rounds": 2}),
     "mom": (MOM, {"trains": "head"}), "stml": (STML, {"trains": "head", "learning_rate": 0.001}),
     "uhml": (UHML, {"trains": "head"}), "head": (ISIF, {"trains": "head", "dimension": 8})}

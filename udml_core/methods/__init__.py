@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from udml_core.errors import UserError, quoted
 from udml_core.methods.anchor_neighborhoods import AND
+from udml_core.methods.barlow_twins import BarlowTwins
 from udml_core.methods.base import Card, Epoch, Method, Setting, State
 from udml_core.methods.closed_form import PCA, Frozen, Whiten
 from udml_core.methods.deepcluster import DeepCluster
@@ -35,7 +36,8 @@ from udml_core.methods.uhml import UHML
 
 METHODS: tuple[type[Method], ...] = (RPML, SRPML, PLM, SSDML, LRML, SERAPH, ISDML, APLLR, APIT, Triplet, Angular,
                                      NML, ML, KML, NCA, LMNN, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet,
-                                     AND, MOM, STML, UHML, SimCLR, SupCon, Distill, Whiten, PCA, Frozen)
+                                     AND, MOM, STML, UHML, SimCLR, SupCon, BarlowTwins, Distill, Whiten, PCA,
+                                     Frozen)
 
 
 def find_method(name: str) -> type[Method]:
@@ -82,6 +84,7 @@ __all__ = [
     "STML",
     "UHML",
     "Angular",
+    "BarlowTwins",
     "Card",
     "DeepCluster",
     "Distill",

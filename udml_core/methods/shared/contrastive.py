@@ -1,4 +1,4 @@
-"""The projection head of SimCLR and SupCon, which training discards."""
+"""The projection head of SimCLR and SupCon, which training discards, and the widths of such heads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from udml_core.sampling import generator
 
 Projection = Annotated[Literal["mlp", "linear", "none"], Shown(label="Projection head")]
 HiddenWidth = Annotated[int, Field(ge=1, le=8192), Shown(step=1, high=4096, label="Hidden width")]
-ProjectedWidth = Annotated[int, Field(ge=1, le=4096), Shown(step=1, high=512, label="Projected dimension")]
+ProjectedWidth = Annotated[int, Field(ge=1, le=8192), Shown(step=1, high=512, label="Projected dimension")]
 
 
 class ProjectionHead(nn.Module):
