@@ -3,10 +3,10 @@
 A. Dosovitskiy, J. T. Springenberg, M. Riedmiller, T. Brox, "Discriminative Unsupervised Feature Learning with
 Convolutional Neural Networks", NeurIPS 2014 (extended by P. Fischer in TPAMI 2016). It learns from images alone.
 
-- Surrogate classes: N seed patches x_i, each of a different image, and K random transformations T of each (section
-  2.1). The class S_i = {T x_i} has the label i.
-- Loss: Σ_i Σ_{T x_i ∈ S_i} −log softmax(g(T x_i))_i (eq. 1 and 2), with a linear classifier g of N classes. It is
-  minimized if a network tells seeds apart and is invariant to the transformations.
+- Surrogate classes: N seed patches x_i, each of a different image, and K random transformations T of each. The class
+  S_i = {T x_i} has the label i.
+- Loss: Σ_i Σ_{T x_i ∈ S_i} −log softmax(g(T x_i))_i, with a linear classifier g of N classes. It is minimized if a
+  network tells seeds apart and is invariant to the transformations.
 - Transformations: translation and scaling by 0.7 to 1.4, rotation by up to 20°, changes of contrast and of color.
 
 Left open, and decided here:

@@ -1,12 +1,12 @@
 """RotNet: the network learns by how many degrees an image was rotated.
 
 S. Gidaris, P. Singh, N. Komodakis, "Unsupervised Representation Learning by Predicting Image Rotations", ICLR 2018.
-Equation and section numbers are that paper's. It learns from images alone.
+Equation numbers are that paper's. It learns from images alone.
 
-- Transformations g(X | y): X rotated by 90° · (y − 1), y = 1 … K with K = 4 (section 2.2), by flips and transposition,
-  so that no pixel is interpolated and nothing but the content shows the rotation.
+- Transformations g(X | y): X rotated by 90° · (y − 1), y = 1 … K with K = 4, by flips and transposition, so that no
+  pixel is interpolated and nothing but the content shows the rotation.
 - Loss: (1/n) Σ_i −(1/K) Σ_y log F^y(g(X_i | y)) (eq. 2 and 3), where F^y is the softmax of a linear classifier. Every
-  image of a batch is in it in all four rotations, which the paper finds better than one at random (section 3.1).
+  image of a batch is in it in all four rotations, which the paper finds better than one at random.
 - The classifier is discarded after training.
 
 Left open, and decided here:

@@ -1,10 +1,10 @@
 """SimCLR: two views of an image agree behind a projection head.
 
 T. Chen, S. Kornblith, M. Norouzi, G. Hinton, "A Simple Framework for Contrastive Learning of Visual Representations",
-ICML 2020. Equation and section numbers are that paper's. It learns from images alone.
+ICML 2020. Equation numbers are that paper's. It learns from images alone.
 
 With two random views of each of N images, representations h = f(view) and projections z = g(h):
-- z = W2·ReLU(W1·h) (section 2.1), compared by cosine similarity.
+- z = W2·ReLU(W1·h), compared by cosine similarity.
 - ℓ(i, j) = −log(e^{sim(z_i, z_j)/τ} / Σ_{k≠i} e^{sim(z_i, z_k)/τ}) (eq. 1, NT-Xent). The loss is its mean over the 2N
   ordered pairs of an image's two views. There is no memory bank; the other 2(N − 1) views of the batch are negatives.
 - g is discarded after training, and h is the representation.
@@ -14,8 +14,8 @@ Left open, and decided here:
   paper's h is the encoder's pooled output itself.
 - g has no batch normalization and no bias, as printed; the authors' code adds batch normalization to g.
 - SGD with momentum in place of LARS, which the authors need for batches of 4,096 images, and no warm-up.
-- Colors change in all views, not in four of five, and views are not blurred, as in the paper's experiments on CIFAR-10
-  (appendix B.9). Without `colors`, views are crops and flips.
+- Colors change in all views, not in four of five, and views are not blurred, as in the paper's experiments on CIFAR-10.
+  Without `colors`, views are crops and flips.
 """
 
 from __future__ import annotations
