@@ -25,6 +25,13 @@ What the paper leaves open, or what differs from the authors' public code (githu
   `hardest` that are nearest in the current embedding. The public code draws as many anchors at random.
 - With anchors at local maxima, the paper keeps the 1,500 most visited in the largest connected part; here all are kept.
 - The linear head starts at PCA. SGD has no dampening: the paper's rate of 0.01 with dampening 0.9 is 0.001 here.
+
+On Fashion-MNIST's training half (3,000 images, 600 a class) a head hardly learns. The weights f_p average 0.12, so the
+gradient is a seventh of the unweighted loss's (norms 0.05 and 0.36), and the head changes by 1.5 % in 20 epochs. A rate
+of 0.01 changes it by 12 %, but MAP@R of the test half falls from 55.5 to 54.8; 72 % of the hard negatives have their
+anchor's class, because k⁻ = 100 suits birds with 60 images a class. With k⁻ = 1400 at that rate 21 % have it, and MAP@R
+rises to 56.7. One seed: `udml train --dataset fashion-mini --method mom --size 96 --set dimension=64`, then with
+`--set learning_rate=0.01` and with `--set negatives=1400` as well.
 """
 
 from __future__ import annotations
