@@ -277,7 +277,7 @@ def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> No
     rows = measure_table([*pair, other])
     assert rows["Seeds"].tolist() == [2, 1]
     assert rows["MAP@R after"].tolist() == ["32.0 ± 2.8 %", "31.0 %"]
-    assert rows["MAP@R − frozen"].tolist() == ["-1.2", "-2.2"]
+    assert rows["MAP@R − frozen"].tolist() == ["−1.2 points", "−2.2 points"]
     assert rows[""].tolist() == ["★", ""]
     assert "seed" not in rows["Run"].iloc[0]
 
