@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -58,6 +59,15 @@ def test_the_first_run_that_a_page_shows_is_kept(page: str, pair: list[Run]) -> 
     test = opened(page)
     finish_another(pair[0])
     assert shown(go(test, "map")) == pair[0].id
+
+
+def test_every_chart_of_a_comparison_names_its_axes(pair: list[Run]) -> None:
+    charts = opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Curves").get("plotly_chart")
+    assert charts
+    for chart in charts:
+        layout = json.loads(chart.proto.spec)["layout"]
+        assert layout["xaxis"]["title"]["text"] == "epoch"
+        assert layout["yaxis"]["title"]["text"]
 
 
 def test_a_run_is_called_alone_only_where_the_page_chose_the_comparison(pair: list[Run], root: Path) -> None:

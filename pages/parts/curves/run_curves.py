@@ -13,7 +13,7 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import method_title, tell_apart
-from pages.parts.kit.figures import CURVE_WORDS, curve_names, draw, line_style
+from pages.parts.kit.figures import CURVE_WORDS, axis_title, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
 from udml_core.errors import UserError
@@ -145,11 +145,11 @@ def _chart(name: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Basel
                            hoverinfo="skip")  # keeps the line inside the chart's range
         last.append(f"{title} {percent(value)}")
     title = CURVE_WORDS.get(name, name.capitalize())
-    figure.update_layout(title={"text": title + (", percent" if unit else ""), "font": {"size": 14}},
+    figure.update_layout(title={"text": title, "font": {"size": 14}},
                          height=240 if len(metrics) == 1 else 240 + 22 * len(metrics),
                          margin={"l": 8, "r": LABEL_WIDTH if drawn else 8, "t": 36, "b": 8},
                          hovermode="x unified", showlegend=len(metrics) > 1,
                          legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
-    figure.update_yaxes(tickformat=".4~g")
+    figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, metrics.values())) <= 12 else None)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")
