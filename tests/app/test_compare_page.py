@@ -70,7 +70,24 @@ def test_every_chart_of_a_comparison_names_its_axes(pair: list[Run]) -> None:
         assert layout["yaxis"]["title"]["text"]
 
 
-def test_a_run_is_called_alone_only_where_the_page_chose_the_comparison(pair: list[Run], root: Path) -> None:
-    worked(root, split="zero-shot").folder.rename(root / "20990101-000000-rpml-0000bb")
+def test_back_and_forward_restore_the_part_in_the_address(pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
+    part = "compare-part"
+    assert test.button_group(key=part).value == "Same query", "images come first if the search takes no time"
+    test.button_group(key=part).set_value("Settings").run()
+    assert test.query_params["part"] in ("Settings", ["Settings"])
+    for linked, part_shown in (("Curves", "Curves"), ("Who wins?", "Where they differ"), ("", "Same query")):
+        test.query_params.pop("part", None)
+        if linked:
+            test.query_params["part"] = linked
+        assert test.run().button_group(key=part).value == part_shown
+        assert not test.exception
+
+
+def test_a_run_is_called_alone_only_where_the_page_chose_the_comparison(pair: list[Run]) -> None:
+    spec = finish_another(pair[0]).folder / "spec.json"  # now alone on the test images of another split
+    planned = spec.read_text()
+    spec.write_text(planned.replace('"split": "seen"', '"split": "zero-shot"'))
+    assert spec.read_text() != planned
     assert not opened("compare", runs=f"{pair[1].id}.{pair[0].id}").info
     assert "is the only finished run on its test images" in opened("compare").info[0].value

@@ -9,7 +9,10 @@ import pytest
 
 from pages.parts.base.run_groups import by_group, group_column, group_words
 from pages.parts.base.run_status import LEGIBLE, begin_with_differences, short_titles
+from pages.parts.compare.measures import opposed_settings, setting_text
+from pages.parts.compare.queries import difference_words
 from pages.parts.compare.verdict import verdict_words
+from pages.parts.curves.run_curves import baseline_words
 from pages.parts.kit.palette import points
 from pages.parts.runs.leaderboard import leaderboard
 from tests.running import spec
@@ -40,6 +43,38 @@ def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standin
 def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict[str, list[Standing]],
                                                                   words: str) -> None:
     assert words in verdict_words(measured)
+
+
+@pytest.mark.parametrize(("counts", "words"), [
+    ((47, 4), "**A is right more often**: about 47 queries that B gets wrong, against 4 the other way round. Between "
+              "two equally good runs, so uneven a split happens in fewer than 1 of 1,000 cases (sign test), so chance "
+              "is an unlikely explanation."),
+    ((1, 5), "**B is right more often**: about 5 queries that A gets wrong, against 1 the other way round. Between "
+             "two equally good runs, so uneven a split happens in 21.9 % of cases (sign test), so chance may explain "
+             "it."),
+    ((3, 3), "**A and B are level**: each alone is right about 3 queries.")])
+def test_the_queries_on_which_runs_differ_are_weighed_against_chance(counts: tuple[int, int], words: str) -> None:
+    assert difference_words("A", "B", *counts).startswith(words)
+
+
+def test_settings_with_different_values_come_before_settings_of_one_method() -> None:
+    settings = [{"method": "rpml", "alpha": 15.0, "mining": "random", "epochs": 5},
+                {"method": "ssdml", "alpha": 40.0, "orthogonal": True, "epochs": 5}]
+    assert opposed_settings(settings) == ["method", "alpha"]
+    assert [setting_text(value, name) for value, name in (("ssdml", "method"), (True, "orthogonal"), (5e-6, "rate"))
+            ] == ["SSDML", "on", "5e-06"]
+
+
+@pytest.mark.parametrize(("beaten", "count", "words"), [
+    (("frozen", "centered pca"), 3, "Gray lines: the backbone's frozen features (dotted) and centered PCA"),
+    (("frozen",), 3, "PCA is not drawn, because these runs have no common width."),
+    (("frozen",), 1, "A run that ends below it learned nothing useful.")])
+def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple[str, ...], count: int,
+                                                                   words: str) -> None:
+    shown = baseline_words({name: {} for name in beaten}, count)
+    assert words in shown
+    assert ("dashed" in shown) == ("centered pca" in beaten)
+    assert ("not drawn" in shown) == (words.startswith("PCA is not"))
 
 
 def test_no_verdict_without_two_measured_runs() -> None:

@@ -366,7 +366,8 @@ def test_disputed_queries_come_first() -> None:
     assert disputed_queries(atlases, 2).tolist() == [4, 2]
 
 
-@pytest.mark.parametrize("part", ["Curves", "Same query", "Who wins?", "Maps", "Settings", "nonsense"])
+@pytest.mark.parametrize("part", ["Curves", "Same query", "Who wins?", "Where they differ", "Maps", "Settings",
+                                  "nonsense"])
 def test_every_part_of_compare_opens_from_a_link(part: str, pair: list[Run]) -> None:
     test = opened("compare", runs=f"{pair[1].id}.{pair[0].id}", part=part)
     assert not test.exception

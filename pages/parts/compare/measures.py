@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -15,10 +15,15 @@ from pages.parts.compare.choosing import share_images
 from pages.parts.compare.verdict import verdict_words
 from pages.parts.curves.run_curves import line_names
 from pages.parts.kit.palette import percent, points
+from udml_core.jobs.presets import show
+from udml_core.methods import METHODS
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MEASURE_NAMES, best_runs, standing
 
+METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
+PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
+"""Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 
 
@@ -124,20 +129,37 @@ def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show the settings of all runs; differing ones are marked by ≠ and a color, and come first."""
     settings = [settings_of(run) for run in runs]
     differing = differing_settings(settings)
-    everything = st.toggle("Equal settings too", key="compare-equal")
+    opposed = opposed_settings(settings)
+    everything = st.toggle("Show equal settings too", key="compare-equal")
     equal = [name for name in dict.fromkeys(name for row in settings for name in row) if name not in differing]
-    fields = [*differing, *(equal if everything else [])]
+    fields = [*opposed, *(name for name in differing if name not in opposed), *(equal if everything else [])]
     if not fields:
         st.info("All settings of these runs are equal.", icon=":material/info:")
         return
     titles = [next(setting_title(field, row["method"]) for row in settings if field in row) for field in fields]
-    frame = pd.DataFrame({"": ["≠" if field in differing else "" for field in fields], "Setting": titles} | {
-        name: [setting_text(row.get(field)) for field in fields] for name, row in zip(names, settings, strict=True)})
+    frame = pd.DataFrame({"": ["≠" if field in opposed else "" for field in fields], "Setting": titles} | {
+        name: [setting_text(row.get(field), field) for field in fields]
+        for name, row in zip(names, settings, strict=True)})
     styled = frame.style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
-    st.dataframe(styled, hide_index=True, width="stretch", height="content",
-                 column_config={"": st.column_config.TextColumn(width=30)}, alt="Settings that differ, by run.")
+    width = min(MOST_WIDTH, (PAGE_WIDTH - 30 - TITLE_WIDTH) // len(names))
+    column = st.column_config.TextColumn
+    st.dataframe(styled, hide_index=True, width="content", height="content",
+                 column_config={"": column(width=30), "Setting": column(width=TITLE_WIDTH)}
+                 | {name: column(width=width) for name in names}, alt="Settings that differ, by run.")
+    st.caption("≠ marks settings with different values. A dash: the run's method has no such setting.")
 
 
-def setting_text(value: Any) -> str:
-    """Return a setting as text; a dash if the run has no such setting."""
-    return "–" if value is None else str(value)
+def opposed_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the settings that at least two runs have with different values, in order."""
+    known = {name: [value for value in values if value is not None]
+             for name, values in differing_settings(settings).items()}
+    return [name for name, values in known.items() if any(value != values[0] for value in values)]
+
+
+def setting_text(value: Any, name: str = "") -> str:
+    """Return a setting as text: the method's title, on or off, a number; a dash if the run has no such setting."""
+    if value is None:
+        return "–"
+    if name == "method":
+        return METHOD_TITLES.get(value, str(value))
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else show(value)

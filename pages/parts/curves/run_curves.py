@@ -58,7 +58,8 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
     drawn = [name for name in curve_names(rows) if any(
         sum(row.get(name) is not None for row in of_run) >= FEWEST_POINTS for of_run in metrics.values())]
     if not drawn:
-        st.caption("There are no curves: these runs have too few epochs so far, or a closed form without epochs.")
+        st.caption(f"A curve needs {FEWEST_POINTS} epochs. These runs have fewer, or their method has a closed form "
+                   "without epochs.")
     drawn.sort(key=lambda name: SHOWN_FIRST.index(name) if name in SHOWN_FIRST else len(SHOWN_FIRST))
     beaten = common_baselines(runs)
     for start in range(0, len(drawn), A_ROW):
@@ -66,13 +67,22 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
             with column:
                 _chart(name, metrics, beaten, f"{key}-{name}")
     if beaten:
-        st.caption("Gray lines: the backbone's frozen features (dotted) and centered PCA of the same width (dashed) on "
-                   "the same images. A curve that ends below them learned nothing useful.")
+        st.caption(baseline_words(beaten, len(runs)))
     elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
                    "width. Choose one run to see its own.")
     table_behind("The curves as a table",
                  pd.concat([pd.DataFrame(of_run).assign(run=name) for name, of_run in metrics.items()]))
+
+
+def baseline_words(beaten: Baselines, count: int) -> str:
+    """Explain the gray lines, and why several runs may have no common PCA."""
+    lines = "the backbone's frozen features (dotted)"
+    if "centered pca" in beaten:
+        return (f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. A run that ends "
+                "below them learned nothing useful.")
+    missing = " PCA is not drawn, because these runs have no common width." if count > 1 else ""
+    return f"Gray line: {lines} on the same images. A run that ends below it learned nothing useful.{missing}"
 
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
