@@ -112,7 +112,7 @@ def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collecti
 
 
 def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:
-    """Move what differs to the front of long titles that begin alike, because boxes and tables cut their ends.
+    """Move differences of long titles with the same beginning to the front: boxes and tables cut the ends.
 
     Args:
         titles: Titles by id.
