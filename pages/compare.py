@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.address import choice_from_address, has_moved, note_address, write_address
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
@@ -14,27 +14,48 @@ from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.curves.run_curves import line_names, show_curves
 from udml_core.runs import Run, list_runs, runs_folder
 
-CURVES, QUERY, WINS, MAPS, SETTINGS = "Curves", "Same query", "Who wins?", "Maps", "Settings"
-PARTS = (CURVES, QUERY, WINS, MAPS, SETTINGS)
+QUERY, WINS, MAPS, CURVES, SETTINGS = "Same query", "Where they differ", "Maps", "Curves", "Settings"
+PARTS = (QUERY, WINS, MAPS, CURVES, SETTINGS)
 OF_IMAGES = (QUERY, WINS, MAPS)
+FORMER = {"Who wins?": WINS}
+"""Parts by the names that older links hold."""
+MOST_SEARCHED = 10_000
+"""Test images that are searched without being asked: the first part searches with every one."""
 
 
-def choose_part() -> str:
-    """Choose what is compared; the address holds the choice."""
+def choose_part(first: str) -> str:
+    """Choose what is compared; the address holds the choice, and decides when the browser goes Back or Forward.
+
+    Args:
+        first: The part without a choice.
+    """
     if following := st.session_state.pop("compare-next-part", None):
         st.session_state["compare-part"] = following
-    elif "compare-part" not in st.session_state:
-        st.session_state["compare-part"] = choice_from_address("part", PARTS, CURVES)
-    part: str = st.segmented_control("Compare", PARTS, required=True, key="compare-part",
-                                     label_visibility="collapsed") or CURVES
-    write_address("part", part, CURVES)
+    elif not st.session_state.pop("compare-part-clicked", False) and (
+            "compare-part" not in st.session_state or has_moved("part")):
+        linked = st.query_params.get("part", "")
+        st.session_state["compare-part"] = FORMER.get(linked) or choice_from_address("part", PARTS, first)
+    part: str = st.segmented_control("Compare", PARTS, required=True, key="compare-part", on_change=_note_click,
+                                     label_visibility="collapsed") or first
+    write_address("part", part, first)
+    note_address("part")
     return part
+
+
+def _note_click() -> None:
+    st.session_state["compare-part-clicked"] = True
+
+
+def first_part(runs: Sequence[Run]) -> str:
+    """Return the part that is shown without a choice: the images if they can be searched at once, else the curves."""
+    searched = [((run.evaluation() or {}).get("final") or {}).get("images") for run in runs]
+    return QUERY if share_images(runs) and all(0 < (count or 0) <= MOST_SEARCHED for count in searched) else CURVES
 
 
 def compare(runs: Sequence[Run]) -> None:
     """Show the measures of the runs, and the chosen comparison."""
     show_measures(runs)
-    part = choose_part()
+    part = choose_part(first_part(runs))
     names = list(line_names(runs).values())
     if part in OF_IMAGES and not share_images(runs):
         st.info("These runs search different test images. Choose runs on the same data set and split.",

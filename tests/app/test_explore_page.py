@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.selection import Selection
 from pages.parts.explore import map_view
 from pages.parts.explore.layouts import EPOCHS, MapLayout
 from pages.parts.explore.map_view import shown_images
@@ -214,6 +215,36 @@ def test_next_walks_through_the_interesting_images(rpml: Run) -> None:
     assert test.query_params["picked"] == str(images[1])
     test.button(key="explore-step-0").click().run()
     assert int(test.query_params["picked"]) in bench_of(rpml, 0).split.test
+
+
+def chosen_panel(test: AppTest) -> str:
+    assert not test.exception
+    return str(test.button_group(key="explore-panel").value)
+
+
+def test_back_and_forward_restore_the_panel_in_the_address(rpml: Run) -> None:
+    test = explored(rpml, panel="cluster")
+    test.button_group(key="explore-panel").set_value("triplets").run()
+    assert chosen_panel(test) == "triplets", "the user's choice wins over the address before it"
+    assert chosen_panel(test.run()) == "triplets"
+    for linked, shown in (("cluster", "cluster"), (None, "neighbors"), ("triplets", "triplets")):
+        test.query_params.pop("panel", None)
+        if linked:
+            test.query_params["panel"] = linked
+        assert chosen_panel(test.run()) == shown
+        assert test.query_params.get("panel") in (linked, [linked])
+
+
+def test_the_panel_in_the_address_stays_when_the_selection_changed_on_another_page(rpml: Run) -> None:
+    dataset = rpml.dataset()
+    test = explored(rpml, panel="cluster")
+    test.query_params.clear()
+    test.switch_page("pages/home.py").run()
+    test.session_state["selection"] = Selection(dataset.fingerprint, np.array([3, 5, 9]), 9)
+    test.query_params.update(run=rpml.id, panel="cluster")
+    test.switch_page("pages/explore.py").run()
+    assert panels(test)[-1] == "Selection (3)"
+    assert chosen_panel(test) == "cluster"
 
 
 def test_a_selection_in_the_link_is_offered_with_its_actions(rpml: Run) -> None:

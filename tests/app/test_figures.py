@@ -50,6 +50,20 @@ def test_without_values_nothing_is_drawn_or_said(drawn: Drawn, said: list[str]) 
     assert (drawn, said) == ({}, [])
 
 
+def test_every_axis_has_a_title_with_its_unit(drawn: Drawn) -> None:
+    figures.curve("sample map@r", {"run": rows("sample map@r", 0.5, 0.6)}, "shares")
+    figures.curve("positive distance", {"run": rows("positive distance", 0.5, 0.6)}, "unknown")
+    figures.lines([1, 2], [40.0, 50.0], "purity, %", "ε", "purity")
+    figures.lines([1, 2], [40.0, 50.0], "clusters", "ε", "clusters", logarithmic=True)
+    figures.histogram([0, 90, 180], [3, 4], "Angles of triplets", "angles", 45)
+    figures.ranked([4, 2], "Images in each cluster", "rank", "sizes")
+    figures.bars(["cat", "dog"], [3, 4], "Images per class", "classes")
+    assert {key: (chart.layout.xaxis.title.text, chart.layout.yaxis.title.text) for key, chart in drawn.items()} == {
+        "shares": ("epoch", "MAP@R, %"), "unknown": ("epoch", "positive distance"), "purity": ("ε", "share, %"),
+        "clusters": ("ε", "clusters, log scale"), "angles": ("angle at the negative, °", "triplets"),
+        "sizes": ("rank", "images, log scale"), "classes": ("images", "class")}
+
+
 def test_a_run_with_one_value_is_named_beside_the_lines_of_the_others(drawn: Drawn, said: list[str]) -> None:
     figures.curve("sample recall@1", {"rpml": rows("sample recall@1", 0.5, 0.9),
                                       "pca": rows("sample recall@1", 0.754)}, "recall")

@@ -277,7 +277,7 @@ def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> No
     rows = measure_table([*pair, other])
     assert rows["Seeds"].tolist() == [2, 1]
     assert rows["MAP@R after"].tolist() == ["32.0 ± 2.8 %", "31.0 %"]
-    assert rows["MAP@R − frozen"].tolist() == ["-1.2", "-2.2"]
+    assert rows["MAP@R − frozen"].tolist() == ["−1.2 points", "−2.2 points"]
     assert rows[""].tolist() == ["★", ""]
     assert "seed" not in rows["Run"].iloc[0]
 
@@ -366,7 +366,8 @@ def test_disputed_queries_come_first() -> None:
     assert disputed_queries(atlases, 2).tolist() == [4, 2]
 
 
-@pytest.mark.parametrize("part", ["Curves", "Same query", "Who wins?", "Maps", "Settings", "nonsense"])
+@pytest.mark.parametrize("part", ["Curves", "Same query", "Who wins?", "Where they differ", "Maps", "Settings",
+                                  "nonsense"])
 def test_every_part_of_compare_opens_from_a_link(part: str, pair: list[Run]) -> None:
     test = opened("compare", runs=f"{pair[1].id}.{pair[0].id}", part=part)
     assert not test.exception

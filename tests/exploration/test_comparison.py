@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.comparison import aligned_layouts, only_first_hits
+from udml_core.exploration.comparison import aligned_layouts, only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
 
 
@@ -24,6 +24,11 @@ def test_a_query_is_won_if_only_the_first_embedding_hits() -> None:
 def test_only_queries_of_both_are_compared() -> None:
     first, second = atlas([1, 2, 3], [True, True, True]), atlas([2, 3, 4], [False, True, False])
     assert only_first_hits(first, second).tolist() == [2]
+
+
+def test_the_sign_test_counts_the_splits_that_are_at_least_as_uneven() -> None:
+    assert sign_test(5, 1) == sign_test(1, 5) == pytest.approx(2 * (1 + 6) / 2**6)
+    assert sign_test(3, 3) == sign_test(0, 0) == 1.0
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from scipy.stats import binomtest
 
 from udml_core.arrays import Array
 from udml_core.exploration.failures import Atlas
@@ -20,6 +21,20 @@ def only_first_hits(first: Atlas, second: Atlas) -> Array:
     shared, rows, other_rows = np.intersect1d(first.queries, second.queries, return_indices=True)
     won: Array = shared[~first.misses[rows] & second.misses[other_rows]]
     return won
+
+
+def sign_test(first_only: int, second_only: int) -> float:
+    """Return the two-sided p-value of the sign test, which for paired hits is McNemar's exact test.
+
+    It is the probability of a split at least as uneven if each query that only one run answers went to either run with
+    equal chance.
+
+    Args:
+        first_only: Number of queries that only the first run answers.
+        second_only: Number of queries that only the second run answers.
+    """
+    count = first_only + second_only
+    return float(binomtest(first_only, count).pvalue) if count else 1.0
 
 
 def aligned_layouts(layouts: Sequence[tuple[Array, Array]]) -> list[Array]:

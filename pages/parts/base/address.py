@@ -102,3 +102,21 @@ def drop_foreign_parameters(page: str) -> None:
         st.session_state["page"] = page
         with suppress(StreamlitAPIException):  # A parameter that is bound to a widget belongs to this page.
             st.query_params.from_dict({name: st.query_params.get_all(name) for name in st.query_params})
+
+
+def note_address(parameter: str) -> None:
+    """Remember a parameter as the current page leaves it, for `has_moved`."""
+    st.session_state[_note_key(parameter)] = st.query_params.get(parameter)
+
+
+def has_moved(parameter: str) -> bool:
+    """Return whether a parameter differs from the current page's last note: the browser went Back or Forward.
+
+    It is also True before the first note. Then the address decides, not what the session remembers.
+    """
+    key = _note_key(parameter)
+    return key not in st.session_state or st.session_state[key] != st.query_params.get(parameter)
+
+
+def _note_key(parameter: str) -> str:
+    return f"address-{st.session_state.get('page')}-{parameter}"

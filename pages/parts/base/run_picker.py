@@ -23,7 +23,9 @@ IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", 
 """Address parameters that name images or classes and so have no meaning on another data set."""
 PARAMETER = "run"
 CHOSEN = "app-run"
-"""Session key of the id of the run that the user chose."""
+"""Session key of the id of the run that the user chose, or that the first page showed."""
+IN_BOX = "app-run-just-chosen"
+"""Session key of the id of a run that the user has just chosen in the sidebar's box."""
 INSTEAD = "app-run-instead"
 """Session key of the id of the run that a page shows because the chosen run does not fit it."""
 IS_DRAWN = "app-run-is-drawn"
@@ -78,6 +80,8 @@ def _pick_app_run(runs: list[Run], fitting: list[Run], label: str) -> Run:
     wanted = by_id.get(st.session_state.get(CHOSEN, ""))
     preferred = wanted if wanted in fitting else _like(wanted, fitting)
     run = by_id[_draw_box(fitting, preferred, _remember_choice, label)]
+    if wanted is None:
+        st.session_state[CHOSEN] = run.id  # so that every page keeps it when a newer run finishes
     if wanted not in (None, run):
         _say_instead(wanted, run)
     st.session_state[INSTEAD] = run.id if wanted not in (None, run) else ""
@@ -121,13 +125,13 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
 
 def _remember_choice() -> None:
     """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
-    st.session_state[CHOSEN] = st.session_state[BOX]
+    st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
     st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
 
 
 def _open_choice() -> None:
     """Remember the run chosen in the sidebar, and show it on a page that reads the address itself."""
-    st.session_state[CHOSEN] = st.session_state[BOX]
+    st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
     if PARAMETER in st.query_params:
         st.query_params[PARAMETER] = st.session_state[BOX]
 
@@ -159,13 +163,21 @@ def end_page() -> None:
         st.session_state[CHOSEN] = st.query_params[PARAMETER]
     finished = [run for run in runs if run.stored_status().state == "done"]
     if finished:
-        wanted = next((run for run in finished if run.id == st.session_state.get(CHOSEN)), finished[0])
+        if all(run.id != st.session_state.get(CHOSEN) for run in runs):
+            st.session_state[CHOSEN] = finished[0].id  # so that every page keeps it when a newer run finishes
+        wanted = next((run for run in finished if run.id == st.session_state[CHOSEN]), finished[0])
         _draw_box(finished, wanted, _open_choice)
 
 
 def app_run() -> str | None:
-    """Return the id of the remembered run; None if no run was chosen yet."""
+    """Return the id of the remembered run; None if no page has shown a run yet."""
     return st.query_params.get(PARAMETER) or st.session_state.get(CHOSEN)
+
+
+def run_just_chosen() -> str | None:
+    """Return, once, the id of the run that the user has just chosen in the sidebar; None if the user chose none."""
+    chosen: str | None = st.session_state.pop(IN_BOX, None)
+    return chosen
 
 
 def app_dataset(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ import html
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from itertools import takewhile
 from typing import Any
 
 import streamlit as st
@@ -22,6 +23,10 @@ ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorene
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
 MOST_SETTINGS = 3
 """Differing settings that name a run."""
+LEGIBLE = 28
+"""Characters of a title that boxes and tables always show."""
+SEPARATORS = (", ", " · ", " ", "-", "_")
+"""Where a title is divided, if possible before a setting."""
 MARKDOWN = "\\`*_[]<>$~:#"
 UNSEEN = "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)"
 """Style of text that only screen readers present."""
@@ -69,7 +74,8 @@ def short_titles(runs: Sequence[Run]) -> dict[str, str]:
               for run in runs}
     titles |= {run.id: f"Example: {titles[run.id]}" for run in runs if run.is_example}
     counts = Counter(titles.values())
-    return {run_id: title if counts[title] == 1 else f"{title} · {run_id[-6:]}" for run_id, title in titles.items()}
+    return begin_with_differences({run_id: title if counts[title] == 1 else f"{title} · {run_id[-6:]}"
+                                   for run_id, title in titles.items()})
 
 
 def distinct_titles(runs: Sequence[Run], with_dataset: bool = True) -> dict[str, str]:
@@ -101,8 +107,32 @@ def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collecti
     named = {run.id: ", ".join([title, *words]) for title, alike in groups.items()
              for run, words in zip(alike, _differing_words(alike, without), strict=True)}
     counts = Counter(named.values())
-    return {run.id: named[run.id] if counts[named[run.id]] == 1 else
-            f"{named[run.id]} · {'example' if run.is_example else run.id[-6:]}" for run in runs}
+    return begin_with_differences({run.id: named[run.id] if counts[named[run.id]] == 1 else
+                                   f"{named[run.id]} · {'example' if run.is_example else run.id[-6:]}" for run in runs})
+
+
+def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:
+    """Move differences of long titles with the same beginning to the front: boxes and tables cut the ends.
+
+    Args:
+        titles: Titles by id.
+    """
+    beginnings: dict[str, list[str]] = {}
+    for title in titles.values():
+        beginnings.setdefault(title[:LEGIBLE], []).append(title)
+    return {run_id: _difference_first(title, alike) if len(alike := beginnings[title[:LEGIBLE]]) > 1 else title
+            for run_id, title in titles.items()}
+
+
+def _difference_first(title: str, alike: Sequence[str]) -> str:
+    """Return a title that begins with what follows the common beginning of titles."""
+    common = "".join(letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1,
+                                                         zip(*alike, strict=False)))
+    ends = [common.rfind(separator) + len(separator) for separator in SEPARATORS if separator in common]
+    end = max(ends, default=len(common))
+    # A setting such as α 15° stays whole, if that does not bring a long common part to the front.
+    whole = next((whole for whole in ends if whole > len(common) - LEGIBLE // 2), end)
+    return f"… {title[whole:]} · {title[:whole].rstrip(' ,·-_')}" if whole and title[whole:] else title
 
 
 def _differing_words(runs: Sequence[Run], without: Collection[str]) -> list[list[str]]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import streamlit as st
 
 from pages.parts.base.address import write_address
-from pages.parts.base.run_picker import app_run
+from pages.parts.base.run_picker import app_run, run_just_chosen
 from pages.parts.base.run_status import distinct_titles, escaped, run_title
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
@@ -15,12 +15,12 @@ from udml_core.runs.comparison import differing_settings, settings_of
 FEWEST, MOST = 2, 6
 PARAMETER = "runs"
 BOX = "compare-runs"
-SEEN = "compare-app-run"
-"""Session key of the app's run when the page was drawn last."""
 
 
 def choose_compared(runs: Sequence[Run]) -> list[Run]:
-    """Choose two to six runs; at first those in the address, else the app's run and another on its images.
+    """Choose two to six runs; at first the runs in the address, else the app's run and another on its images.
+
+    A run that the user chooses in the sidebar starts a new comparison; a run that finishes does not.
 
     Args:
         runs: Finished runs, newest first.
@@ -31,17 +31,16 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
     if len(known) < len(named):
         st.warning(f"The link names {len(named)} runs, of which {len(known)} can be compared: a run was removed or is "
                    f"not finished, or there are more than {MOST}.", icon=":material/link_off:")
-    own = by_id.get(app_run() or "", runs[0])
+    own, just_chosen = by_id.get(app_run() or "", runs[0]), run_just_chosen()
     if BOX not in st.session_state:
         st.session_state[BOX] = known or compared_by_default(runs, own)
-    elif own.id not in (st.session_state.get(SEEN), *st.session_state[BOX]):  # just chosen in the sidebar
+    elif own.id not in st.session_state[BOX] and just_chosen == own.id:
         st.session_state[BOX] = compared_by_default(runs, own)
-    st.session_state[SEEN] = own.id
     chosen: list[str] = st.multiselect(
         "Runs to compare", list(by_id), key=BOX, max_selections=MOST,
         format_func=distinct_titles(runs).__getitem__,
         placeholder="Choose two to six runs", label_visibility="collapsed")
-    if own.id not in chosen and not rivals_of(own, runs):
+    if own.id not in chosen and not rivals_of(own, runs) and chosen == compared_by_default(runs, own):
         _say_alone(own)
     write_address(PARAMETER, ".".join(chosen))
     return [by_id[run_id] for run_id in chosen]

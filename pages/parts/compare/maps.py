@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import KIND_WORDS
+from pages.parts.base.run_status import escaped
 from pages.parts.base.selection import selection
 from pages.parts.components.map_content import Layout
 from pages.parts.components.scatter import scatter
@@ -52,10 +53,10 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
     shown = [(load_map(run, found[kind][run.id].id), name) for run, name in zip(runs, names, strict=True)
              if run.id in found[kind]][:MOST_MAPS]
     if len(shown) < len(runs):
-        st.caption(f"{len(shown)} of {len(runs)} runs are shown: at most {MOST_MAPS}, with a finished "
-                   f"{KIND_WORDS[kind]} map after training. Compute missing maps on the page Map.")
+        st.caption(f"{len(shown)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
+                   f"{KIND_WORDS[kind]} map. Compute missing maps on the page Map.")
     _draw([frame for frame, _ in shown], [name for _, name in shown])
-    st.caption(f"Every map is turned, mirrored and scaled onto the first by the images that both show. {UNITS}")
+    st.caption(f"Each map is rotated, mirrored and scaled to match the first as well as possible. {UNITS}")
 
 
 def _draw(frames: Sequence[MapFrame], names: Sequence[str]) -> None:
@@ -70,7 +71,7 @@ def _draw(frames: Sequence[MapFrame], names: Sequence[str]) -> None:
                             bounds(positions[number]), frame.neighbors)
             color = next(iter(colorings(frame).values()))()
             with column:
-                st.markdown(f"**{names[number]}**")
+                st.markdown(f"**{escaped(names[number])}**")
                 scatter(frame.dataset, layout, color, selected,
                         f"Map of {names[number]}, {len(layout.indices)} images", f"compare-map-{frame.run.id}",
                         height=HEIGHT, linked=True)

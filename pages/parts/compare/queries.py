@@ -1,4 +1,4 @@
-"""The same query in all runs, and the queries that only one of two runs answers."""
+"""The same query in all runs, and the queries on which two runs differ."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import load_retrieval
+from pages.parts.base.run_status import escaped
 from pages.parts.components.gallery import Tile, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import color_legend, percent
 from pages.parts.retrieval.rankings import MARKS
 from udml_core.arrays import Array
-from udml_core.exploration.comparison import only_first_hits
+from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
@@ -22,6 +23,7 @@ SHOWN_HITS = 10
 STRIP = 11
 A_ROW = 3
 MOST_WON = 60
+SIGNIFICANT = 0.05
 
 
 def load_atlases(runs: Sequence[Run]) -> list[Atlas]:
@@ -56,8 +58,8 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     dataset, test = opened[0].dataset, opened[0].split.test
     strip = disputed_queries(load_atlases(runs), STRIP) if dataset.labels is not None else test[:STRIP]
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
-    st.caption("Click an image to make it the query. The first line holds queries on which these runs disagree."
-               if dataset.labels is not None else "Click an image to make it the query.")
+    disagree = "The first row shows test images on which these runs disagree. " if dataset.labels is not None else ""
+    st.caption(f"{disagree}Click any image to search with it.")
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
                                 for index in dict.fromkeys([query, *map(int, strip)])],
                       "Queries to choose from", "compare-strip", side=64)]
@@ -75,13 +77,13 @@ def _ranking(retrieval: Retrieval, query: int, name: str, key: str) -> int | Non
     """Show one run's nearest test images of a query."""
     hits = retrieval.search_item(query, SHOWN_HITS)
     known = [hit.correct for hit in hits if hit.correct is not None]
-    st.markdown(f"**{name}**" + (f" · {sum(known)} of {len(known)} hits" if known else ""))
+    st.markdown(f"**{escaped(name)}**" + (f" · {sum(known)} of {len(known)} hits" if known else ""))
     tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct], f"{hit.rank}.") for hit in hits]
     return gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest test images in {name}", key, side=64)
 
 
 def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Show the queries that one run answers at rank 1 and another does not, in both directions."""
+    """Show the queries that one run answers at rank 1 and another does not, in both directions, and a verdict."""
     dataset = load_retrieval(runs[0]).dataset
     if dataset.labels is None:
         st.info("Hits need class labels, and this data set has none. Compare the same query instead.",
@@ -92,13 +94,14 @@ def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
         st.info("Choose two different runs.", icon=":material/lightbulb:")
         return
     atlases = load_atlases([runs[first], runs[second]])
-    clicks = []
-    for column, (own, other), (one, two) in zip(st.columns(2, gap="medium"), (atlases, atlases[::-1]),
-                                                ((first, second), (second, first)), strict=True):
-        won = only_first_hits(own, other)
+    won_by = [only_first_hits(own, other) for own, other in (atlases, atlases[::-1])]
+    st.markdown(difference_words(names[first], names[second], len(won_by[0]), len(won_by[1])))
+    clicks, count = [], len(atlases[0].queries)
+    for column, won, (one, two) in zip(st.columns(2, gap="medium"), won_by, ((first, second), (second, first)),
+                                       strict=True):
         with column:
-            share = percent(100 * len(won) / max(1, len(own.queries)))
-            st.markdown(f"**Only {names[one]}**: {len(won):,} of {len(own.queries):,} queries ({share})")
+            share = percent(100 * len(won) / max(1, count))
+            st.markdown(f"**Right only with {escaped(names[one])}**: {len(won):,} of {count:,} queries ({share})")
             if not len(won):
                 st.caption("None.")
                 continue
@@ -106,10 +109,35 @@ def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
             clicks.append(gallery(dataset, tiles, f"Queries that only {names[one]} answers, not {names[two]}",
                                   f"compare-won-{runs[one].id}-{runs[two].id}", side=64, height=300))
             if len(won) > MOST_WON:
-                st.caption(f"The first {MOST_WON} are drawn.")
-    st.caption("A run answers a query if the nearest other test image has its class (rank 1). Click an image to see "
-               "its neighbors in all runs.")
+                st.caption(f"The first {MOST_WON} are shown.")
+    st.caption("A run is right about a query if the nearest other test image has the query's class. Click an image to "
+               "see its neighbors in all runs.")
     _make_query(clicked_tile(clicks), "Same query")
+
+
+def difference_words(first: str, second: str, first_only: int, second_only: int) -> str:
+    """Say which of two runs is right about more queries, and how likely chance alone splits them so unevenly.
+
+    Args:
+        first: Name of a run.
+        second: Name of another run.
+        first_only: Number of queries about which only the first run is right.
+        second_only: Number of queries about which only the second run is right.
+
+    Returns:
+        Two sentences in Markdown.
+    """
+    if first_only < second_only:
+        first, second, first_only, second_only = second, first, second_only, first_only
+    first, second = escaped(first), escaped(second)
+    if first_only == second_only:
+        return f"**{first} and {second} are level**: each alone is right about {first_only:,} queries."
+    p = sign_test(first_only, second_only)
+    chance = "in fewer than 1 of 1,000 cases" if p < 0.001 else f"in {percent(100 * p)} of cases"
+    words = "is an unlikely explanation" if p < SIGNIFICANT else "may explain it"
+    return (f"**{first} is right more often**: about {first_only:,} queries that {second} gets wrong, against "
+            f"{second_only:,} the other way round. Between two equally good runs, so uneven a split happens {chance} "
+            f"(sign test), so chance {words}. The spread over seeds is not part of this test.")
 
 
 def _choose_pair(names: Sequence[str]) -> tuple[int, int]:

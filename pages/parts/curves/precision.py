@@ -84,7 +84,7 @@ def _by_depth(names: Sequence[str], rows: Sequence[views.Row], references: Mappi
     for name, curve in curves.items():
         figure.add_scatter(x=list(range(1, len(curve) + 1)), y=curve, name=name, mode="lines",
                            line=_line(name, names, references))
-    _show(figure, "mprec@K by K, percent", "K", "runs-precision-depth", len(curves),
+    _show(figure, "mprec@K by K", "K, nearest images", "runs-precision-depth", len(curves),
           "; ".join(f"{name} {curve[0]:.1f} to {curve[-1]:.1f}" for name, curve in curves.items()))
     table_behind("mprec@K as a table", pd.DataFrame({"K": range(1, 1 + max(map(len, curves.values())))}).join(
         pd.DataFrame({name: pd.Series(curve.round(1)) for name, curve in curves.items()})))
@@ -98,7 +98,7 @@ def _by_width(curves: Mapping[str, tuple[Array, Array]], references: Mapping[str
         figure.add_hline(row["mprec@10"], line={"dash": "dot", "color": GRAY}, annotation_text=name,
                          annotation_position="bottom right")
     width_axis(figure, (int(width) for widths, _ in curves.values() for width in widths))
-    _show(figure, "mprec@10 by width d, percent", "d", "runs-precision-width", len(curves), "; ".join(
+    _show(figure, "mprec@10 by width d", "width d, dimensions", "runs-precision-width", len(curves), "; ".join(
         f"{name} {values[0]:.1f} at {widths[0]} to {values[-1]:.1f} at {widths[-1]}"
         for name, (widths, values) in curves.items()))
     table_behind("mprec@10 by width as a table", pd.DataFrame(
@@ -117,5 +117,5 @@ def _show(figure: go.Figure, title: str, x_title: str, key: str, lines: int, sum
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=300 + 20 * lines, showlegend=True,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, hovermode="x unified",
                          legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0}, xaxis_title=x_title)
-    figure.update_yaxes(tickformat=".4~g")
+    figure.update_yaxes(title=f"{title.split()[0]}, %", tickformat=".4~g")
     draw(figure, key, f"{title}: {summary}.")

@@ -13,7 +13,7 @@ import streamlit as st
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import method_title, tell_apart
-from pages.parts.kit.figures import CURVE_WORDS, curve_names, draw, line_style
+from pages.parts.kit.figures import CURVE_WORDS, axis_title, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
 from udml_core.errors import UserError
@@ -58,7 +58,8 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
     drawn = [name for name in curve_names(rows) if any(
         sum(row.get(name) is not None for row in of_run) >= FEWEST_POINTS for of_run in metrics.values())]
     if not drawn:
-        st.caption("There are no curves: these runs have too few epochs so far, or a closed form without epochs.")
+        st.caption(f"A curve needs {FEWEST_POINTS} epochs. These runs have fewer, or their method has a closed form "
+                   "without epochs.")
     drawn.sort(key=lambda name: SHOWN_FIRST.index(name) if name in SHOWN_FIRST else len(SHOWN_FIRST))
     beaten = common_baselines(runs)
     for start in range(0, len(drawn), A_ROW):
@@ -66,13 +67,22 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
             with column:
                 _chart(name, metrics, beaten, f"{key}-{name}")
     if beaten:
-        st.caption("Gray lines: the backbone's frozen features (dotted) and centered PCA of the same width (dashed) on "
-                   "the same images. A curve that ends below them learned nothing useful.")
+        st.caption(baseline_words(beaten, len(runs)))
     elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
                    "width. Choose one run to see its own.")
     table_behind("The curves as a table",
                  pd.concat([pd.DataFrame(of_run).assign(run=name) for name, of_run in metrics.items()]))
+
+
+def baseline_words(beaten: Baselines, count: int) -> str:
+    """Explain the gray lines, and why several runs may have no common PCA."""
+    lines = "the backbone's frozen features (dotted)"
+    if "centered pca" in beaten:
+        return (f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. A run that ends "
+                "below them learned nothing useful.")
+    missing = " PCA is not drawn, because these runs have no common width." if count > 1 else ""
+    return f"Gray line: {lines} on the same images. A run that ends below it learned nothing useful.{missing}"
 
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -145,11 +155,11 @@ def _chart(name: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Basel
                            hoverinfo="skip")  # keeps the line inside the chart's range
         last.append(f"{title} {percent(value)}")
     title = CURVE_WORDS.get(name, name.capitalize())
-    figure.update_layout(title={"text": title + (", percent" if unit else ""), "font": {"size": 14}},
+    figure.update_layout(title={"text": title, "font": {"size": 14}},
                          height=240 if len(metrics) == 1 else 240 + 22 * len(metrics),
                          margin={"l": 8, "r": LABEL_WIDTH if drawn else 8, "t": 36, "b": 8},
                          hovermode="x unified", showlegend=len(metrics) > 1,
                          legend={"yref": "container", "y": 0, "yanchor": "bottom", "x": 0, "font": {"size": 11}})
-    figure.update_yaxes(tickformat=".4~g")
+    figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, metrics.values())) <= 12 else None)
     draw(figure, key, f"{title} over the epochs: {'; '.join(last)}.")

@@ -93,10 +93,10 @@ def _singular_values(start: Spectrum, spectra: Mapping[str, Spectrum]) -> None:
     for number, (name, shown) in enumerate(spectra.items()):
         figure.add_scatter(x=np.arange(1, len(shown.values) + 1), y=100 * shown.values, name=name,
                            line={**line_style(number), "width": 3})
-    figure.update_layout(title={"text": "Singular values, % of their sum", "font": {"size": 14}}, height=430,
+    figure.update_layout(title={"text": "Singular values", "font": {"size": 14}}, height=430,
                          xaxis_title="rank", margin={"l": 8, "r": 8, "t": 36, "b": 8},
                          legend={"orientation": "h", "y": -0.2})
-    figure.update_yaxes(type="log", tickformat=".2~g")
+    figure.update_yaxes(title="% of the sum, log scale", type="log", tickformat=".2~g")
     if len(start.values) <= MOST_TICKS:
         figure.update_xaxes(dtick=1)
     draw(figure, "spectrum-values", "Singular values of the centered sample: " + "; ".join(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.parts.base.address import write_address
+from pages.parts.base.address import has_moved, note_address, write_address
 from pages.parts.base.selection import Selection
 from pages.parts.explore.cluster import show_cluster
 from pages.parts.explore.instance import discriminates_instances, show_instance
@@ -22,6 +22,8 @@ from pages.parts.kit.palette import CLASSES, color_legend
 from udml_core.explanations import Clusters, Pairs, Triplets
 
 KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
+CLICKED = "explore-panel-clicked"
+"""Session key: whether the user has just chosen a panel, which the address does not show yet."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +63,9 @@ PANELS = {
 
 
 def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Panel:
-    """Choose a panel; the address parameter `panel` holds it.
+    """Choose a panel; the address parameter `panel` holds it, and decides when the browser goes Back or Forward.
 
-    A new selection opens the selected images; a click on the map leaves them.
+    A new selection opens the selected images, unless a link names a panel; a click on the map leaves them.
 
     Args:
         bench: The workbench.
@@ -73,17 +75,24 @@ def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Pane
     offered = {name: panel for name, panel in PANELS.items() if panel.is_offered(bench)}
     if len(selected.ids):
         offered[SELECTED] = Panel(f"Selection ({len(selected.ids):,})", show_selected, lambda _bench: True, ())
-    current = st.session_state.get(KEY) or st.query_params.get("panel", FIRST)
+    linked = st.query_params.get("panel")
+    follows_address = not st.session_state.pop(CLICKED, False) and (KEY not in st.session_state or has_moved("panel"))
+    current = linked or FIRST if follows_address else st.session_state[KEY]
     seen = st.session_state.get("explore-revision")
     st.session_state["explore-revision"] = selected.revision
-    if SELECTED in offered and seen not in (None, selected.revision):
+    if SELECTED in offered and seen not in (None, selected.revision) and not (follows_address and linked):
         current = SELECTED
     elif clicked_map and current == SELECTED:
         current = st.session_state.get("explore-last-panel", FIRST)
     st.session_state[KEY] = current if current in offered else FIRST
     name = st.pills("Panel", list(offered), required=True, key=KEY, label_visibility="collapsed",
-                    format_func=lambda name: offered[name].label) or FIRST
+                    format_func=lambda name: offered[name].label, on_change=_note_click) or FIRST
     if name != SELECTED:
         st.session_state["explore-last-panel"] = name
     write_address("panel", name, FIRST)
+    note_address("panel")
     return offered[name]
+
+
+def _note_click() -> None:
+    st.session_state[CLICKED] = True

@@ -59,11 +59,11 @@ def share_chart(competitions: list[Competition]) -> None:
                                "pattern": {"shape": "" if name in colors else "/", "solidity": 0.15,
                                            "bgcolor": colors.get(name, OTHER_COLOR),
                                            "fgcolor": "rgba(255,255,255,0.4)"}})
-    figure.update_layout(title={"text": "Shares of the sum D, %", "font": {"size": 14}}, barmode="stack", height=230,
+    figure.update_layout(title={"text": "Shares of the sum D", "font": {"size": 14}}, barmode="stack", height=230,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, bargap=0.35,
-                         legend={"orientation": "h", "y": -0.15, "traceorder": "normal"})
-    figure.update_xaxes(range=[0, 100])
-    figure.update_yaxes(autorange="reversed")
+                         legend={"orientation": "h", "y": -0.4, "traceorder": "normal"})
+    figure.update_xaxes(title="share, %", range=[0, 100])
+    figure.update_yaxes(title="embedding", autorange="reversed")
     draw(figure, "instance-shares", "Shares of the sum. " + " ".join(
         f"{competition.when.capitalize()}: "
         + ", ".join(f"{name} {value:.1f} %" for name, value in competition.parts.items()) + "."
@@ -80,11 +80,11 @@ def rank_chart(competitions: list[Competition]) -> None:
                            line={"dash": dash, "color": color},
                            marker={"size": 7, "symbol": np.where(same, "circle", "x-thin"),
                                    "line": {"width": np.where(same, 0, 2), "color": OTHER_COLOR}})
-    figure.update_layout(title={"text": "Shares of the nearest images, %", "font": {"size": 14}}, height=280,
+    figure.update_layout(title={"text": "Shares of the nearest images", "font": {"size": 14}}, height=280,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.42})
     figure.update_xaxes(title="rank by cosine" + ("" if competitions[0].same is None else
                                                   " (● same class, × another class)"), range=[0, MOST_RANKS + 1])
-    figure.update_yaxes(rangemode="tozero", tickformat=".2~g")
+    figure.update_yaxes(title="share, %", rangemode="tozero", tickformat=".2~g")
     draw(figure, "instance-ranks", f"Shares of the nearest {MOST_RANKS} images: " + "; ".join(
         f"{competition.when} from {100 * competition.softmax.shares[0]:.2g} % for the first to "
         f"{100 * competition.softmax.shares[:MOST_RANKS][-1]:.2g} % for the last"

@@ -35,6 +35,17 @@ CURVE_WORDS = {
     "distance ratio": "Distance to other clusters / within a cluster",
     "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
 }
+AXES = {
+    "mean weight": "weight", "violating": "share, %", "sample map@r": "MAP@R, %", "sample recall@1": "Recall@1, %",
+    "validation map@r": "MAP@R, %", "validation recall@1": "Recall@1, %", "given recall@1": "Recall@1, %",
+    "effective rank": "rank, dimensions", "training effective rank": "rank, dimensions",
+    "neighbor stability": "share, %", "sample knn@200": "accuracy, %", "positive similarity": "cosine",
+    "mean similarity": "cosine", "latent positive similarity": "cosine", "latent mean similarity": "cosine",
+    "log sigma": "log σ", "log normalizer": "log Z", "mutual pairs": "pairs", "proxy spread": "distance",
+    "admitted": "share, %", "accuracy": "accuracy, %", "cluster stability": "NMI", "distance ratio": "ratio",
+    "anchors": "share, %", "teacher similarity": "cosine",
+}
+"""Titles of the vertical axis with the unit; another curve's axis is called by its name."""
 HIDDEN = ("epoch", "seconds")
 SHARES = ("violating", "sample map@r", "sample recall@1", "validation map@r", "validation recall@1", "given recall@1",
           "neighbor stability", "sample knn@200", "admitted", "accuracy", "anchors")
@@ -45,6 +56,11 @@ def curve_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the names of the curves in rows of metrics, titled curves first."""
     present = list(dict.fromkeys(name for row in rows for name in row if name not in HIDDEN))
     return sorted(present, key=lambda name: list(CURVE_WORDS).index(name) if name in CURVE_WORDS else len(CURVE_WORDS))
+
+
+def axis_title(name: str) -> str:
+    """Return the title of a curve's vertical axis with the unit."""
+    return AXES.get(name, name)
 
 
 def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | None = None) -> None:
@@ -102,7 +118,7 @@ def curve(name: str, runs: Mapping[str, Sequence[Mapping[str, Any]]], key: str, 
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=height, showlegend=len(runs) > 1,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.45},
                          hovermode="x unified")
-    figure.update_yaxes(tickformat=".4~g")
+    figure.update_yaxes(title=axis_title(name), tickformat=".4~g")
     if share:
         figure.update_yaxes(ticksuffix=" %", range=share_range([y for values in points.values() for _, y in values]))
     figure.update_xaxes(title="epoch", dtick=1 if max(map(len, runs.values()), default=0) <= 12 else None)
@@ -140,7 +156,8 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
     figure = go.Figure(go.Scatter(x=list(x), y=list(y), mode="lines+markers", line={"color": COLORS[0]}))
     figure.update_layout(title={"text": title.capitalize(), "font": {"size": 14}}, height=220, xaxis_title=x_title,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_yaxes(**({"type": "log", "dtick": 1} if logarithmic else {"type": "linear"}))
+    figure.update_yaxes(title="share, %" if title.endswith("%") else f"{title}, log scale" if logarithmic else title,
+                        **({"type": "log", "dtick": 1} if logarithmic else {"type": "linear"}))
     if title.endswith("%"):
         figure.update_yaxes(range=share_range(y))
     if cursor is not None:
@@ -148,8 +165,9 @@ def lines(x: Sequence[float], y: Sequence[float], title: str, x_title: str, key:
     draw(figure, key, f"{title} over {x_title}: {y[0]:.4g} at {x[0]:g}, {y[-1]:.4g} at {x[-1]:g}.")
 
 
-def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: str, cursor: float) -> None:
-    """Show the counts between consecutive edges.
+def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: str, cursor: float,
+              x_title: str = "angle at the negative, °", y_title: str = "triplets") -> None:
+    """Show the counts between consecutive edges, by default of the angles of triplets.
 
     A dotted line marks the cursor, such as a slider's value.
     """
@@ -157,26 +175,29 @@ def histogram(edges: Sequence[float], counts: Sequence[int], title: str, key: st
     figure = go.Figure(go.Bar(x=middles, y=list(counts), marker={"color": COLORS[0]}))
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, bargap=0.05,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_xaxes(range=[edges[0], edges[-1]])
+    figure.update_xaxes(title=x_title, range=[edges[0], edges[-1]])
+    figure.update_yaxes(title=y_title)
     figure.add_vline(x=cursor, line={"width": 2, "dash": "dot", "color": GRAY})
     most = max(range(len(counts)), key=counts.__getitem__)
     draw(figure, key, f"{title}: the highest count, {counts[most]}, is between {edges[most]:g} and "
          f"{edges[most + 1]:g}; the slider is at {cursor:g}.")
 
 
-def ranked(values: Sequence[float], title: str, x_title: str, key: str) -> None:
-    """Show values by rank on a logarithmic scale."""
+def ranked(values: Sequence[float], title: str, x_title: str, key: str, y_title: str = "images") -> None:
+    """Show values by rank on a logarithmic scale, by default numbers of images."""
     figure = go.Figure(go.Bar(x=list(range(1, len(values) + 1)), y=list(values), marker={"color": COLORS[0]}))
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=200, xaxis_title=x_title, bargap=0.2,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_yaxes(type="log", dtick=1, range=[-0.2, math.log10(max(values)) + 0.1])
+    figure.update_yaxes(title=f"{y_title}, log scale", type="log", dtick=1, range=[-0.2, math.log10(max(values)) + 0.1])
     draw(figure, key, f"{title}: from {values[0]:g} at rank 1 to {values[-1]:g} at rank {len(values)}.")
 
 
-def bars(names: Sequence[str], values: Sequence[float], title: str, key: str) -> None:
-    """Show a horizontal bar chart."""
+def bars(names: Sequence[str], values: Sequence[float], title: str, key: str, x_title: str = "images",
+         y_title: str = "class") -> None:
+    """Show a horizontal bar chart, by default of the images of classes."""
     figure = go.Figure(go.Bar(x=list(values), y=list(names), orientation="h", marker={"color": COLORS[0]}))
     figure.update_layout(title={"text": title, "font": {"size": 14}}, height=max(160, 24 * len(names) + 70),
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_yaxes(autorange="reversed")
+    figure.update_xaxes(title=x_title)
+    figure.update_yaxes(title=y_title, autorange="reversed")
     draw(figure, key, f"{title}: from {min(values)} to {max(values)}.")

@@ -43,3 +43,11 @@ def color_legend(*meanings: str) -> None:
 def percent(value: float | None) -> str:
     """Format a measure given in percent, such as 85.5 %; a dash if there is none."""
     return "–" if value is None else f"{value:.1f} %"
+
+
+def points(value: float | None) -> str:
+    """Format a difference of measures in percentage points, such as −14.2 points; a dash if there is none."""
+    if value is None:
+        return percent(None)
+    value = round(value, 1)
+    return f"{'+' if value > 0 else '−' if value < 0 else ''}{abs(value):.1f} points"

@@ -152,10 +152,10 @@ def quality_bars(hoods: LinearNeighborhoods, threshold: float, untested: int) ->
                        marker={"color": color, "pattern": {"shape": pattern}})
     figure.add_hline(y=100 * threshold, line={"width": 2, "dash": "dot", "color": GRAY},
                      annotation_text=f"T = {100 * threshold:g} %", annotation_position="bottom right")
-    figure.update_layout(title={"text": "Lowest quality at each candidate's test, %", "font": {"size": 14}}, height=230,
+    figure.update_layout(title={"text": "Lowest quality at each candidate's test", "font": {"size": 14}}, height=230,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8}, xaxis_title="candidate, nearest first",
                          legend={"orientation": "h", "y": -0.35}, barmode="overlay")
-    figure.update_yaxes(range=[max(0, 100 * min(worst.min(), threshold) - 10), 101])
+    figure.update_yaxes(title="quality, %", range=[max(0, 100 * min(worst.min(), threshold) - 10), 101])
     figure.update_xaxes(dtick=1 if len(ranks) <= 12 else 5)
     draw(figure, "neighborhood-quality", f"{members.sum()} of {len(worst)} candidates are members at "
          f"T = {100 * threshold:g} %; the first {untested} need no test.")

@@ -59,8 +59,8 @@ def heat_picture(heat: Heat, classes: Sequence[str]) -> None:
     ends = np.append(heat.starts[1:], len(heat.order))
     named = np.flatnonzero(ends - heat.starts >= FEWEST_NAMED)
     figure.update_layout(height=420, margin={"l": 8, "r": 8, "t": 8, "b": 8}, uirevision="kept")
-    figure.update_xaxes(showticklabels=False, scaleanchor="y", constrain="domain")
-    figure.update_yaxes(tickvals=(heat.starts + ends - 1)[named] / 2,
+    figure.update_xaxes(title="images by class", showticklabels=False, scaleanchor="y", constrain="domain")
+    figure.update_yaxes(title="class", tickvals=(heat.starts + ends - 1)[named] / 2,
                         ticktext=[classes[row] for row in named.tolist()], autorange="reversed", constrain="domain")
     draw(figure, "neighborhood-heat", f"Similarities among {len(heat.order)} images sorted by class, in "
          f"{len(classes)} classes" + (f": {heat.within:.2f} on average within a class, {heat.between:.2f} between "

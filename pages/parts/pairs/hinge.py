@@ -128,9 +128,10 @@ def _distance_chart(edges: Array, counts: Array, when: str, hinge: Hinge, marked
                                    "line": {"width": 2, "color": "white"}})
     most = int(counts.max(initial=1))
     ticks = sorted({0, most // 2, most})
-    figure.update_layout(title={"text": f"d² {when} training", "font": {"size": 14}}, height=260, barmode="overlay",
-                         margin={"l": 8, "r": 8, "t": 36, "b": 8}, legend={"orientation": "h", "y": -0.18},
-                         xaxis={"range": [0, edges[-1]]})
+    figure.update_layout(title={"text": f"Squared distances {when} training", "font": {"size": 14}}, height=260,
+                         barmode="overlay", margin={"l": 8, "r": 8, "t": 36, "b": 8},
+                         legend={"orientation": "h", "y": -0.32},
+                         xaxis={"range": [0, edges[-1]], "title": "squared distance d²"})
     figure.update_yaxes(tickvals=[*(-tick for tick in ticks), *ticks], ticktext=[str(tick) for tick in ticks] * 2,
                         range=[-1.1 * most, 1.1 * most], title="pairs")
     same, different = (int(values[: np.searchsorted(middles, hinge.bias)].sum()) for values in counts)

@@ -96,10 +96,10 @@ def _show_heat_map(names: tuple[str, ...], classes: Array, atlas: Atlas, current
                        showlegend=False,
                        customdata=[_token(pair) for pair in atlas.pairs], text=[pair.count for pair in atlas.pairs],
                        hovertemplate="%{y} mistaken for %{x}: %{text}<extra></extra>")
-    figure.update_layout(title={"text": "Class of the query (row) and of its nearest image (column)",
+    figure.update_layout(title={"text": "Confused classes, number of queries",
                                 "font": {"size": 14}}, height=380, margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_xaxes(type="category", showgrid=False)
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    figure.update_xaxes(title="class of the nearest image", type="category", showgrid=False)
+    figure.update_yaxes(title="class of the query", type="category", autorange="reversed", showgrid=False)
     most = atlas.pairs[0]
     key = f"failures-cells-{current}"
     draw(figure, key, f"Confused pairs of {len(classes)} classes. The most frequent: {names[most.own]} is mistaken "

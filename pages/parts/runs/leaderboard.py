@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pandas as pd
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of, group_words
 from pages.parts.base.run_status import distinct_titles, method_title
+from pages.parts.kit.palette import percent, points
 from udml_core.runs import Run
 from udml_core.runs.verdict import Rank, best_runs, standing, verdict
 
@@ -55,25 +57,40 @@ def choose_tags(runs: Sequence[Run]) -> list[Run]:
 
 
 def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
-    """Return a row for each run: measures after training, differences to the baselines, and the verdict."""
+    """Return a row for each run: its group, the verdict, measures after training, and differences to the baselines.
+
+    Stars compare only runs of a group; the column that names the group is missing if there is only one.
+    """
     evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
-    best = best_runs((run.id, (run.spec().fingerprint, run.spec().split), standing(evaluation).after)
+    best = best_runs((run.id, group_of(run), standing(evaluation).after)
                      for run, evaluation in zip(runs, evaluations, strict=True))
-    titles = distinct_titles(runs, with_dataset=len({run.spec().dataset for run in runs}) > 1)
+    titles = {run_id: title for members in by_group(runs)
+              for run_id, title in distinct_titles(members, with_dataset=False).items()}
+    heading, groups = group_column(runs)
     are_tagged = any(written.tags for written in notes)
     rows = []
-    for run, evaluation, written in zip(runs, evaluations, notes, strict=True):
+    for run, group, evaluation, written in zip(runs, groups, evaluations, notes, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
         row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": titles[run.id]}
+        if heading:
+            row[heading] = group
+        row["Verdict"] = STATE_MARKS.get(state, RANK_WORDS[judged.rank])
         for measure, title in MEASURES.items():
             of = standing(evaluation, measure)
             row |= {title: of.after, f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}
-        row["Verdict"] = STATE_MARKS.get(state, RANK_WORDS[judged.rank])
         if are_tagged:
             row["Tags"] = list(written.tags)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def show_marks(runs: Sequence[Run]) -> None:
+    """Explain the stars and the verdicts of the leaderboard in one line."""
+    groups = by_group(runs)
+    together = f"All runs: {group_words(runs[0])}. " if len(groups) == 1 else ""
+    st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. Both means "
+               "frozen features and PCA of the same width. Differences are in percentage points.")
 
 
 def choose_runs(runs: Sequence[Run]) -> list[Run]:
@@ -85,7 +102,7 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     Returns:
         The chosen runs; at first the runs in the address, else the newest run.
     """
-    listed = list(runs[:MOST_LISTED])
+    listed = [run for group in by_group(runs[:MOST_LISTED]) for run in group]
     ids = [run.id for run in listed]
     wanted = _in_address()
     chosen = [run_id for run_id in wanted if run_id in ids] or ids[:1]
@@ -96,11 +113,12 @@ def choose_runs(runs: Sequence[Run]) -> list[Run]:
     key = "runs-table-" + hashlib.sha1(content.encode(), usedforsecurity=False).hexdigest()[:10]
     with st.container(key=f"runs-rows-{min(len(frame), SHORT_TABLE)}"):  # app.css keeps its place
         event = st.dataframe(
-            frame, hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
+            _formatted(frame), hide_index=True, width="stretch", on_select="rerun", selection_mode="multi-row", key=key,
             height="content" if len(frame) <= SHORT_TABLE else ROW_HEIGHT * (SHORT_TABLE + 1),
             selection_default={"selection": {"rows": [ids.index(run_id) for run_id in chosen]}},
-            column_config=_columns(), placeholder="–",
+            column_config=_columns(frame), placeholder="–",
             alt="Leaderboard of runs: MAP@R and recall@1 after training, and their differences to the baselines.")
+    show_marks(listed)
     rows = [row for row in event.selection.rows if row < len(listed)]
     chosen_runs = [listed[row] for row in rows]
     # The first chosen run stays first when a run above it is ticked.
@@ -118,20 +136,35 @@ def _in_address() -> list[str]:
     return [run_id for run_id in dict.fromkeys(named) if run_id]
 
 
-def _columns() -> dict[str, Any]:
-    """Describe the columns: percent with one decimal, differences in percentage points."""
+def _formatted(frame: pd.DataFrame) -> Any:
+    """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
+    formats = dict.fromkeys(MEASURES.values(), percent) | {
+        f"{name} − {baseline}": lambda value: points(value).removesuffix(" points")
+        for name in MEASURES.values() for baseline in ("frozen", "PCA")}
+    return frame.style.format(formats, na_rep="–")
+
+
+def _columns(frame: pd.DataFrame) -> dict[str, Any]:
+    """Describe the columns of the leaderboard."""
     column = st.column_config
     columns: dict[str, Any] = {
-        "": column.TextColumn(width=30, help="★: the highest MAP@R among these runs on the same test images."),
-        "Run": column.TextColumn(width=340),
-        "Verdict": column.TextColumn(width=135, help="By MAP@R, against frozen features and PCA of the same width.")}
+        "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
+        "Run": column.TextColumn(width=_text_width(frame["Run"], 300)),
+        "Verdict": column.TextColumn("Frozen and PCA", width=128,
+                                     help="MAP@R against frozen features and PCA of the same width.")}
+    for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
+        columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
+                                             help="Only runs of the same group can be compared.")
     for name in MEASURES.values():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        columns[name] = column.NumberColumn(format="%.1f %%", width=66, help="After training, on the test half.")
+        columns[name] = column.NumberColumn(width=66, help="After training, on the test half, in percent.")
         columns[f"{name} − frozen"] = column.NumberColumn(
-            format="%+.1f", width=94 + more,
-            help=f"{name} minus that of the frozen features, in percentage points.")
+            width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
         columns[f"{name} − PCA"] = column.NumberColumn(
-            format="%+.1f", width=80 + more,
-            help=f"{name} minus that of centered PCA of the same width, in percentage points.")
+            width=80 + more, help=f"{name} minus that of centered PCA of the same width, in percentage points.")
     return columns
+
+
+def _text_width(texts: Iterable[str], most: int) -> int:
+    """Return the width in pixels of a column of texts."""
+    return min(most, max(120, 7 * max(map(len, texts)) + 20))

@@ -149,7 +149,8 @@ def _over(axis: Axis, found: Sequence[Combination], criterion: Criterion, best: 
                        marker={"symbol": "star", "size": 14, "color": AFTER})
     figure.update_layout(title={"text": axis.title, "font": {"size": 14}}, height=230, showlegend=False,
                          margin={"l": 8, "r": 8, "t": 36, "b": 8})
-    figure.update_yaxes(range=limits, ticksuffix=" %" if criterion.is_percent else "")
+    figure.update_xaxes(title=axis.title)
+    figure.update_yaxes(title=criterion.title, range=limits, ticksuffix=" %" if criterion.is_percent else "")
     draw(figure, f"sweep-over-{axis.title}", f"{alt}. The best is {combination_words(best)}.")
 
 

@@ -1,0 +1,65 @@
+"""The verdict on several runs in two sentences: which is best, by how much, and whether that exceeds the spread."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from pages.parts.base.run_status import escaped
+from pages.parts.kit.palette import percent
+from udml_core.runs.comparison import Spread, spread
+from udml_core.runs.verdict import Standing
+
+
+def verdict_words(measured: Mapping[str, Sequence[Standing]]) -> str:
+    """Judge runs on the same test images by MAP@R.
+
+    Means are compared as they are shown, with one decimal.
+
+    Args:
+        measured: The standings over the seeds, by the runs' name.
+
+    Returns:
+        Two sentences in Markdown; an empty text if fewer than two names have a measure.
+    """
+    after = {name: mean for name, standings in measured.items()
+             if (mean := spread([standing.after for standing in standings])) is not None}
+    if len(after) < 2:
+        return ""
+    best, second, *_ = sorted(after, key=lambda name: -after[name].mean)
+    gap = _gap(after[best].mean, after[second].mean)
+    shown = percent(after[best].mean)
+    if not gap:
+        return (f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R"
+                f"{_against_frozen(after[best].mean, measured[best])}.")
+    return (f"**{escaped(best)} is best**: {shown} MAP@R, {gap:.1f} points above {escaped(second)}"
+            f"{_against_frozen(after[best].mean, measured[best])}. {_against_spread(gap, after[best], after[second])}")
+
+
+def _against_frozen(mean: float, standings: Sequence[Standing]) -> str:
+    """Compare the best mean with the frozen features."""
+    frozen = spread([standing.frozen for standing in standings])
+    if frozen is None:
+        return ""
+    gap = _gap(mean, frozen.mean)
+    if gap < 0:
+        return f", but {-gap:.1f} points below frozen features: no run learned anything useful"
+    return f" and {gap:.1f} points above frozen features" if gap else " and level with frozen features"
+
+
+def _against_spread(gap: float, first: Spread, second: Spread) -> str:
+    """Compare a difference of means with its spread over seeds.
+
+    The spread of the difference of two runs is √(s₁² + s₂²) for the standard deviations s₁ and s₂ of the runs.
+    """
+    if first.deviation is None or second.deviation is None:
+        return "The spread over seeds is unknown: repeat both with other seeds to measure it."
+    deviation = round(math.hypot(first.deviation, second.deviation), 1)
+    if gap > deviation:
+        return f"The difference is larger than its spread over seeds, ± {deviation:.1f} points."
+    return f"The difference is within its spread over seeds, ± {deviation:.1f} points, so the order may be chance."
+
+
+def _gap(first: float, second: float) -> float:
+    """Return a difference of two values as they are shown, with one decimal."""
+    return round(round(first, 1) - round(second, 1), 1)

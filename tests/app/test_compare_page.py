@@ -1,0 +1,93 @@
+"""The page Compare through AppTest: which runs it compares, and its verdict."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from tests.app.opening import opened
+from tests.app.test_run_picker import go, shown
+from tests.running import worked
+from udml_core.runs import Run, list_runs
+
+pytestmark = pytest.mark.usefixtures("own_runs")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def pair(root: Path) -> list[Run]:
+    """Two finished runs that differ in the seed, the newest first."""
+    for seed in (0, 1):
+        worked(root, seed=seed)
+    return list_runs(root)
+
+
+def finish_another(run: Run) -> Run:
+    """Let a run of an equal request finish after all others."""
+    return Run(shutil.copytree(run.folder, run.folder.with_name("20990101-000000-rpml-0000aa")))
+
+
+def compared(test: AppTest) -> list[str]:
+    """Return the ids of the compared runs."""
+    return list(test.multiselect(key="compare-runs").value)
+
+
+def test_a_run_that_finishes_replaces_neither_a_linked_comparison_nor_the_run_in_the_sidebar(pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[1].id}.{pair[0].id}")
+    assert shown(test) == pair[0].id
+    newer = finish_another(pair[0])
+    for _ in range(2):
+        test.run()
+        assert compared(test) == [pair[1].id, pair[0].id]
+        assert shown(test) == pair[0].id
+    for page in ("retrieval", "home", "map", "compare"):
+        assert shown(go(test, page)) == pair[0].id, page
+    test.sidebar.selectbox(key="choose-run").set_value(newer.id).run()
+    assert compared(test)[0] == newer.id, "the user's own choice starts a new comparison"
+
+
+@pytest.mark.parametrize("page", ["home", "retrieval", "grid"])
+def test_the_first_run_that_a_page_shows_is_kept(page: str, pair: list[Run]) -> None:
+    test = opened(page)
+    finish_another(pair[0])
+    assert shown(go(test, "map")) == pair[0].id
+
+
+def test_every_chart_of_a_comparison_names_its_axes(pair: list[Run]) -> None:
+    charts = opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Curves").get("plotly_chart")
+    assert charts
+    for chart in charts:
+        layout = json.loads(chart.proto.spec)["layout"]
+        assert layout["xaxis"]["title"]["text"] == "epoch"
+        assert layout["yaxis"]["title"]["text"]
+
+
+def test_back_and_forward_restore_the_part_in_the_address(pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
+    part = "compare-part"
+    assert test.button_group(key=part).value == "Same query", "images come first if the search takes no time"
+    test.button_group(key=part).set_value("Settings").run()
+    assert test.query_params["part"] in ("Settings", ["Settings"])
+    for linked, part_shown in (("Curves", "Curves"), ("Who wins?", "Where they differ"), ("", "Same query")):
+        test.query_params.pop("part", None)
+        if linked:
+            test.query_params["part"] = linked
+        assert test.run().button_group(key=part).value == part_shown
+        assert not test.exception
+
+
+def test_a_run_is_called_alone_only_where_the_page_chose_the_comparison(pair: list[Run]) -> None:
+    spec = finish_another(pair[0]).folder / "spec.json"  # now alone on the test images of another split
+    planned = spec.read_text()
+    spec.write_text(planned.replace('"split": "seen"', '"split": "zero-shot"'))
+    assert spec.read_text() != planned
+    assert not opened("compare", runs=f"{pair[1].id}.{pair[0].id}").info
+    assert "is the only finished run on its test images" in opened("compare").info[0].value

@@ -1,0 +1,130 @@
+"""Groups of comparable runs, titles that begin with their differences, and the verdict on several runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pages.parts.base.run_groups import by_group, group_column, group_words
+from pages.parts.base.run_status import LEGIBLE, begin_with_differences, short_titles
+from pages.parts.compare.measures import opposed_settings, setting_text
+from pages.parts.compare.queries import difference_words
+from pages.parts.compare.verdict import verdict_words
+from pages.parts.curves.run_curves import baseline_words
+from pages.parts.kit.palette import points
+from pages.parts.runs.leaderboard import leaderboard
+from tests.running import spec
+from udml_core.runs import Run, create_run
+from udml_core.runs.notes import Notes
+from udml_core.runs.verdict import Standing
+
+
+def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standing]:
+    return [Standing(10.0, value, frozen, 45.0) for value in after]
+
+
+@pytest.mark.parametrize(("measured", "words"), [
+    ({"A": standings(66.2), "B": standings(57.44), "C": standings(36.0)},
+     "**A is best**: 66.2 % MAP@R, 8.8 points above B and 16.2 points above frozen features. The spread over seeds is "
+     "unknown"),
+    ({"B": standings(57.0, 59.0), "A": standings(66.0, 68.0)},
+     "**A is best**: 67.0 % MAP@R, 9.0 points above B and 17.0 points above frozen features. The difference is larger "
+     "than its spread over seeds, ± 2.0 points."),
+    ({"A": standings(58.0, 59.0), "B": standings(57.0, 59.0)},
+     "The difference is within its spread over seeds, ± 1.6 points, so the order may be chance."),
+    ({"A": standings(58.0, 59.0), "B": standings(57.0)}, "The spread over seeds is unknown"),
+    ({"A": standings(40.04), "B": standings(39.96)},
+     "**A and B are level**: 40.0 % MAP@R, but 10.0 points below frozen features: no run learned anything useful."),
+    ({"A": standings(50.04), "B": standings(39.96)}, "10.0 points above B and level with frozen features."),
+    ({"A": standings(40.0, frozen=None), "B_2": standings(39.0)}, "40.0 % MAP@R, 1.0 points above B\\_2. "),
+])
+def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict[str, list[Standing]],
+                                                                  words: str) -> None:
+    assert words in verdict_words(measured)
+
+
+@pytest.mark.parametrize(("counts", "words"), [
+    ((47, 4), "**A is right more often**: about 47 queries that B gets wrong, against 4 the other way round. Between "
+              "two equally good runs, so uneven a split happens in fewer than 1 of 1,000 cases (sign test), so chance "
+              "is an unlikely explanation."),
+    ((1, 5), "**B is right more often**: about 5 queries that A gets wrong, against 1 the other way round. Between "
+             "two equally good runs, so uneven a split happens in 21.9 % of cases (sign test), so chance may explain "
+             "it."),
+    ((3, 3), "**A and B are level**: each alone is right about 3 queries.")])
+def test_the_queries_on_which_runs_differ_are_weighed_against_chance(counts: tuple[int, int], words: str) -> None:
+    assert difference_words("A", "B", *counts).startswith(words)
+
+
+def test_settings_with_different_values_come_before_settings_of_one_method() -> None:
+    settings = [{"method": "rpml", "alpha": 15.0, "mining": "random", "epochs": 5},
+                {"method": "ssdml", "alpha": 40.0, "orthogonal": True, "epochs": 5}]
+    assert opposed_settings(settings) == ["method", "alpha"]
+    assert [setting_text(value, name) for value, name in (("ssdml", "method"), (True, "orthogonal"), (5e-6, "rate"))
+            ] == ["SSDML", "on", "5e-06"]
+
+
+@pytest.mark.parametrize(("beaten", "count", "words"), [
+    (("frozen", "centered pca"), 3, "Gray lines: the backbone's frozen features (dotted) and centered PCA"),
+    (("frozen",), 3, "PCA is not drawn, because these runs have no common width."),
+    (("frozen",), 1, "A run that ends below it learned nothing useful.")])
+def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple[str, ...], count: int,
+                                                                   words: str) -> None:
+    shown = baseline_words({name: {} for name in beaten}, count)
+    assert words in shown
+    assert ("dashed" in shown) == ("centered pca" in beaten)
+    assert ("not drawn" in shown) == (words.startswith("PCA is not"))
+
+
+def test_no_verdict_without_two_measured_runs() -> None:
+    assert verdict_words({"A": standings(40.0), "B": standings(None)}) == ""
+
+
+def test_differences_have_a_real_minus_sign_and_a_unit() -> None:
+    assert [points(value) for value in (-14.16, 4.7, 0.04, -0.04, None)] == [
+        "−14.2 points", "+4.7 points", "0.0 points", "0.0 points", "–"]
+
+
+@pytest.mark.parametrize(("titles", "shown"), [
+    (["RPML on a long data set, 6,000 images, α 15°", "RPML on a long data set, 6,000 images, α 10°"],
+     ["… α 15° · RPML on a long data set, 6,000 images", "… α 10° · RPML on a long data set, 6,000 images"]),
+    (["triplets-of-the-clothes-first-15", "triplets-of-the-clothes-first-150"],
+     ["… 15 · triplets-of-the-clothes-first", "… 150 · triplets-of-the-clothes-first"]),
+    (["x" * 40 + "1", "x" * 40 + "2"], ["… 1 · " + "x" * 40, "… 2 · " + "x" * 40]),
+    (["RPML, α 15°", "RPML, α 10°"], ["RPML, α 15°", "RPML, α 10°"]),
+])
+def test_long_titles_that_begin_alike_begin_with_their_difference(titles: list[str], shown: list[str]) -> None:
+    named = begin_with_differences(dict(zip("ab", titles, strict=True)))
+    assert list(named.values()) == shown
+    assert len({title[:LEGIBLE] for title in named.values()}) == 2
+
+
+def test_runs_whose_names_begin_alike_differ_in_every_list(tmp_path: Path) -> None:
+    runs = [create_run(spec(seed=seed), tmp_path) for seed in (0, 1)]
+    for number, run in enumerate(runs):
+        run.write_notes(Notes.make(f"Clothes with many triplets and noise {number}"))
+    for titles in (short_titles(runs).values(), leaderboard(runs)["Run"]):
+        assert len({title[:LEGIBLE] for title in titles}) == 2
+
+
+def measured(run: Run, value: float) -> Run:
+    """Give a run an evaluation."""
+    run.write_evaluation({name: {"map@r": value, "recall@1": value} for name in ("initial", "final", "frozen")})
+    return run
+
+
+def test_runs_of_different_groups_are_neither_ranked_together_nor_listed_in_turn(tmp_path: Path) -> None:
+    requests: list[dict[str, Any]] = [{}, {"split": "zero-shot"}, {"backbone": "cnn"}, {"seed": 1}]
+    runs = [measured(create_run(spec(**request), tmp_path), 10.0 * number)
+            for number, request in enumerate(requests)]
+    assert by_group(runs) == [[runs[0], runs[3]], [runs[1]], [runs[2]]]
+    heading, groups = group_column(runs)
+    assert (heading, groups) == ("Split · Backbone", ["seen · pixels", "zero-shot · pixels", "seen · cnn",
+                                                      "seen · pixels"])
+    assert group_column([runs[0], runs[3]]) == ("", ["", ""])
+    assert group_words(runs[1]) == "Digits, split zero-shot, backbone pixels"
+    rows = leaderboard(runs)
+    assert rows[heading].tolist() == groups
+    assert rows[""].tolist() == ["", "", "", "★"], "the other groups have one run each"
+    assert "Split · Backbone" not in leaderboard([runs[0], runs[3]])
