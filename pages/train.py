@@ -16,7 +16,16 @@ from pages.parts.kit.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
 from pages.parts.train.preview import show_preview
-from pages.parts.train.settings import Settings, choose_settings, forget_fields, keep_choices, restore_choices
+from pages.parts.train.settings import (
+    Settings,
+    begins_with_example,
+    choose_settings,
+    explain_settings,
+    forget_fields,
+    keep_choices,
+    offered_example,
+    restore_choices,
+)
 from pages.parts.train.several import show_several
 from udml_core import jobs
 from udml_core.data import catalog
@@ -52,10 +61,10 @@ def choose_dataset() -> Dataset | None:
     return None
 
 
-def choose_method() -> type[Method]:
-    """Choose a method."""
+def choose_method(first: str) -> type[Method]:
+    """Choose a method; `first` is shown if the address names none."""
     by_name = {method.card.name: method for method in METHODS}
-    wanted = st.query_params.get("method", METHODS[0].card.name)
+    wanted = st.query_params.get("method", first)
     name = st.selectbox("Method", list(by_name), list(by_name).index(wanted) if wanted in by_name else 0,
                         format_func=lambda name: by_name[name].card.title)
     if name != wanted:
@@ -165,11 +174,15 @@ try:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         data = choose_dataset()
-    with columns[1]:
-        chosen = choose_method()
     if data is not None:
+        example = offered_example(data)
+        with columns[1]:
+            chosen = choose_method(example.run.spec().method if example and begins_with_example(example)
+                                   else METHODS[0].card.name)
+        example = offered_example(data, chosen.card.name)
         with columns[2]:
-            settings = choose_settings(chosen, data)
+            wanted = choose_settings(example)
+        settings = explain_settings(wanted, chosen, data, example)
         left, right = st.columns([5, 2], gap="medium")
         with left:
             fields = main_form(chosen, settings)
