@@ -155,12 +155,16 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
             st.switch_page("pages/runs.py", query_params={"run": run.id})
 
 
+def form_key(method: type[Method], settings: Settings) -> str:
+    """Return the prefix of the keys of the widgets of the hyper-parameters."""
+    return f"train-{method.card.name}" + (f"-{settings.key}" if settings.key else "")
+
+
 def main_form(method: type[Method], settings: Settings) -> dict[str, Any]:
     """Show the hyper-parameters; the address holds the values that differ from the settings."""
-    key = f"train-{method.card.name}" + (f"-{settings.key}" if settings.key else "")
     written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
     with st.container(border=True):
-        fields = method_form(method, key, settings.fields, written)
+        fields = method_form(method, form_key(method, settings), settings.fields, written)
     write_address(jobs.FIELDS, jobs.write_fields(fields))
     return fields
 
@@ -206,7 +210,7 @@ try:
                         show_departures(spec, data)
                 start(spec, data, pair_choice)
                 with preview_slot:
-                    show_preview(spec, data)
+                    show_preview(spec, data, form_key(chosen, settings))
                 if pair_choice.given is None:
                     with left:
                         show_several(request, spec, data)

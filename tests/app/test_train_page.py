@@ -11,6 +11,7 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.train.preview import FIELDS as COVERED
 from tests.app.opening import opened, texts
 from udml_core import jobs
 from udml_core.backbones import Encoder, choose_spec
@@ -19,7 +20,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of, features_path
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
-from udml_core.methods import find_method
+from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
 
 
@@ -355,6 +356,21 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
     assert count[0] < count[1], "a larger ε gives more clusters"
     test.slider(key="train-rpml-epsilon").set_value(1.0).run()
     assert "there are no triplets" in "\n".join(info.value for info in test.info)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("method", [method.card.name for method in METHODS if set(COVERED) <= set(method.model_fields)])
+def test_a_bound_that_no_triplet_violates_is_said_and_mended(method: str) -> None:
+    test = opened("train", dataset="digits", method=method, backbone="pixels", split="seen", fields="dimension:16")
+    assert "the objective reduces to PCA" in texts(test)
+    test.button(key="train-median-angle").click().run()
+    assert not test.exception
+    alpha = test.slider(key=f"train-{method}-alpha").value
+    assert f"alpha:{alpha}" in test.query_params["fields"]
+    assert "reduces to PCA" not in texts(test)
+    assert "train-median-angle" not in [button.key for button in test.button]
+    test.slider(key=f"train-{method}-alpha").set_value(45.0).run()
+    assert "the objective reduces to PCA" in texts(test), "the field takes it back"
 
 
 @pytest.fixture
