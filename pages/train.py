@@ -15,6 +15,7 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
+from pages.parts.train.measured import show_measured
 from pages.parts.train.preview import show_preview
 from pages.parts.train.settings import (
     Settings,
@@ -209,6 +210,7 @@ try:
                     with notes:
                         show_departures(spec, data)
                 start(spec, data, pair_choice)
+                show_measured(spec, data, settings, example and example.run)
                 with preview_slot:
                     show_preview(spec, data, form_key(chosen, settings))
                 if pair_choice.given is None:

@@ -472,3 +472,30 @@ def test_hidden_examples_leave_the_default_values() -> None:
     test = opened("train", dataset="digits", method="pca")
     assert values_of(test)["preset"] == "default"
     assert "of the example" not in texts(test)
+
+
+@pytest.mark.usefixtures("examples")
+def test_the_page_says_whether_an_example_shares_the_test_images_and_offers_its_split(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="pca", preset="default", backbone="pixels", fields="dimension:16")
+    assert "has other test images" in texts(test)
+    test.button(key="train-shared-split").click().run()
+    assert not test.exception
+    assert "Measured on 359 test images, as the example RPML on Digits" in texts(test)
+    assert "differ" not in texts(test).split("Compare shows")[1]
+    assert "train-shared-split" not in [button.key for button in test.button]
+    assert test.query_params["split"] == "seen"
+    start(test)
+    assert submitted[0].split == "seen"
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_changed_split_of_the_example_can_be_taken_back() -> None:
+    test = opened("train", dataset="digits", method="pca", split="all", preset="example")
+    test.button(key="train-shared-split").click().run()
+    assert test.selectbox(key="first-split-seen").value == "seen"
+    assert "split" not in test.query_params
+
+
+def test_without_an_example_only_the_number_of_test_images_is_said() -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels", split="seen", fields="dimension:16")
+    assert "Measured on 359 test images." in texts(test)

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_status import duration, escaped
+from pages.parts.base.run_status import duration, escaped, method_title
 from pages.parts.base.setting_words import setting_words
 from pages.parts.results.table import measure_words
 from udml_core import jobs
@@ -19,7 +19,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.jobs.presets import ImageKind
 from udml_core.methods import Method, find_method
-from udml_core.runs import RunRequest, find_run, form_options, runs_folder
+from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
 
 SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
             "best": "Best in the records", "paper": "As printed in the paper"}
@@ -135,15 +135,17 @@ def forget_fields() -> None:
 
 
 def _example(example: jobs.ExampleSettings, method: type[Method]) -> Settings:
-    spec = example.run.spec()
-    what = "Settings" if spec.method == method.card.name else "Backbone, split and width"
-    title = f"{find_method(spec.method).card.title} on {spec.dataset_title.split(',')[0]}"
+    what = "Settings" if example.run.spec().method == method.card.name else "Backbone, split and width"
     with st.container(horizontal=True, vertical_alignment="center"):
-        st.caption(f"{what} of the example {escaped(title)}, so that both runs search the same images.",
-                   width="content")
+        st.caption(f"{what} of the example {escaped(example_title(example.run))}.", width="content")
         st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",
                   on_click=_take_settings, args=("default",))
     return Settings("example", example.fields, example.options)
+
+
+def example_title(run: Run) -> str:
+    """Return the title of an example in a sentence, such as RPML on Digits."""
+    return f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
 
 
 def _paper(method: type[Method], dataset: Dataset) -> Settings:
