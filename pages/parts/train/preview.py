@@ -44,7 +44,8 @@ def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
     if not all(name in spec.fields for name in FIELDS):
         return
     alpha, epsilon, gamma, k = (spec.fields[name] for name in FIELDS)
-    with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True):
+    with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True), \
+            st.container(key="train-meaning"):
         if not _may_compute(spec, dataset):
             return
         key = (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, int(k), spec.excluded.digest)
