@@ -87,7 +87,7 @@ def explain(method: type[Method]) -> None:
     """Show the method's idea, paper and expected effect."""
     card = method.card
     st.markdown(card.idea)
-    st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}: {card.source} {card.paper}")
+    st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}. {card.source} {card.paper}")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:

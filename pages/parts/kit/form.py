@@ -129,7 +129,8 @@ def field_widget(field: Described, key: str, bind: bool = False, choices: tuple[
         return st.number_input(field.label, int(low), int(high), value, int(step), help=text, **binding)
     if field.kind is int:
         return st.slider(field.label, int(low), int(high), value, int(step), help=text, **binding)
-    return st.slider(field.label, float(low), float(high), float(value), float(step), help=text, **binding)
+    return st.slider(field.label, float(low), float(high), float(value), float(step), "%g", help=text,
+                     **binding)
 
 
 def decades(low: float, high: float, default: float) -> list[float]:
