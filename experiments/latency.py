@@ -164,9 +164,9 @@ INTERACTIONS: dict[str, tuple[str, str, Act]] = {
 """By page: the run, the name of the interaction, and the interaction."""
 PREPARATIONS: dict[str, Act] = {"sweeps": open_measures}
 """By page: what happens before each interaction and is not timed."""
-SWEEP: dict[str, Any] = {"data": "digits", "methods": {"rpml": {"alpha": [15.0, 20.0, 30.0], "dimension": 4}},
+SWEEP: dict[str, Any] = {"data": "digits", "methods": {"pca": {"dimension": [4, 8, 16]}},
                          "options": {"backbone": "pixels", "split": "seen", "device": "cpu"}}
-"""Three short runs, because a page without sweeps has no interaction."""
+"""Three runs of seconds, because a page without sweeps has no interaction."""
 
 
 def follow_link(page: Page, name: str) -> None:
@@ -217,7 +217,7 @@ def measure(page: Page, name: str) -> dict[str, float]:
 
 def train_sweep(root: Path) -> None:
     """Train the runs of `SWEEP` in this process, and store them as a sweep in a folder of runs."""
-    description = sweeps.make_sweep(SWEEP, "RPML: α")
+    description = sweeps.make_sweep(SWEEP, "PCA: dimension")
     dataset = catalog.load(SWEEP["data"])
     for planned in sweeps.plan_runs(sweeps.complete(description)):
         train.work(create_run(jobs.plan(planned.request, dataset), root))
