@@ -31,36 +31,43 @@ st.html(ASSETS / "app.css")
 if st.context.theme.type == "dark":  # White text on the primary color is hard to read on a dark page.
     st.html("<style>[data-testid=stBaseButton-primary] * { color: #0b1220; }</style>")
 st.set_option("client.showSidebarNavigation", True)  # false in the configuration, see there
-page = st.navigation({
-    "Start": [
+SECTIONS = {
+    "": [
         st.Page("pages/home.py", title="Home", icon=":material/home:", default=True,
                 help="Watch an example train itself, and find a way in."),
+        st.Page("pages/learn.py", title="Learn", icon=":material/school:",
+                help="Twelve short lessons on metric learning."),
+        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", visibility="hidden"),
+    ],
+    "Training": [
         st.Page("pages/data.py", title="Data", icon=":material/photo_library:",
                 help="Look at a data set, or import your own images."),
-        st.Page("pages/labels.py", title="Labels", icon=":material/new_label:",
-                help="Assign a few classes and see how far they reach."),
         st.Page("pages/train.py", title="Train", icon=":material/model_training:",
                 help="Choose images and a method, and start a run."),
         st.Page("pages/runs.py", title="Runs", icon=":material/monitoring:",
                 help="Queue, curves and evaluation of all runs."),
-        st.Page("pages/sweeps.py", title="Sweeps", icon=":material/ssid_chart:",
-                help="Groups of runs that try several values, and the best of them."),
     ],
-    "Explore": [
+    "Exploration": [
         st.Page("pages/explore.py", title="Explore", icon=":material/explore:",
                 help="One run on one page: the map, and what explains the current image."),
         st.Page("pages/map.py", title="Map", icon=":material/scatter_plot:",
                 help="All images in two dimensions, before and after training."),
-        st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:",
-                help="All images side by side, similar ones together."),
         st.Page("pages/retrieval.py", title="Retrieval", icon=":material/image_search:",
                 help="Search with an image, and see what training changed."),
-        st.Page("pages/refine.py", title="Refine", icon=":material/auto_fix_high:",
-                help="Improve the neighbors of a finished run without training."),
         st.Page("pages/compare.py", title="Compare", icon=":material/compare:",
                 help="Two to six runs in one view, and the queries on which they differ."),
     ],
-    "Why": [
+    "More tools": [
+        st.Page("pages/labels.py", title="Labels", icon=":material/new_label:",
+                help="Assign a few classes and see how far they reach."),
+        st.Page("pages/sweeps.py", title="Sweeps", icon=":material/ssid_chart:",
+                help="Groups of runs that try several values, and the best of them."),
+        st.Page("pages/grid.py", title="Grid", icon=":material/grid_on:",
+                help="All images side by side, similar ones together."),
+        st.Page("pages/refine.py", title="Refine", icon=":material/auto_fix_high:",
+                help="Improve the neighbors of a finished run without training."),
+    ],
+    "Inside a method": [
         st.Page("pages/clusters.py", title="Clusters", icon=":material/workspaces:",
                 help="Which images share a pseudo-label, and how ε changes it."),
         st.Page("pages/neighborhoods.py", title="Neighborhoods", icon=":material/hub:",
@@ -80,14 +87,15 @@ page = st.navigation({
         st.Page("pages/benchmark.py", title="Benchmark", icon=":material/leaderboard:",
                 help="All methods with one encoder and one budget, ranked by any measure."),
     ],
-    "Lessons": [
-        st.Page("pages/learn.py", title="Learn", icon=":material/school:",
-                help="Twelve short lessons on metric learning."),
-        st.Page("pages/lesson_epsilon.py", title="ε merges and shatters", visibility="hidden"),
-    ],
-}, expanded=True)
+}
+FIRST_SECTIONS = ("", "Training", "Exploration")
+"""Sections that the sidebar shows a newcomer; the others appear on a click, and on their own pages."""
+first = [page for section in FIRST_SECTIONS for page in SECTIONS[section]]
+page = st.navigation(SECTIONS, expanded=sum(page.visibility == "visible" for page in first))
+if page not in first:
+    page = st.navigation(SECTIONS, expanded=True)  # the sidebar shows where the user is
 drop_foreign_parameters(page.url_path)
-listen_to_keys()
+listen_to_keys(SECTIONS)
 begin_page()
 st.session_state["page"] = page.url_path  # a page without runs offers the example that shows it best
 page.run()

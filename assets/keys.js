@@ -1,5 +1,5 @@
 // Keys of the whole app, and one history entry a page.
-// header: {runs: [{id, title}], dataset}; answers: trigger "chosen" {run} or {image}
+// header: {runs: [{id, title}], pages: [{title, help}], dataset}; answers: trigger "chosen" {run}, {page} or {image}
 
 // Streamlit adds an entry to the history for every parameter that a page writes to the address. Replacing the entry of
 // the same page lets Back return to the page before with one press. The first parameters of a new page can arrive before
@@ -79,10 +79,13 @@ class Keys {
     const runs = this.header.runs
       .filter(({ id, title }) => words.every((word) => `${title} ${id}`.toLowerCase().includes(word)))
       .slice(0, MOST_LISTED).map(({ id, title }) => ({ text: title, note: id, answer: { run: id } }));
+    const pages = this.header.pages
+      .filter(({ title }) => words.every((word) => title.toLowerCase().includes(word)))
+      .map(({ title, help }) => ({ text: title, note: help, answer: { page: title } }));
     const image = { text: `Image “${text}”`, note: `number, file name or class in ${this.header.dataset}`, answer: { image: text } };
     const images = text && this.header.dataset ? [image] : [];
     // A short number means an image; the ids of runs hold digits by chance.
-    return /^\d{1,7}$/.test(text) ? [...images, ...runs] : [...runs, ...images];
+    return /^\d{1,7}$/.test(text) ? [...images, ...runs] : [...runs, ...pages, ...images];
   }
 
   show() {
@@ -101,8 +104,9 @@ class Keys {
       };
       return row;
     }));
+    this.list.children[this.at]?.scrollIntoView({ block: "nearest" });
     this.input.setAttribute("aria-activedescendant", choices.length ? `choice-${this.at}` : "");
-    this.root.querySelector(".count").textContent = choices.length ? "" : "No run matches.";
+    this.root.querySelector(".count").textContent = choices.length ? "" : "Nothing matches.";
   }
 
   end() { document.removeEventListener("keydown", this.onKey); }

@@ -19,12 +19,17 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from playwright.sync_api import Error as PlaywrightError
 from playwright.sync_api import Page, sync_playwright
 
 from experiments.real_server import FLAGS, find_browser, serving
 from experiments.zero_shot import provenance
+from udml_core import jobs, sweeps
+from udml_core.data import catalog
+from udml_core.runs import create_run
+from udml_core.workers import train
 
 ROUNDS, VISITS, QUIET = 7, 5, 400
 RPML, PLM, ISIF, SSDML, NML = (f"20261122-12{minute:02}00-{name}" for minute, name in enumerate(
@@ -115,6 +120,24 @@ def click_map(page: Page, turn: int) -> None:
     page.mouse.click(box["x"] + share * box["width"], box["y"] + (0.8 - share) * box["height"])
 
 
+def follow_lesson(page: Page, turn: int) -> None:
+    """Open the first lesson from the course's path, or return to the path."""
+    (page.get_by_role("link", name="All lessons") if turn % 2 else page.locator(".path a")).first.click()
+
+
+def open_measures(page: Page, _turn: int) -> None:
+    """Open the list of measures that choose the best runs of a sweep."""
+    page.locator("[data-testid=stSelectbox]", has_text="Choose the best by").locator("input").click()
+    page.get_by_role("option").first.wait_for()
+    page.wait_for_timeout(QUIET)
+
+
+def choose_option(page: Page, turn: int) -> None:
+    """Click an option of the open list, beginning with the second."""
+    options = page.get_by_role("option")
+    options.nth((turn + 1) % options.count()).click()
+
+
 INTERACTIONS: dict[str, tuple[str, str, Act]] = {
     "": (RPML, "move the epoch", press_slider),
     "data": (RPML, "change the view", choose_next(".st-key-data-view")),
@@ -134,8 +157,16 @@ INTERACTIONS: dict[str, tuple[str, str, Act]] = {
     "affinity": (SSDML, "move γ", press_slider),
     "pairs": (NML, "move b", press_slider),
     "results": (RPML, "choose a table", click("[data-testid=stExpander] summary")),
+    "learn": (RPML, "open a lesson, and return", follow_lesson),
+    "sweeps": (RPML, "choose another measure", choose_option),
+    "benchmark": (RPML, "change what training uses", choose_next(".st-key-benchmark-uses")),
 }
 """By page: the run, the name of the interaction, and the interaction."""
+PREPARATIONS: dict[str, Act] = {"sweeps": open_measures}
+"""By page: what happens before each interaction and is not timed."""
+SWEEP: dict[str, Any] = {"data": "digits", "methods": {"pca": {"dimension": [4, 8, 16]}},
+                         "options": {"backbone": "pixels", "split": "seen", "device": "cpu"}}
+"""Three runs of seconds, because a page without sweeps has no interaction."""
 
 
 def follow_link(page: Page, name: str) -> None:
@@ -170,13 +201,27 @@ def measure(page: Page, name: str) -> dict[str, float]:
         if visit < VISITS - 1:
             timed(page, lambda: follow_link(page, "map" if name == "results" else "results"))
     page.wait_for_timeout(1500)  # background work of the visit, such as a warm-up, is over
-    answers = [took for turn in range(ROUNDS) if (took := timed(page, partial(act, page, turn)))]
+    answers = []
+    for turn in range(ROUNDS):
+        if name in PREPARATIONS:
+            PREPARATIONS[name](page, turn)
+        if took := timed(page, partial(act, page, turn)):
+            answers.append(took)
     row = {"first visit ms": visits[0], "later visits ms": median(visits[1:]),
            "first change ms": median(first for first, _ in answers), "picture ms": median(last for _, last in answers),
            "slowest picture ms": max(last for _, last in answers)}
     if not name:
         row["frames per second"] = page.evaluate(FRAMES)
     return {title: round(value) for title, value in row.items()}
+
+
+def train_sweep(root: Path) -> None:
+    """Train the runs of `SWEEP` in this process, and store them as a sweep in a folder of runs."""
+    description = sweeps.make_sweep(SWEEP, "PCA: dimension")
+    dataset = catalog.load(SWEEP["data"])
+    for planned in sweeps.plan_runs(sweeps.complete(description)):
+        train.work(create_run(jobs.plan(planned.request, dataset), root))
+    sweeps.start_sweep(description, root)  # finds the runs, so that it queues none
 
 
 def main() -> None:
@@ -189,10 +234,14 @@ def main() -> None:
     rows = {}
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {"UDML_CACHE": f"{home}/cache", "UDML_RUNS": f"{home}/runs", "UDML_MAPS": "0"}
+        os.environ.update(environment)
+        if "sweeps" in names:
+            train_sweep(Path(environment["UDML_RUNS"]))
         with serving("serve.py", environment) as (url, _), sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
             for name in names:
                 page = browser.new_page(base_url=url, viewport={"width": 1400, "height": 900})
+                page.add_init_script("localStorage.setItem('sidebarNavState', 'expanded')")  # all links are there
                 page.set_default_timeout(60_000)
                 title = f"{(name or 'home').replace('_', ' ').capitalize()}: {INTERACTIONS[name][1]}"
                 try:

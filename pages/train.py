@@ -15,8 +15,18 @@ from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import method_form, option_form
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.pairs.source import PairChoice, pick_pairs
+from pages.parts.train.measured import show_measured
 from pages.parts.train.preview import show_preview
-from pages.parts.train.settings import Settings, choose_settings, forget_fields, keep_choices, restore_choices
+from pages.parts.train.settings import (
+    Settings,
+    begins_with_example,
+    choose_settings,
+    explain_settings,
+    forget_fields,
+    keep_choices,
+    offered_example,
+    restore_choices,
+)
 from pages.parts.train.several import show_several
 from udml_core import jobs
 from udml_core.data import catalog
@@ -52,10 +62,10 @@ def choose_dataset() -> Dataset | None:
     return None
 
 
-def choose_method() -> type[Method]:
-    """Choose a method."""
+def choose_method(first: str) -> type[Method]:
+    """Choose a method; `first` is shown if the address names none."""
     by_name = {method.card.name: method for method in METHODS}
-    wanted = st.query_params.get("method", METHODS[0].card.name)
+    wanted = st.query_params.get("method", first)
     name = st.selectbox("Method", list(by_name), list(by_name).index(wanted) if wanted in by_name else 0,
                         format_func=lambda name: by_name[name].card.title)
     if name != wanted:
@@ -77,7 +87,7 @@ def explain(method: type[Method]) -> None:
     """Show the method's idea, paper and expected effect."""
     card = method.card
     st.markdown(card.idea)
-    st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}: {card.source} {card.paper}")
+    st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}. {card.source} {card.paper}")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -146,12 +156,16 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
             st.switch_page("pages/runs.py", query_params={"run": run.id})
 
 
+def form_key(method: type[Method], settings: Settings) -> str:
+    """Return the prefix of the keys of the widgets of the hyper-parameters."""
+    return f"train-{method.card.name}" + (f"-{settings.key}" if settings.key else "")
+
+
 def main_form(method: type[Method], settings: Settings) -> dict[str, Any]:
     """Show the hyper-parameters; the address holds the values that differ from the settings."""
-    key = f"train-{method.card.name}" + (f"-{settings.key}" if settings.key else "")
     written = jobs.read_fields(st.query_params.get(jobs.FIELDS, ""), method)
     with st.container(border=True):
-        fields = method_form(method, key, settings.fields, written)
+        fields = method_form(method, form_key(method, settings), settings.fields, written)
     write_address(jobs.FIELDS, jobs.write_fields(fields))
     return fields
 
@@ -165,11 +179,15 @@ try:
     columns = st.columns(3, gap="medium")
     with columns[0]:
         data = choose_dataset()
-    with columns[1]:
-        chosen = choose_method()
     if data is not None:
+        example = offered_example(data)
+        with columns[1]:
+            chosen = choose_method(example.run.spec().method if example and begins_with_example(example)
+                                   else METHODS[0].card.name)
+        example = offered_example(data, chosen.card.name)
         with columns[2]:
-            settings = choose_settings(chosen, data)
+            wanted = choose_settings(example)
+        settings = explain_settings(wanted, chosen, data, example)
         left, right = st.columns([5, 2], gap="medium")
         with left:
             fields = main_form(chosen, settings)
@@ -192,8 +210,9 @@ try:
                     with notes:
                         show_departures(spec, data)
                 start(spec, data, pair_choice)
+                show_measured(spec, data, settings, example and example.run)
                 with preview_slot:
-                    show_preview(spec, data)
+                    show_preview(spec, data, form_key(chosen, settings))
                 if pair_choice.given is None:
                     with left:
                         show_several(request, spec, data)

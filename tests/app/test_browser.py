@@ -144,7 +144,7 @@ def test_back_needs_one_press_a_page_and_keys_search(page: Page, finished: Run) 
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
     page.keyboard.press("/")
-    page.get_by_role("combobox", name="Search for a run or an image").fill(number := finished.id[6:8])
+    page.get_by_role("combobox", name="Search for a page, a run or an image").fill(number := finished.id[6:8])
     page.keyboard.press("Enter")  # A short number means an image, although the run's id has these digits too.
     page.wait_for_url(re.compile(rf"/retrieval.*add={int(number)}\b"))
     settle(page)

@@ -11,6 +11,7 @@ import streamlit as st
 from pydantic import Field
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.train.preview import FIELDS as COVERED
 from tests.app.opening import opened, texts
 from udml_core import jobs
 from udml_core.backbones import Encoder, choose_spec
@@ -19,8 +20,8 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of, features_path
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
-from udml_core.methods import find_method
-from udml_core.runs import Run, RunRequest, Spec, create_run, runs_folder
+from udml_core.methods import METHODS, find_method
+from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
 
 
 class PatientRequest(RunRequest):
@@ -355,3 +356,146 @@ def test_the_preview_follows_alpha_and_epsilon() -> None:
     assert count[0] < count[1], "a larger ε gives more clusters"
     test.slider(key="train-rpml-epsilon").set_value(1.0).run()
     assert "there are no triplets" in "\n".join(info.value for info in test.info)
+
+
+@pytest.mark.usefixtures("patient")
+@pytest.mark.parametrize("method", [method.card.name for method in METHODS if set(COVERED) <= set(method.model_fields)])
+def test_a_bound_that_no_triplet_violates_is_said_and_mended(method: str) -> None:
+    test = opened("train", dataset="digits", method=method, backbone="pixels", split="seen", fields="dimension:16")
+    assert "the objective reduces to PCA" in texts(test)
+    test.button(key="train-median-angle").click().run()
+    assert not test.exception
+    alpha = test.slider(key=f"train-{method}-alpha").value
+    assert f"alpha:{alpha}" in test.query_params["fields"]
+    assert "reduces to PCA" not in texts(test)
+    assert "train-median-angle" not in [button.key for button in test.button]
+    test.slider(key=f"train-{method}-alpha").set_value(45.0).run()
+    assert "the objective reduces to PCA" in texts(test), "the field takes it back"
+
+
+@pytest.fixture
+def examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The examples that come with the app; the preview is not what these tests are about."""
+    monkeypatch.setenv("UDML_EXAMPLES", "1")
+    monkeypatch.setattr("pages.parts.train.preview.show_preview", lambda *_: None)
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_first_visit_begins_with_the_settings_of_the_example(submitted: list[Spec]) -> None:
+    test = opened("train")
+    assert not test.exception
+    assert "Settings of the example RPML on Digits" in texts(test)
+    start(test)
+    example = next(run for run in example_runs() if run.spec().method == "rpml").spec()
+    same = {"created", "version", "versions"}
+    assert submitted[0].model_dump(exclude=same) == example.model_dump(exclude=same)
+
+
+def spec_of_example(method: str) -> Spec:
+    return next(run.spec() for run in example_runs() if run.spec().method == method)
+
+
+@pytest.mark.usefixtures("examples")
+@pytest.mark.parametrize(("dataset", "method"), [("emoji", "isif"), ("fashion-mini", "plm")])
+def test_a_data_set_brings_the_method_of_its_example(dataset: str, method: str, submitted: list[Spec]) -> None:
+    test = opened("train", dataset=dataset)
+    start(test)
+    assert (submitted[0].method, submitted[0].fields) == (method, spec_of_example(method).fields)
+
+
+@pytest.mark.usefixtures("examples")
+def test_another_method_takes_backbone_split_and_width_of_the_example(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="pca")
+    assert "Backbone, split and width of the example RPML on Digits" in texts(test)
+    start(test)
+    assert (submitted[0].backbone, submitted[0].split) == ("pixels", "seen")
+    assert submitted[0].fields == find_method("pca").make({"dimension": 4}).model_dump()
+
+
+@pytest.mark.usefixtures("examples")
+def test_one_click_takes_the_default_values_and_a_second_visit_keeps_them(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits")
+    test.button(key="train-defaults").click().run()
+    assert not test.exception
+    assert "of the example" not in texts(test)
+    assert dict(test.query_params)["preset"] == "default"
+    test.selectbox(key="pooling").select("rmac").run()
+    for name in list(test.query_params):
+        del test.query_params[name]
+    test.switch_page("pages/sweeps.py").run()
+    test.switch_page("pages/train.py").run()
+    start(test)
+    assert (submitted[0].split, submitted[0].pooling, submitted[0].fields["alpha"]) == ("zero-shot", "rmac", 45.0)
+    test.switch_page("pages/train.py").run()
+    test.selectbox(key="preset").select("example").run()
+    assert not test.exception
+    start(test)
+    assert (submitted[1].split, submitted[1].pooling) == ("seen", "mean")
+    assert submitted[1].fields == spec_of_example("rpml").fields
+
+
+@pytest.mark.usefixtures("examples")
+@pytest.mark.parametrize(("link", "expected"), [
+    ({"preset": "example", "fields": "alpha:20", "split": "zero-shot"}, ("pixels", "zero-shot", 20.0, 4)),
+    ({"fields": "alpha:20,dimension:16", "backbone": "pixels"}, ("pixels", "zero-shot", 20.0, 16)),
+    ({"split": "all"}, ("efficientnet-lite0", "all", 45.0, 128))])
+def test_values_in_the_address_win_over_the_example(link: dict[str, str], expected: tuple[Any, ...],
+                                                    submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="rpml", **link)
+    assert not test.error
+    start(test)
+    (spec,) = submitted
+    assert (spec.backbone, spec.split, spec.fields["alpha"], spec.fields["dimension"]) == expected
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_changed_option_of_the_example_is_kept_in_the_address() -> None:
+    test = opened("train", dataset="digits")
+    test.selectbox(key="first-split-seen").select("all").run()
+    assert dict(test.query_params) | {"preset": "example", "split": "all"} == dict(test.query_params)
+    test.selectbox(key="first-split-seen").select("seen").run()
+    assert "split" not in test.query_params
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_run_like_another_wins_over_the_example(submitted: list[Spec]) -> None:
+    request = RunRequest.make({"dataset": "digits", "method": "rpml", "backbone": "pixels", "split": "all",
+                               "fields": {"dimension": 16}})
+    run = create_run(jobs.plan(request, catalog.load("digits")), runs_folder())
+    start(opened("train", like=run.id))
+    assert submitted[0].model_dump(exclude={"created"}) == run.spec().model_dump(exclude={"created"})
+
+
+@pytest.mark.usefixtures("examples")
+def test_hidden_examples_leave_the_default_values() -> None:
+    hide_examples(runs_folder())
+    test = opened("train", dataset="digits", method="pca")
+    assert values_of(test)["preset"] == "default"
+    assert "of the example" not in texts(test)
+
+
+@pytest.mark.usefixtures("examples")
+def test_the_page_says_whether_an_example_shares_the_test_images_and_offers_its_split(submitted: list[Spec]) -> None:
+    test = opened("train", dataset="digits", method="pca", preset="default", backbone="pixels", fields="dimension:16")
+    assert "has other test images" in texts(test)
+    test.button(key="train-shared-split").click().run()
+    assert not test.exception
+    assert "Measured on 359 test images, as the example RPML on Digits" in texts(test)
+    assert "differ" not in texts(test).split("Compare shows")[1]
+    assert "train-shared-split" not in [button.key for button in test.button]
+    assert test.query_params["split"] == "seen"
+    start(test)
+    assert submitted[0].split == "seen"
+
+
+@pytest.mark.usefixtures("examples")
+def test_a_changed_split_of_the_example_can_be_taken_back() -> None:
+    test = opened("train", dataset="digits", method="pca", split="all", preset="example")
+    test.button(key="train-shared-split").click().run()
+    assert test.selectbox(key="first-split-seen").value == "seen"
+    assert "split" not in test.query_params
+
+
+def test_without_an_example_only_the_number_of_test_images_is_said() -> None:
+    test = opened("train", dataset="digits", method="pca", backbone="pixels", split="seen", fields="dimension:16")
+    assert "Measured on 359 test images." in texts(test)

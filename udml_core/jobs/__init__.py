@@ -2,9 +2,10 @@
 
 from udml_core.jobs.analysis_request import MOST_PLACED, analyse, place_images
 from udml_core.jobs.estimate import Estimate, estimate
+from udml_core.jobs.example_settings import ExampleSettings, example_settings, examples_on, shares_test_images
 from udml_core.jobs.first_run import FIRST_RUN
 from udml_core.jobs.launch import ensure_dispatcher, resume, start_maps, stop, submit, wake
-from udml_core.jobs.links import FIELDS, link_of, read_fields, write_fields
+from udml_core.jobs.links import FIELDS, OPTIONS, link_of, read_fields, read_options, write_fields, write_option
 from udml_core.jobs.maps import are_maps_coming, wants_maps, withdraw_maps
 from udml_core.jobs.planning import IMAGE_OPTIONS, encoder_of, plan, plan_continuation
 from udml_core.jobs.presets import Preset, departures, find_preset, image_kind, why_not_comparable
@@ -27,10 +28,11 @@ from udml_core.jobs.suggestions import (
     quick_fields,
 )
 
-__all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "QUICK_SECONDS", "Best", "Estimate", "Preset",
-           "analyse", "apply_suggestion", "are_maps_coming", "best_settings", "departures", "device_lock",
-           "encoder_of", "ensure_dispatcher", "estimate", "expected_seconds", "find_preset", "image_kind", "link_of",
-           "move", "other_free_gpus", "place_images", "plan", "plan_continuation", "queue_position", "queue_positions",
-           "quick_fields", "read_fields", "resolve_device", "resume", "start_maps", "stop", "submit",
-           "waiting_analyses", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
-           "write_fields"]
+__all__ = ["FIELDS", "FIRST_RUN", "IMAGE_OPTIONS", "MOST_PLACED", "OPTIONS", "QUICK_SECONDS", "Best", "Estimate",
+           "ExampleSettings", "Preset", "analyse", "apply_suggestion", "are_maps_coming", "best_settings",
+           "departures", "device_lock", "encoder_of", "ensure_dispatcher", "estimate", "example_settings",
+           "examples_on", "expected_seconds", "find_preset", "image_kind", "link_of", "move", "other_free_gpus",
+           "place_images", "plan", "plan_continuation", "queue_position", "queue_positions", "quick_fields",
+           "read_fields", "read_options", "resolve_device", "resume", "shares_test_images", "start_maps", "stop",
+           "submit", "waiting_analyses", "waiting_runs", "wake", "wants_maps", "why_not_comparable", "withdraw_maps",
+           "write_fields", "write_option"]

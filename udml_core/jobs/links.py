@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from udml_core.errors import UserError
@@ -34,6 +35,26 @@ def read_fields(text: str, method: type[Method]) -> dict[str, Any]:
     return values
 
 
+def write_option(value: Any) -> str:
+    """Write an option of a run as `read_options` reads it; nothing for no value."""
+    return "" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def read_options(query: Mapping[str, str], options: type[RunRequest] = RunRequest) -> dict[str, Any]:
+    """Read the options of a run; values that are not allowed are left out.
+
+    Args:
+        query: The parameters of an address.
+        options: The declaration.
+    """
+    values: dict[str, Any] = {}
+    for name in options.model_fields:
+        if written := query.get(name):
+            with suppress(UserError):
+                values[name] = getattr(options.make({"dataset": "", "method": "", name: _parse(written)}), name)
+    return values
+
+
 def _parse(written: str) -> Any:
     try:
         return json.loads(written)
@@ -60,5 +81,5 @@ def link_of(spec: Spec, images: ImageKind) -> dict[str, str]:
     for name in OPTIONS:
         value = getattr(spec, name)
         if value is not None and value != RunRequest.model_fields[name].get_default():
-            link[name] = str(value).lower() if isinstance(value, bool) else str(value)
+            link[name] = write_option(value)
     return {name: value for name, value in link.items() if value and (name, value) != ("preset", "default")}

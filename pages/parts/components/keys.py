@@ -1,10 +1,12 @@
-"""Keys of the whole app: search for a run or an image, and a list of all keys."""
+"""Keys of the whole app: search for a page, a run or an image, and a list of all keys."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
+from streamlit.navigation.page import Page
 
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_picker import app_run
@@ -16,7 +18,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 
 MOST_RUNS = 200
 ALL_KEYS = {
-    "/": "search for a run or an image", "?": "show all keys", "Esc": "close, or clear a selection",
+    "/": "search for a page, a run or an image", "?": "show all keys", "Esc": "close, or clear a selection",
     "Home": "Space plays; ← → move the epoch; ↑ ↓ choose another query",
     "Maps": "arrows move; + − zoom; 0 shows all points; Enter opens the image in the middle; Q searches with it",
     "Galleries": "arrows, Home and End move; Enter chooses the image",
@@ -26,10 +28,10 @@ ALL_KEYS = {
 }
 _ROWS = "".join(f"<dt>{html.escape(key)}</dt><dd>{html.escape(text)}</dd>" for key, text in ALL_KEYS.items())
 HTML = f"""<div class="keys">
-<dialog class="search" aria-label="Search"><label for="wanted">Search for a run or an image</label>
+<dialog class="search" aria-label="Search"><label for="wanted">Search for a page, a run or an image</label>
 <input id="wanted" role="combobox" aria-expanded="true" aria-controls="results" autocomplete="off"
-  placeholder="Method, data set, file name, number or class">
-<div id="results" class="results" role="listbox" aria-label="Runs and images"></div>
+  placeholder="Page, method, data set, file name, number or class">
+<div id="results" class="results" role="listbox" aria-label="Pages, runs and images"></div>
 <div class="count" role="status"></div></dialog>
 <dialog class="help" aria-label="Keys"><h2>Keys</h2><dl>{_ROWS}</dl>
 <button type="button" class="close">Close</button></dialog>
@@ -37,18 +39,26 @@ HTML = f"""<div class="keys">
 """
 
 
-def listen_to_keys() -> None:
-    """Listen to the keys of the whole app; open what the user searched for."""
+def listen_to_keys(sections: Mapping[str, Sequence[Page]]) -> None:
+    """Listen to the keys of the whole app; open what the user searched for.
+
+    Args:
+        sections: The app's pages by section.
+    """
+    pages = {page.title: page for section in sections.values() for page in section if page.visibility == "visible"}
     runs = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"][:MOST_RUNS]
     current = next((run for run in runs if run.id == app_run()), next(iter(runs), None))
     data = {"runs": [{"id": run.id, "title": run_title(run)} for run in runs],
+            "pages": [{"title": title, "help": page.help} for title, page in pages.items()],
             "dataset": current.spec().dataset_title if current else ""}
     with st.container(key="app-keys", height=1, border=False):  # Its style, which takes no room, may arrive late.
         result = component("keys", HTML)(data=data, key="app-keys-listener", on_chosen_change=lambda: None)
     chosen = result.chosen
+    if chosen and chosen.get("page") in pages:
+        st.switch_page(pages[chosen["page"]])
     if chosen and "run" in chosen:
         st.switch_page("pages/retrieval.py", query_params={"run": str(chosen["run"])})
-    if chosen and current:
+    if chosen and current and "image" in chosen:
         with show_user_errors():
             _open_image(current, str(chosen["image"]))
 

@@ -16,25 +16,36 @@ from udml_core.backbones import Encoder, image_seconds
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of_some, features_path
 from udml_core.data.splits import SplitName
-from udml_core.exploration.preview import SAMPLE, Sample, draw_sample, preview
+from udml_core.declaration import describe
+from udml_core.exploration.preview import SAMPLE, Preview, Sample, draw_sample, preview
 from udml_core.exploration.triplets import angle_histogram
 from udml_core.files import read_array
+from udml_core.methods import find_method
 from udml_core.runs import Spec
 
 FIELDS = ("alpha", "epsilon", "gamma", "n_neighbors")
 SHOWN = 8
 LONGEST_WAIT = 10.0
 """Seconds that missing features of the sample may take to be computed without a click."""
+FEW = 0.01
+"""Share of the triplets beyond α below which training has hardly anything to correct."""
 PATIENCE = 0.2
 """Seconds that the page waits for the sample; then the form is shown, and the preview follows."""
 
 
-def show_preview(spec: Spec, dataset: Dataset) -> None:
-    """Show what α and ε mean on the data set; nothing for methods without them."""
+def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
+    """Show what α and ε mean on the data set; nothing for methods without them.
+
+    Args:
+        spec: The planned run.
+        dataset: Its data set.
+        form: Prefix of the keys of the widgets of the hyper-parameters.
+    """
     if not all(name in spec.fields for name in FIELDS):
         return
     alpha, epsilon, gamma, k = (spec.fields[name] for name in FIELDS)
-    with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True):
+    with st.expander("What α and ε mean on these images", icon=":material/visibility:", expanded=True), \
+            st.container(key="train-meaning"):
         if not _may_compute(spec, dataset):
             return
         key = (spec.fingerprint, spec.encoder.key, spec.split, spec.seed, int(k), spec.excluded.digest)
@@ -64,8 +75,27 @@ def show_preview(spec: Spec, dataset: Dataset) -> None:
                 gallery(dataset, [tile_of(dataset, int(index)) for index in result.example[:SHOWN]],
                         "Images of one cluster", "train-cluster", 64)
                 st.caption(f"A cluster of median size: {len(result.example)} images.")
+        if result.shape is not None and result.violations(float(alpha)) < FEW:
+            _warn_of_alpha(result, spec.method, f"{form}-alpha")
         st.caption(f"Before training, in the frozen features of {len(sample.indices):,} images of the training half. "
                    "Triplets beyond α pull and push hardest; ε decides which images count as the same.")
+
+
+def _warn_of_alpha(result: Preview, method: str, key: str) -> None:
+    """Say what a bound that no triplet violates means, and offer the median angle.
+
+    Args:
+        result: The preview, with triplets.
+        method: Name of the method.
+        key: Key of the widget of α.
+    """
+    field = next(field for field in describe(find_method(method)) if field.name == "alpha")
+    angle = result.median_angle(field.slider[2])
+    with st.container(border=True, horizontal=True, vertical_alignment="center"):
+        st.markdown(f":material/warning: Less than {100 * FEW:g} % of the sample triplets exceed α, so the "
+                    "bound corrects nothing: the objective reduces to PCA.", width="stretch")
+        st.button(f"Set α to the median angle, {angle:g}°", key="train-median-angle",
+                  on_click=lambda: st.session_state.update({key: angle}))
 
 
 def _may_compute(spec: Spec, dataset: Dataset) -> bool:

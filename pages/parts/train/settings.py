@@ -1,4 +1,4 @@
-"""The settings that the form of the page Train begins with: defaults, the paper's, quick, best, or a link's."""
+"""The settings that the form of the page Train begins with, such as an example's, the paper's or a link's."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_status import duration
+from pages.parts.base.run_status import duration, escaped, method_title
 from pages.parts.base.setting_words import setting_words
 from pages.parts.results.table import measure_words
 from udml_core import jobs
@@ -19,10 +19,13 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.jobs.presets import ImageKind
 from udml_core.methods import Method, find_method
-from udml_core.runs import RunRequest, find_run, form_options, runs_folder
+from udml_core.runs import Run, RunRequest, find_run, form_options, runs_folder
 
-SETTINGS = {"default": "Default values", "quick": "Quick, about a minute", "best": "Best in the records",
-            "paper": "As printed in the paper"}
+SETTINGS = {"example": "As in the example", "default": "Default values", "quick": "Quick, about a minute",
+            "best": "Best in the records", "paper": "As printed in the paper"}
+WITH_OPTIONS = ("example", "paper")
+"""Settings that also replace options of a run."""
+BOX = "preset"
 KEPT = "train-kept"
 CHOICES = ("dataset", "method", "preset", jobs.FIELDS)
 
@@ -48,8 +51,7 @@ def restore_choices() -> None:
     """Fill the address from the run that `like` names, or from the choices of the last visit."""
     query = st.query_params
     if "like" in query:
-        link = _link_like(query["like"])
-        query.from_dict(link)
+        query.from_dict({BOX: "default", **_link_like(query["like"])})
         st.rerun()
     if not any(name in query for name in CHOICES) and st.session_state.get(KEPT):
         query.from_dict({**st.session_state[KEPT], **query.to_dict()})
@@ -73,16 +75,36 @@ def _link_like(text: str) -> dict[str, str]:
         return jobs.link_of(spec, images)
     except UserError as error:
         st.session_state["train-like-failure"] = f"The link's run could not be used: {error}"
-        return {"preset": "default"}
+        return {}
 
 
-def choose_settings(method: type[Method], dataset: Dataset) -> Settings:
-    """Choose the settings to begin with."""
-    wanted = choice_from_address("preset", SETTINGS, "default")
-    name = st.selectbox("Settings", list(SETTINGS), list(SETTINGS).index(wanted), key="preset",
-                        format_func=SETTINGS.__getitem__, on_change=forget_fields,
+def offered_example(dataset: Dataset, method: str = "") -> jobs.ExampleSettings | None:
+    """Return the settings of an example on the data set's images; None if there is none."""
+    return jobs.example_settings(dataset, runs_folder(), method)
+
+
+def begins_with_example(example: jobs.ExampleSettings | None) -> bool:
+    """Return whether the form begins with an example: there is one, and the address states no values."""
+    stated = {jobs.FIELDS, *jobs.OPTIONS} - {"labels", "labels_per_class"}
+    return example is not None and not any(name in st.query_params for name in (BOX, *stated))
+
+
+def choose_settings(example: jobs.ExampleSettings | None) -> str:
+    """Choose the settings to begin with; with an example on the same images, the address always names them."""
+    titles = {name: title for name, title in SETTINGS.items() if name != "example" or example is not None}
+    wanted = "example" if begins_with_example(example) else choice_from_address(BOX, titles, "default")
+    st.session_state[BOX] = wanted  # the address decides, also after another data set was chosen
+    name = st.selectbox("Settings", list(titles), key=BOX, format_func=titles.__getitem__, on_change=_take_settings,
                         help="The values to start from. You can change every value below.")
-    write_address("preset", name, "default")
+    write_address(BOX, name, "default" if example is None else "")
+    return name
+
+
+def explain_settings(name: str, method: type[Method], dataset: Dataset, example: jobs.ExampleSettings | None
+                     ) -> Settings:
+    """Say what the chosen settings are, and return them."""
+    if name == "example" and example is not None:
+        return _example(example, method)
     match name:
         case "paper":
             return _paper(method, dataset)
@@ -93,9 +115,37 @@ def choose_settings(method: type[Method], dataset: Dataset) -> Settings:
     return Settings()
 
 
+def _take_settings(name: str = "") -> None:
+    """Write other settings to the address, and drop values that belong to the settings before.
+
+    Args:
+        name: The settings; by default the choice in the box.
+    """
+    name = name or st.session_state[BOX]
+    if {name, st.query_params.get(BOX)} & set(WITH_OPTIONS):
+        for option in jobs.OPTIONS:
+            st.query_params.pop(option, None)
+    forget_fields()
+    st.query_params[BOX] = name
+
+
 def forget_fields() -> None:
     """Drop the address's hyper-parameters, which belong to other settings."""
     st.query_params.pop(jobs.FIELDS, None)
+
+
+def _example(example: jobs.ExampleSettings, method: type[Method]) -> Settings:
+    what = "Settings" if example.run.spec().method == method.card.name else "Backbone, split and width"
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.caption(f"{what} of the example {escaped(example_title(example.run))}.", width="content")
+        st.button("Use the default values", key="train-defaults", type="tertiary", icon=":material/restart_alt:",
+                  on_click=_take_settings, args=("default",))
+    return Settings("example", example.fields, example.options)
+
+
+def example_title(run: Run) -> str:
+    """Return the title of an example in a sentence, such as RPML on Digits."""
+    return f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
 
 
 def _paper(method: type[Method], dataset: Dataset) -> Settings:

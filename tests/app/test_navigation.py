@@ -1,0 +1,72 @@
+"""The sidebar: what a newcomer reads, and that every page stays reachable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import streamlit as st
+from streamlit.navigation.page import Page
+
+from tests.app.opening import ROOT, opened
+
+navigate = st.navigation
+Call = tuple[Mapping[str, Sequence[Page]], bool | int]
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[Call]:
+    """The sections and the number of entries that the page asked the sidebar to show, in order."""
+    noted: list[Call] = []
+
+    def note(sections: Any, *, expanded: bool | int) -> Page:
+        noted.append((sections, expanded))
+        return navigate(sections, expanded=expanded)
+
+    monkeypatch.setattr(st, "navigation", note)
+    return noted
+
+
+def titles(sections: Mapping[str, Sequence[Page]]) -> list[str]:
+    return [page.title for section in sections.values() for page in section if page.visibility == "visible"]
+
+
+@pytest.mark.parametrize("page", ["learn", "train", "compare"])
+def test_a_newcomer_reads_nine_entries(page: str, calls: list[Call]) -> None:
+    assert not opened(page).exception
+    (sections, expanded), = calls
+    assert titles(sections)[:expanded] == ["Home", "Learn", "Data", "Train", "Runs", "Explore", "Map", "Retrieval",
+                                           "Compare"]
+
+
+def test_the_page_of_a_link_is_in_the_sidebar_although_newcomers_do_not_read_it(calls: list[Call]) -> None:
+    assert not opened("pairs").exception
+    assert calls[-1][1] is True
+
+
+def test_every_page_has_one_entry(calls: list[Call]) -> None:
+    opened("results")
+    listed = titles(calls[-1][0])
+    pages = [page.url_path or "home" for section in calls[-1][0].values() for page in section]
+    assert sorted(pages) == sorted(path.stem for path in (ROOT / "pages").glob("*.py") if path.stem != "__init__")
+    assert len(set(listed)) == len(listed) == len(pages) - 1, "a former page is not listed"
+
+
+def test_the_search_lists_every_page_of_the_sidebar_and_opens_it(calls: list[Call],
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Mapping[str, Any]] = []
+    answers = [{"page": "Pairs"}]
+
+    def component(_name: str, _html: str) -> Any:
+        def show(data: Mapping[str, Any], **_options: Any) -> SimpleNamespace:
+            sent.append(data)
+            return SimpleNamespace(chosen=answers.pop() if answers else None)
+        return show
+
+    monkeypatch.setattr("pages.parts.components.keys.component", component)
+    test = opened("results")
+    assert [page["title"] for page in sent[0]["pages"]] == titles(calls[0][0])
+    assert all(page["help"] for page in sent[0]["pages"])
+    assert test.title[0].value == "Pairs"
