@@ -54,9 +54,10 @@ def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> Non
 
 def test_the_current_image_is_kept_from_page_to_page(newer: Run) -> None:
     test = opened("explore", run=newer.id, picked="7")
-    for page, parameter in (("retrieval", "add"), ("neighborhoods", "picked"), ("runs", ""), ("explore", "picked")):
+    for page, parameter in (("retrieval", "add"), ("triplets", "picked"), ("refine", "query"), ("clusters", "picked"),
+                            ("neighborhoods", "picked"), ("runs", ""), ("explore", "picked")):
         query = go(test, page).query_params
-        assert {name: query[name] for name in ("add", "picked") if name in query} in (
+        assert {name: query[name] for name in ("add", "picked", "query") if name in query} in (
             [{}] if not parameter else [{parameter: "7"}, {parameter: ["7"]}]), page
     test.query_params["picked"] = "9"
     test.run()

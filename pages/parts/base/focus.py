@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import streamlit as st
 
-from pages.parts.base.address import IMAGE, write_address
+from pages.parts.base.address import IMAGE, OF_IMAGE, write_address
 
-PARAMETERS: Mapping[str, str] = {"retrieval": "add"} | dict.fromkeys(
-    ("explore", "map", "grid", "clusters", "neighborhoods", "instances", "affinity"), "picked")
-"""The address parameter of the current image, by page."""
 DATASET, PAGE, IS_NEW = "app-image-dataset", "app-image-page", "app-image-is-new"
 """Session keys: the fingerprint of the data set whose images the session remembers, the page that was opened last, and
 whether the page has not asked for the image since then."""
@@ -33,6 +28,6 @@ def carry_image(fingerprint: str) -> None:
     if st.session_state.get(DATASET) != fingerprint:
         st.session_state.pop(IMAGE, None)
         st.session_state[DATASET] = fingerprint
-    parameter = PARAMETERS.get(st.session_state.get(PAGE, ""))
+    parameter = OF_IMAGE.get(st.session_state.get(PAGE, ""))
     if st.session_state.pop(IS_NEW, False) and parameter is not None:
         write_address(parameter, st.query_params.get(parameter) or st.session_state.get(IMAGE, ""))
