@@ -15,7 +15,6 @@ from pages.parts.explore.layouts import offer_epochs, pick_frame, pick_layout
 from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import (
-    PARAMETER,
     Workbench,
     current_image,
     interesting_images,
@@ -36,7 +35,7 @@ def show_focus(bench: Workbench) -> None:
     with left:
         picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
     half = "Training half." if bench.focus in bench.split.train else "Test half."
-    why = "" if st.query_params.get(PARAMETER) else " Its neighbors changed most through training."
+    why = " Its neighbors changed most through training." if bench.focus in interesting_images(bench.run)[:1] else ""
     middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
     with right:
         # Without tooltips, which would cover the other button.

@@ -17,7 +17,7 @@ from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.workbench import Workbench, current_image, interesting_images
 from tests.app.opening import opened, texts
-from tests.app.test_refine_page import components
+from tests.app.test_refine_page import components, tiles
 from tests.running import worked
 from udml_core.analyses import plan_analysis
 from udml_core.data.selections import store_selection
@@ -88,12 +88,14 @@ def test_a_run_offers_only_the_panels_that_it_can_fill(rpml: Run, ssdml: Run, nm
 
 def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: Run) -> None:
     dataset = rpml.dataset()
-    index = int(interesting_images(rpml)[0])
+    index = interesting_images(rpml)[0]
     shown = texts(explored(rpml))
     assert dataset.labels is not None
     assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Test half." in shown
     assert "changed most through training" in shown
-    assert "changed most through training" not in texts(explored(rpml, picked=index))
+    assert "changed most through training" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
+    strip = tiles(opened("retrieval", run=rpml.id), "Sample queries")
+    assert [tile["id"] for tile in strip] == interesting_images(rpml), "Retrieval shows the same images in this order"
 
 
 def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
