@@ -37,7 +37,7 @@ def show_focus(bench: Workbench) -> None:
     half = "Training half." if bench.focus in bench.split.train else "Test half."
     why = " Its neighbors changed most through training." if bench.focus in interesting_images(bench.run)[:1] else ""
     middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
-    with right:
+    with right.container(gap=None):
         # Without tooltips, which would cover the other button.
         for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),
                                           ("Random", ":material/shuffle:", 0, bench.split.test)):
@@ -75,7 +75,7 @@ def explore(run: Run) -> None:
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)
-        with st.container(height=PANEL_HEIGHT, border=True, key="explore-details"), show_user_errors():
+        with st.container(height=PANEL_HEIGHT, border=True, gap="xsmall", key="explore-details"), show_user_errors():
             panel.draw(bench)
 
 

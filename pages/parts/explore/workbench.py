@@ -159,13 +159,31 @@ def say_stand_in(bench: Workbench, index: int, where: str) -> None:
                    f"**{bench.dataset.caption(index)}**.")
 
 
-def link(page: str, bench: Workbench, **parameters: Any) -> None:
-    """Show the link that opens a deep page with the same run and image.
+@dataclass(frozen=True)
+class DeepLink:
+    """The link from a panel to the page that shows the same in depth.
+
+    Attributes:
+        page: The page's name.
+        query: Its address parameters.
+    """
+
+    page: str
+    query: Mapping[str, str]
+
+
+def link(page: str, bench: Workbench, **parameters: Any) -> DeepLink:
+    """Return the link that opens a deep page with the same run and image.
 
     Args:
         page: The page's name.
         bench: The workbench.
         parameters: Further address parameters.
     """
-    query: Mapping[str, str] = {"run": bench.run.id, **{name: str(value) for name, value in parameters.items()}}
-    st.page_link(f"pages/{page}.py", label="Open in depth", icon=":material/open_in_new:", query_params=dict(query))
+    return DeepLink(page, {"run": bench.run.id, **{name: str(value) for name, value in parameters.items()}})
+
+
+def show_link(target: DeepLink) -> None:
+    """Show the link to a deep page."""
+    st.page_link(f"pages/{target.page}.py", label="Open in depth", icon=":material/open_in_new:",
+                 query_params=dict(target.query), width="content")
