@@ -16,7 +16,7 @@ from pages.parts.components.map_file import map_file
 from pages.parts.components.scatter import scatter
 from pages.parts.data.columns import choose_values
 from pages.parts.kit.downloads import Download, image_list, share
-from pages.parts.map.choosing import announce_maps, new_map_menu, pick_map
+from pages.parts.map.choosing import announce_maps, carry_frame, new_map_menu, pick_map
 from pages.parts.map.coloring import colorings, pick_color
 from pages.parts.map.columns import upload_columns
 from pages.parts.map.comparison import changed_neighborhoods
@@ -128,6 +128,7 @@ def pick_other(comparison: str, shown: MapFrame) -> MapFrame | None:
 def explore(run: Run) -> None:
     """Show the toolbar, the map with its panel, and further views below."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map-toolbar"):
+        carry_frame(run)
         map_id = pick_map(run, width=170)
         if map_id is not None:
             with st.container(width="stretch", key="map-cursor"):

@@ -139,11 +139,12 @@ def show_another(images: Sequence[int] | Array, current: int, step: int) -> None
         current: The current image.
         step: Number of images to move by; 0 for a random image.
     """
-    if not len(images):
+    listed = np.asarray(images)
+    if not len(listed):
         return
-    at = np.flatnonzero(np.asarray(images) == current)
-    position = np.random.default_rng().integers(len(images)) if not step else (at[0] + step if len(at) else 0)
-    set_current_image(int(images[position % len(images)]))
+    at = np.flatnonzero(listed == current)
+    position = np.random.default_rng().integers(len(listed)) if not step else (at[0] + step if len(at) else 0)
+    set_current_image(int(listed[position % len(listed)]))
 
 
 def say_stand_in(bench: Workbench, index: int, where: str) -> None:
