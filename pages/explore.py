@@ -22,7 +22,7 @@ from pages.parts.explore.workbench import (
 )
 from pages.parts.kit.pictures import picture
 from pages.parts.map.excluding import PARAMETER as EXCLUDED
-from pages.parts.map.images import follow_click
+from pages.parts.map.images import announce_missing, follow_click
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 570
@@ -71,6 +71,7 @@ def explore(run: Run) -> None:
             show_facts(shown)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            announce_missing(dataset, bench.focus, shown_images(layout, shown, frame))
             offer_epochs(run, layout)
     with right:
         show_focus(bench)

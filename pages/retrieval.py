@@ -49,14 +49,16 @@ def search(retrieval: Retrieval) -> None:
                              "subtracted images."):
             compose_query(retrieval, query)
         image_size("image-size", SIDE)
-    show_query_row(retrieval, query, strip)
+    with st.container(key="retrieval-query"):
+        show_query_row(retrieval, query, strip)
     rankings: list[Ranking] = []
     if query.images("add"):
         rankings = rank_images(columns, query, search_filter)
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     if rankings:
-        show_rankings(retrieval, rankings, lambda index: pick(query, index))
+        with st.container(key="retrieval-results"):
+            show_rankings(retrieval, rankings, lambda index: pick(query, index))
     for column in columns:
         if column.search.refined is not None:
             st.caption(describe_refinement(column))

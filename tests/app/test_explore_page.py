@@ -288,6 +288,13 @@ def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chose
     assert (layout(waiting.run()), layout(chosen.run())) == (umap.id, "pca-epochs")
 
 
+def test_a_map_without_the_current_image_says_so(rpml: Run) -> None:
+    outside, inside = int(bench_of(rpml, 0).split.train[0]), int(rpml.sample_indices()[0])
+    words = f"is not among the {len(rpml.sample_indices())} images of this map"
+    assert f"{rpml.dataset().caption(outside)}, {words}" in texts(explored(rpml, picked=outside, map=EPOCHS))
+    assert words not in texts(explored(rpml, picked=inside, map=EPOCHS))
+
+
 def test_nonsense_in_the_link_is_ignored(rpml: Run) -> None:
     test = explored(rpml, picked="nan", map="x", frame="-1", panel="nonsense", color="x", triplet="1e12",
                     selected="a:b:c", source="x")

@@ -21,6 +21,7 @@ from tests.running import worked, write_digits
 from udml_core.analyses import plan_analysis
 from udml_core.data.splits import fixed_sample, make_split
 from udml_core.jobs.maps import wants_audit
+from udml_core.paths import ASSETS
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
 from udml_core.runs.baselines import baselines_of
 from udml_core.workers.analyse import keep
@@ -193,3 +194,9 @@ def test_a_run_without_its_data_set_leaves_the_start_button(done: Run) -> None:
         assert "nowhere" in texts(test)
     finally:
         spec.write_text(before, encoding="utf-8")
+
+
+def test_no_style_hides_what_has_arrived() -> None:
+    style = (ASSETS / "app.css").read_text(encoding="utf-8")
+    assert "visibility" not in style
+    assert "opacity: 0;" not in style
