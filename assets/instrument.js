@@ -2,8 +2,8 @@
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
 // header: {label, run, story, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
 //          classes (s) | null, classNames, recall (e) | null, lines [{name, note, value}], note, sheets, query, measure}
-// answers: trigger "searched" row; state "view" and trigger "opened" {query, epoch}, where the epoch is null while the
-//          training plays
+// answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
+//          while the training plays
 const PATH_MS = 7000; // of a whole training, within the bounds of an epoch
 const EPOCH_MS = [150, 800];
 const REST_MS = 1600; // at the last epoch, before the training plays again
@@ -328,7 +328,7 @@ class Instrument {
     this.tell();
   }
 
-  view() { return { query: this.query, epoch: this.playing ? null : this.step() }; }
+  view() { return { token: this.header.token, query: this.query, epoch: this.playing ? null : this.step() }; }
 
   // Other pages show the same query and epoch; nothing waits for the answer.
   tell() {

@@ -162,10 +162,13 @@ def test_of_a_large_sample_the_images_that_curves_judge_are_played(done: Run, mo
 
 def test_the_query_and_the_epoch_of_home_are_those_of_explore_and_map(done: Run,
                                                                      monkeypatch: pytest.MonkeyPatch) -> None:
-    real, view = instrument.component, {"query": 7, "epoch": 1}
+    real, view = instrument.component, {"token": "another run", "query": 7, "epoch": 1}
     monkeypatch.setattr(instrument, "component", lambda *names: lambda **options: real(*names)(**options) and
                         SimpleNamespace(view=view, searched=None, opened=None))
     test = opened("home")
+    view["token"] = sent(test)[0]["token"]
+    assert "app-image" not in test.session_state, "the query of another run is no image of this one"
+    test.run()
     go(test, "explore")
     assert test.query_params["picked"] in (str(done.sample_indices()[7]), [str(done.sample_indices()[7])])
     assert "**Epoch 1** ·" in texts(test), "the neighbors are those of the epoch"

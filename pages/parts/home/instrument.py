@@ -87,7 +87,7 @@ def show_instrument(run: Run) -> None:
     header = {
         "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
         "run": short_titles([run])[run.id], "story": tell_story(run, recall),
-        "token": f"{run.id} {len(indices)}", "count": len(indices),
+        "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
@@ -113,8 +113,18 @@ def _draw(run: Run, indices: Array, message: bytes) -> None:
         st.switch_page("pages/explore.py", query_params={"run": run.id})
 
 
+def _token(run: Run, indices: Array) -> str:
+    """Return what tells the browser's pictures apart."""
+    return f"{run.id} {len(indices)}"
+
+
 def _remember_view(run: Run, indices: Array, view: Mapping[str, Any]) -> None:
-    """Make the query the current image, and the epoch at which the training stands still the epoch of other pages."""
+    """Make the query the current image, and the epoch at which the training stands still the epoch of other pages.
+
+    The view of another run, which the page showed before, is ignored.
+    """
+    if view["token"] != _token(run, indices):
+        return
     choose_image(int(indices[int(view["query"])]))
     epoch = view["epoch"]
     remember_frame(run, None if epoch is None else str(run.epoch_numbers()[int(epoch)]))
@@ -123,9 +133,11 @@ def _remember_view(run: Run, indices: Array, view: Mapping[str, Any]) -> None:
 def _first_query(run: Run, indices: Array, played: Instrument) -> int:
     """Return the row of the current image, else of the query that other pages show first, else of the clearest."""
     current = current_elsewhere()
-    wanted = [*([int(current)] if current else []), *(image for image, _ in interesting_queries(run))]
-    rows = rows_of(indices, np.array(wanted, dtype=np.int64))
-    return int(next((row for row in rows if row >= 0), played.clearest_query))
+    row = -1 if current is None else int(rows_of(indices, np.array([int(current)]))[0])
+    if row >= 0:
+        return row
+    rows = rows_of(indices, np.array([image for image, _ in interesting_queries(run)], dtype=np.int64))
+    return int(next(iter(rows[rows >= 0]), played.clearest_query))
 
 
 def _played_rows(run: Run) -> Array:
