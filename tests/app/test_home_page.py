@@ -181,6 +181,15 @@ def test_the_query_and_the_epoch_of_home_are_those_of_explore_and_map(done: Run,
     assert "**After training** ·" in texts(go(test, "explore")), "a training that plays stands at no epoch"
 
 
+@pytest.mark.parametrize("picked", ["nonsense", "9" * 400, "nan", "-3"])
+def test_home_ignores_a_current_image_that_is_no_image(picked: str, done: Run) -> None:
+    test = opened("explore", run=done.id, picked=picked)
+    test.query_params.clear()
+    test.switch_page("pages/home.py").run()
+    assert not test.exception
+    assert sent(test)[0]["count"] == len(done.sample_indices())
+
+
 def shown_frame(test: AppTest) -> str:
     """Return what the page Map says that its map shows, for screen readers."""
     return str(components(test, "scatter")[0]["label"])

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
-from pages.parts.base.address import IMAGE, OF_IMAGE, write_address
+from pages.parts.base.address import IMAGE, LONGEST_NUMBER, OF_IMAGE, write_address
 from udml_core.runs import Run
 
 SUGGESTED = "app-image-suggested"
@@ -55,9 +55,12 @@ def suggest_image(index: int) -> None:
 
 
 def current_elsewhere() -> str | None:
-    """Return the image that the user made current on any page, else the one that a page showed by itself."""
-    image: str | None = st.session_state.get(IMAGE) or st.session_state.get(SUGGESTED)
-    return image
+    """Return the image that the user made current on any page, else the one that a page showed by itself.
+
+    A link can name anything; what is no index is ignored.
+    """
+    image: str = st.session_state.get(IMAGE) or st.session_state.get(SUGGESTED, "")
+    return image if image.isdecimal() and len(image) < LONGEST_NUMBER else None
 
 
 def remember_frame(run: Run, frame: str | None) -> None:
