@@ -1,7 +1,9 @@
 // The living instrument on Home: a training plays on a map of the fixed sample, beside a query and its neighbors.
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
-// header: {label, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k), classes (s) | null,
-//          classNames, recall (e) | null, sheets, query, measure}; answers: trigger "searched" row
+// header: {label, run, story, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
+//          classes (s) | null, classNames, recall (e) | null, lines [{name, note, value}], note, sheets, query, measure}
+// answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
+//          while the training plays
 const PATH_MS = 7000; // of a whole training, within the bounds of an epoch
 const EPOCH_MS = [150, 800];
 const REST_MS = 1600; // at the last epoch, before the training plays again
@@ -13,11 +15,15 @@ const KEPT = 0.995; // share of the points that the first view must show
 const QUERY = "#e69f00";
 const HIT = "#0072b2";
 const MISS = "#d55e00";
+const MOST_CLASSES = 12; // that the map names
+const TELL_MS = 300; // after the last change of the query or the epoch
+const CURVE = { left: 4, right: 196, top: 8, bottom: 110, names: 204, line: 13, gap: 27 };
 
 class Instrument {
   constructor(root) {
     this.root = root;
-    for (const name of ["stage", "map", "tip", "picture", "words", "curve", "play", "cursor", "epoch"]) {
+    for (const name of ["stage", "map", "tip", "picture", "words", "curve", "play", "cursor", "epoch",
+      "titled", "now", "story", "legend", "measured"]) {
       this[name] = root.querySelector(`.${name}`);
     }
     this.sprites = new Map();
@@ -28,9 +34,10 @@ class Instrument {
   }
 
   listen() {
-    this.play.onclick = () => this.run(!this.playing);
-    this.cursor.oninput = () => { this.run(false); this.seek(Number(this.cursor.value)); };
+    this.play.onclick = () => { this.run(!this.playing); this.tell(); };
+    this.cursor.oninput = () => { this.run(false); this.seek(Number(this.cursor.value)); this.tell(); };
     this.root.querySelector(".other").onclick = () => this.ask(this.random());
+    this.root.querySelector(".open").onclick = () => this.answers.setTriggerValue("opened", this.view());
     this.root.querySelector(".search").onclick = () => this.answers.setTriggerValue("searched", this.query);
     this.root.querySelector(".closer").onclick = () => this.zoom(1.6);
     this.root.querySelector(".farther").onclick = () => this.zoom(1 / 1.6);
@@ -62,10 +69,11 @@ class Instrument {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.header) return false;
     const within = this.root.getRootNode().activeElement;
     const steps = { ArrowLeft: -1, ArrowRight: 1 };
-    if (event.key === " " && within?.tagName !== "BUTTON") this.run(!this.playing);
+    if (event.key === " " && within?.tagName !== "BUTTON") this.play.click();
     else if (event.key in steps && within !== this.cursor) {
       this.run(false);
       this.seek(Math.round(this.at) + steps[event.key]);
+      this.tell();
     } else if (within === this.map && ["+", "=", "-", "0"].includes(event.key)) {
       if (event.key === "0") this.root.querySelector(".fit").click();
       else this.zoom(event.key === "-" ? 1 / 1.6 : 1.6);
@@ -91,7 +99,11 @@ class Instrument {
       const sizes = positions.filter((_, at) => at % 2 === axis).map(Math.abs).sort();
       return Math.max(1e-6, sizes[Math.floor(KEPT * (sizes.length - 1))]);
     });
+    this.titled.textContent = header.run;
+    this.story.replaceChildren(...header.story.split("**").map((text, at) => (at % 2
+      ? Object.assign(document.createElement("b"), { textContent: text }) : document.createTextNode(text))));
     this.drawCurve();
+    this.drawLegend();
     this.buildTiles();
     this.at = calm() ? this.last : 0;
     this.seek(this.at);
@@ -240,7 +252,7 @@ class Instrument {
       pen.textBaseline = "middle";
       pen.fillStyle = this.tint(row);
       pen.globalAlpha = 0.85;
-      pen.fillText(SHAPES[Math.floor(code / 8) % SHAPES.length], SPRITE, SPRITE);
+      pen.fillText(this.shape(row), SPRITE, SPRITE);
       this.sprites.set(key, canvas);
     }
     return this.sprites.get(key);
@@ -255,6 +267,7 @@ class Instrument {
   }
 
   tint(row) { return PALETTE[(this.classes ? this.classes[row] : 0) % 8]; }
+  shape(row) { return SHAPES[Math.floor((this.classes ? this.classes[row] : 0) / 8) % SHAPES.length]; }
   isHit(row) { return !this.classes || this.classes[row] === this.classes[this.query]; }
   edge(row) { return this.isHit(row) ? HIT : MISS; }
 
@@ -312,16 +325,27 @@ class Instrument {
     this.query = row;
     this.stale = true;
     this.wake();
+    this.tell();
+  }
+
+  view() { return { token: this.header.token, query: this.query, epoch: this.playing ? null : this.step() }; }
+
+  // Other pages show the same query and epoch; nothing waits for the answer.
+  tell() {
+    clearTimeout(this.telling);
+    this.telling = setTimeout(() => { if (this.root.isConnected) this.answers.setStateValue("view", this.view()); }, TELL_MS);
   }
 
   random() { return Math.floor(Math.random() * this.header.count); }
   step() { return Math.min(this.last, Math.floor(this.at + 0.5)); }
 
-  nearest() {
+  nearest(epoch = this.step()) {
     const { count, width } = this.header;
-    const start = (this.step() * count + this.query) * width;
+    const start = (epoch * count + this.query) * width;
     return this.neighbors.subarray(start, start + width);
   }
+
+  hits(epoch) { return [...this.nearest(epoch)].filter((row) => this.isHit(row)).length; }
 
   name(row) {
     return this.classes ? this.header.classNames[this.classes[row]] : `image ${row + 1} of the sample`;
@@ -363,9 +387,11 @@ class Instrument {
     this.root.dataset.query = this.query;
     this.paint(this.picture, this.query);
     const rows = this.nearest();
-    const hits = [...rows].filter((row) => this.isHit(row)).length;
+    const [first, second] = this.words.querySelectorAll("span");
     this.words.querySelector("b").textContent = this.name(this.query);
-    this.words.querySelector("span").textContent = this.classes ? `${hits} of ${rows.length} neighbors have its class` : "";
+    first.textContent = this.classes ? `${this.hits(step)} of ${rows.length} neighbors have its class` : "";
+    second.textContent = this.classes && step ? `${epochs[0]}: ${this.hits(0)} of ${rows.length}` : "";
+    this.now.textContent = epochs[step].startsWith("epoch") ? `${epochs[step]} of ${this.last}` : epochs[step];
     this.tiles.forEach((tile, rank) => {
       const row = rows[rank];
       this.paint(tile.firstChild, row);
@@ -376,21 +402,57 @@ class Instrument {
     return this.moveDot();
   }
 
+  // What the colors of the points mean, as far as the map has room for names.
+  drawLegend() {
+    const codes = this.classes ? [...new Set(this.classes)].sort((a, b) => a - b) : [];
+    const rows = codes.length > MOST_CLASSES ? [] : codes.map((code) => this.classes.indexOf(code));
+    this.legend.replaceChildren(...rows.map((row) => {
+      const entry = document.createElement("span");
+      const sign = document.createElement("i");
+      sign.style.color = this.tint(row);
+      sign.textContent = this.shape(row);
+      entry.append(sign, this.name(row));
+      return entry;
+    }));
+    if (codes.length > MOST_CLASSES) this.legend.textContent = `Color and shape: ${codes.length} classes`;
+  }
+
+  height(value) { return CURVE.bottom - (value / 100) * (CURVE.bottom - CURVE.top); }
+  across(at) { return CURVE.left + (at / (this.last || 1)) * (CURVE.right - CURVE.left); }
+
+  // R@1 by epoch, with lines for what needs no training; each line's name stands beside it.
   drawCurve() {
-    const { epochs, recall, measure } = this.header;
-    this.curve.toggleAttribute("hidden", !recall);
+    const { epochs, recall, measure, lines } = this.header;
+    this.measured.toggleAttribute("hidden", !recall);
     if (!recall) return;
-    const spot = (at) => [6 + (288 * at) / (this.last || 1), 66 - 0.6 * recall[at]];
-    const path = recall.map((_, at) => spot(at).join(" ")).join(" L ");
-    this.curve.querySelector("path").setAttribute("d", `M ${path}`);
-    this.curve.querySelector("line").setAttribute("y1", spot(0)[1]);
-    this.curve.querySelector("line").setAttribute("y2", spot(0)[1]);
-    const [before, after] = [recall[0], recall[this.last]].map((value) => `${value.toFixed(1)} %`);
-    const [start, end] = this.curve.querySelectorAll("text");
-    start.textContent = `${epochs[0]} ${before}`;
-    end.textContent = `${epochs[this.last]} ${after}`;
+    const make = (name, attributes, text = "") => {
+      const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+      element.textContent = text;
+      return element;
+    };
+    const end = { name: epochs[this.last], note: this.header.note, value: recall[this.last], trained: true };
+    const named = [...lines, end].sort((a, b) => b.value - a.value);
+    const { names, line, gap, top, bottom } = CURVE;
+    const lowest = bottom - gap * (named.length - 1) - line + 8;
+    named.forEach((entry, at) => { // names keep apart, from top to bottom
+      const least = at ? named[at - 1].y + gap : top + 3;
+      entry.y = Math.min(Math.max(this.height(entry.value) + 3, least), lowest + gap * at);
+    });
+    const shown = (value) => `${value.toFixed(1)} %`;
+    this.curve.replaceChildren(
+      make("line", { class: "axis", x1: CURVE.left, x2: CURVE.right, y1: bottom, y2: bottom }),
+      ...lines.map(({ value }, at) => make("line", { class: `beat beat${at}`, x1: CURVE.left, x2: CURVE.right, y1: this.height(value), y2: this.height(value) })),
+      make("path", { d: `M ${recall.map((value, at) => `${this.across(at)} ${this.height(value)}`).join(" L ")}` }),
+      make("circle", { r: 4.5 }),
+      make("text", { x: CURVE.left + 2, y: Math.min(this.height(recall[0]) + 13, bottom - 3) }, shown(recall[0])),
+      ...named.flatMap(({ name, note, value, y, trained }) => [
+        make("line", { class: "lead", x1: CURVE.right + 1, x2: names - 2, y1: this.height(value), y2: y - 3 }),
+        make("text", { x: names, y, class: trained ? "trained" : "" }, `${name} ${shown(value)}`),
+        make("text", { x: names, y: y + 10, class: "note" }, note)]));
     const verb = recall[this.last] >= recall[0] ? "rises" : "falls";
-    this.curve.setAttribute("aria-label", `${measure} of the sample ${verb} from ${before} to ${after}`);
+    const others = lines.map(({ name, note, value }) => `; ${name} (${note}) ${shown(value)}`).join("");
+    this.curve.setAttribute("aria-label", `${measure} of the sample ${verb} from ${shown(recall[0])} to ${shown(recall[this.last])}${others}`);
   }
 
   moveDot() {
@@ -400,11 +462,12 @@ class Instrument {
     const next = Math.min(epoch + 1, this.last);
     const value = recall[epoch] + (recall[next] - recall[epoch]) * (this.at - epoch);
     const dot = this.curve.querySelector("circle");
-    dot.setAttribute("cx", 6 + (288 * this.at) / (this.last || 1));
-    dot.setAttribute("cy", 66 - 0.6 * value);
+    dot.setAttribute("cx", this.across(this.at));
+    dot.setAttribute("cy", this.height(value));
   }
 
   end() {
+    clearTimeout(this.telling);
     document.removeEventListener("keydown", this.onKey);
     this.seen.disconnect();
     this.resized.disconnect();
@@ -412,12 +475,12 @@ class Instrument {
   }
 }
 
-export default function instrument({ data, parentElement, setTriggerValue }) {
+export default function instrument({ data, parentElement, setStateValue, setTriggerValue }) {
   const root = parentElement.querySelector(".instrument");
   root.live ??= new Instrument(root);
   const { live } = root;
   const [header, array] = unpack(data);
-  live.update(header, array, { setTriggerValue }).catch((error) => {
+  live.update(header, array, { setStateValue, setTriggerValue }).catch((error) => {
     root.dataset.failed = String(error);
     live.epoch.textContent = `The training could not be loaded: ${error.message}. Reload the page.`;
   });

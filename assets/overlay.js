@@ -2,6 +2,7 @@
 const TILE = 44;
 const FRAMED = 8; // pixels from which an image of a grid shows its color as a frame
 const LINE = 16;
+const ASIDE = 14; // pixels from a point to its word
 const MOST_IMAGES_PER_CELL = 6;
 
 class Overlay {
@@ -12,6 +13,7 @@ class Overlay {
 
   draw(width, height, density) {
     const pen = this.chart.surface.getContext("2d");
+    this.size = { width, height };
     pen.setTransform(density, 0, 0, density, 0, 0);
     pen.clearRect(0, 0, width, height);
     pen.fillStyle = "rgba(0, 0, 0, 0.004)"; // some browsers keep the last picture of a canvas that is only cleared
@@ -151,13 +153,16 @@ class Overlay {
     }
     pen.lineWidth = 3;
     pen.beginPath(); pen.arc(x, y, 11, 0, 2 * Math.PI); pen.stroke();
-    this.drawWord(pen, word, x + 14, y);
+    this.drawWord(pen, word, x + ASIDE, y);
   }
 
   drawWord(pen, word, x, y) {
     if (!word) return;
     pen.font = "600 13px sans-serif";
-    const end = x + pen.measureText(word).width;
+    const length = pen.measureText(word).width;
+    if (x + length > this.size.width) x -= 2 * ASIDE + length; // on the other side of its point, inside the map
+    y = Math.max(LINE / 2, Math.min(this.size.height - LINE / 2, y));
+    const end = x + length;
     while (this.written.some((other) => Math.abs(other.y - y) < LINE && other.x < end && x < other.end)) y += LINE;
     this.written.push({ x, y, end }); // the words of close points lie below each other
     pen.lineWidth = 4;
@@ -176,7 +181,7 @@ class Overlay {
     pen.textBaseline = "middle";
     pen.fillText("★", x, y);
     pen.textAlign = "start";
-    this.drawWord(pen, word, x + 14, y);
+    this.drawWord(pen, word, x + ASIDE, y);
   }
 
   drawPath(pen) {

@@ -12,14 +12,14 @@ from pages.parts.clusters.ascent import show_moved, show_path
 from pages.parts.clusters.clustering import Clustering
 from pages.parts.clusters.graphs import choose_graph, has_graph
 from pages.parts.clusters.members import cluster_sizes, largest_clusters
-from pages.parts.clusters.picture import show_map
+from pages.parts.clusters.picture import MAP_KEY, show_map
 from pages.parts.clusters.sweep import show_sweep
 from pages.parts.kit.downloads import Download, share, table_file
 from pages.parts.kit.field_slider import field_slider
 from pages.parts.kit.sections import Section, open_section, show_sections
 from pages.parts.map.coloring import ascent_settings
 from pages.parts.map.frame import covering_map
-from pages.parts.map.images import pick_clicked
+from pages.parts.map.images import follow_click, pick_clicked
 from udml_core.analyses import plan_analysis
 from udml_core.declaration import describe_field
 from udml_core.runs import Run
@@ -58,15 +58,13 @@ def explore(run: Run) -> None:
     if clustering is None:
         return
     shown = covering_map(run, clustering.indices)
-    clicked_point = show_map(clustering, shown)
-    if clicked_point is not None:
-        write_address("picked", str(clicked_point))
+    if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
-    current = int(number_from_address("picked", -1))
-    is_picked = 0 <= current < len(clustering.dataset)
+    current = int(number_from_address("picked", -1, 0, len(clustering.dataset) - 1))
+    show_map(clustering, shown, current)
 
     def path() -> int | None:
-        if not is_picked:
+        if current < 0:
             st.caption("Click an image to see its ascent path.")
             return None
         return show_path(clustering, current)

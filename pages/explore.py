@@ -15,7 +15,6 @@ from pages.parts.explore.layouts import offer_epochs, pick_frame, pick_layout
 from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import (
-    PARAMETER,
     Workbench,
     current_image,
     interesting_images,
@@ -23,7 +22,7 @@ from pages.parts.explore.workbench import (
 )
 from pages.parts.kit.pictures import picture
 from pages.parts.map.excluding import PARAMETER as EXCLUDED
-from pages.parts.map.images import follow_click
+from pages.parts.map.images import announce_missing, follow_click
 from udml_core.runs import Run
 
 PANEL_HEIGHT = 570
@@ -36,9 +35,9 @@ def show_focus(bench: Workbench) -> None:
     with left:
         picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
     half = "Training half." if bench.focus in bench.split.train else "Test half."
-    why = "" if st.query_params.get(PARAMETER) else " Its neighbors changed most through training."
+    why = " Its neighbors changed most through training." if bench.focus in interesting_images(bench.run)[:1] else ""
     middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
-    with right:
+    with right.container(gap=None):
         # Without tooltips, which would cover the other button.
         for label, icon, step, images in (("Next", ":material/skip_next:", 1, interesting_images(bench.run)),
                                           ("Random", ":material/shuffle:", 0, bench.split.test)):
@@ -72,11 +71,12 @@ def explore(run: Run) -> None:
             show_facts(shown)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
+            announce_missing(dataset, bench.focus, shown_images(layout, shown, frame))
             offer_epochs(run, layout)
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)
-        with st.container(height=PANEL_HEIGHT, border=True, key="explore-details"), show_user_errors():
+        with st.container(height=PANEL_HEIGHT, border=True, gap="xsmall", key="explore-details"), show_user_errors():
             panel.draw(bench)
 
 

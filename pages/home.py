@@ -3,7 +3,6 @@
 import streamlit as st
 
 from pages.parts.base.cached import load_dataset
-from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import open_search
 from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, state_line
 from pages.parts.base.user_errors import show_user_errors
@@ -47,7 +46,6 @@ def show_training(runs: list[Run]) -> bool:
     except UserError as error:
         st.warning(str(error), icon=":material/broken_image:")
         return False
-    run_header(run)
     show_doors(run)
     show_starts()
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.address import number_from_address
 from pages.parts.base.analyses import frame_words, show_analysis_progress
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.run_picker import pick_run
@@ -16,14 +17,14 @@ from pages.parts.components.map_file import map_file
 from pages.parts.components.scatter import scatter
 from pages.parts.data.columns import choose_values
 from pages.parts.kit.downloads import Download, image_list, share
-from pages.parts.map.choosing import announce_maps, new_map_menu, pick_map
+from pages.parts.map.choosing import announce_maps, carry_frame, new_map_menu, pick_map
 from pages.parts.map.coloring import colorings, pick_color
 from pages.parts.map.columns import upload_columns
 from pages.parts.map.comparison import changed_neighborhoods
 from pages.parts.map.cursor import pick_frame
 from pages.parts.map.excluding import excluded_images, visible_images, without_excluded
 from pages.parts.map.frame import UNITS, MapFrame, show_distortion
-from pages.parts.map.images import follow_click, pick_clicked, picked_image
+from pages.parts.map.images import announce_missing, follow_click, pick_clicked, picked_image
 from pages.parts.map.panel import side_panel
 from pages.parts.map.placing import place_images, placed_images
 from pages.parts.map.second_map import pick_comparison, pick_second_map
@@ -128,6 +129,7 @@ def pick_other(comparison: str, shown: MapFrame) -> MapFrame | None:
 def explore(run: Run) -> None:
     """Show the toolbar, the map with its panel, and further views below."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="map-toolbar"):
+        carry_frame(run)
         map_id = pick_map(run, width=170)
         if map_id is not None:
             with st.container(width="stretch", key="map-cursor"):
@@ -144,6 +146,8 @@ def explore(run: Run) -> None:
     other = pick_other(comparison, shown)
     selected = selection(shown.dataset)
     clicks = [show_maps(shown, other, color, selected, hidden)]
+    announce_missing(shown.dataset, int(number_from_address("picked", -1)), np.setdiff1d(
+        shown.projection.indices, hidden))
     announce_maps(run, map_id)
     show_distortion(shown)
     st.caption(UNITS)

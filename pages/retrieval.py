@@ -3,6 +3,7 @@
 import streamlit as st
 
 from pages.parts.base.cached import load_retrieval
+from pages.parts.base.interesting import Strip
 from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.undo import undo_buttons
@@ -21,10 +22,9 @@ from pages.parts.retrieval.query import (
 )
 from pages.parts.retrieval.rankings import SIDE, Ranking, rank_images, share_results, show_epochs, show_rankings
 from pages.parts.retrieval.samples import (
-    Strip,
     choose_class,
-    interesting_queries,
     pick,
+    queries_of_class,
     show_steps,
     show_strip,
     shown_query,
@@ -37,8 +37,7 @@ SEARCH, FAILURES = "Search", "Failures"
 
 def search(retrieval: Retrieval) -> None:
     """Show the toolbar, the query and a ranking for each embedding."""
-    with st.container():  # The spinner of the first search for queries must not shift the elements below later.
-        strip = interesting_queries(retrieval)
+    strip = queries_of_class(retrieval)
     query = shown_query(retrieval, strip)
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key="retrieval-toolbar"):
         columns = choose_embeddings(retrieval)
@@ -50,14 +49,16 @@ def search(retrieval: Retrieval) -> None:
                              "subtracted images."):
             compose_query(retrieval, query)
         image_size("image-size", SIDE)
-    show_query_row(retrieval, query, strip)
+    with st.container(key="retrieval-query"):
+        show_query_row(retrieval, query, strip)
     rankings: list[Ranking] = []
     if query.images("add"):
         rankings = rank_images(columns, query, search_filter)
     elif len(query):
         st.info("The query has only subtracted images. Add an image.", icon=":material/add_photo_alternate:")
     if rankings:
-        show_rankings(retrieval, rankings, lambda index: pick(query, index))
+        with st.container(key="retrieval-results"):
+            show_rankings(retrieval, rankings, lambda index: pick(query, index))
     for column in columns:
         if column.search.refined is not None:
             st.caption(describe_refinement(column))

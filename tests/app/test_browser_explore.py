@@ -50,6 +50,22 @@ def test_map_and_panel_share_one_image_and_one_selection(page: Page, finished: R
     expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
 
 
+@pytest.mark.parametrize("page", [{"viewport": {"width": 1400, "height": 900}}], indirect=True, ids=["laptop"])
+def test_the_panel_shows_a_whole_triangle_and_the_link_to_its_page(page: Page, finished: Run) -> None:
+    page.goto(f"/explore?run={finished.id}&panel=triplets")
+    triangle = page.locator("img[alt^='Triplet of epoch']")
+    triangle.wait_for()
+    settle(page)
+    panel = page.locator(".st-key-explore-details").bounding_box()
+    assert panel is not None
+    for shown in (triangle, page.get_by_role("link", name="Open in depth")):
+        box = shown.bounding_box()
+        assert box is not None
+        assert panel["y"] <= box["y"], "above the panel's upper edge"
+        assert box["y"] + box["height"] <= panel["y"] + panel["height"] <= 900, "below the panel's lower edge"
+    assert (triangle.bounding_box() or {})["height"] >= 300
+
+
 def test_no_points_of_the_map_stay_below_a_grid(page: Page, finished: Run) -> None:
     run = Run(shutil.copytree(finished.folder, finished.folder.with_name("20250101-000000-rpml-0000ab")))
     pca = plan_analysis(kind="pca")

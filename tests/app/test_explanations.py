@@ -13,8 +13,10 @@ from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.map.coloring import ascent_settings
+from pages.parts.map.frame import covering_map
 from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
 from tests.app.opening import opened, texts
+from tests.app.test_refine_page import components, tiles
 from tests.running import worked
 from udml_core import jobs
 from udml_core.analyses import list_analyses, plan_analysis
@@ -257,6 +259,44 @@ def test_triplets_does_not_offer_an_old_run_without_stored_distances(bare: Run) 
     assert not test.exception
     assert not test.error
     assert not metrics(test)
+
+
+def test_triplets_shows_the_first_triplet_of_the_current_image(run: Run) -> None:
+    record, dataset = stored_triplets(run, 2), run.dataset()
+    split = make_split(dataset, "seen")
+    order = np.argsort(-record.loss, kind="stable")
+    anchor = record.anchor[order[len(order) // 2]]
+    test = opened("triplets", run=run.id, picked=str(split.train[anchor]), section="numbers")
+    first = order[record.anchor[order] == anchor][0]
+    ids = [tile["id"] for tile in tiles(test, "Anchor, positive and negative")]
+    assert ids == split.train[[record.anchor[first], record.positive[first], record.negative[first]]].tolist()
+    assert "not the anchor" not in texts(test)
+    linked = opened("triplets", run=run.id, picked=str(split.train[anchor]), triplet="3", section="numbers")
+    assert tiles(linked, "Anchor, positive and negative")[0]["id"] == split.train[record.anchor[3]], "a link names it"
+
+
+def test_triplets_represents_an_image_that_is_no_anchor_by_the_nearest_anchor(run: Run) -> None:
+    record, points = stored_triplets(run, 2), run.embeddings("final")
+    split = make_split(run.dataset(), "seen")
+    image, anchors = int(split.test[3]), np.unique(split.train[record.anchor])
+    nearest = anchors[((points[anchors] - points[image]) ** 2).sum(axis=1).argmin()]
+    test = opened("triplets", run=run.id, picked=str(image), section="numbers")
+    assert tiles(test, "Anchor, positive and negative")[0]["id"] == nearest
+    assert f"nearest anchor is shown: **{run.dataset().caption(int(nearest))}**" in texts(test)
+
+
+def test_clusters_marks_the_current_image_on_the_map_and_opens_its_cluster(run: Run) -> None:
+    indices = list_analyses(run, "graph")[0].indices()
+    labels = graph_of(run)[0].clusters(0.65, 100.0).labels
+    picked = int(indices[np.flatnonzero(labels != labels[0])[5]])
+    test = opened("clusters", run=run.id, picked=str(picked), section="largest")
+    header, = components(test, "scatter")
+    shown = covering_map(run, indices)
+    assert shown is not None
+    assert [(shown.projection.indices[mark["row"]], mark["word"]) for mark in header["marks"]] == [(picked, "current")]
+    members = {tile["id"] for tile in tiles(test, "Images of the current cluster")}
+    assert members == set(indices[labels == labels[np.searchsorted(indices, picked)]].tolist())
+    assert components(opened("clusters", run=run.id), "scatter")[0]["marks"] == []
 
 
 def test_triplets_shows_only_violating_triplets_on_request(run: Run) -> None:

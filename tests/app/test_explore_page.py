@@ -18,7 +18,7 @@ from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
 from pages.parts.explore.workbench import Workbench, current_image, interesting_images
 from tests.app.opening import opened, texts
-from tests.app.test_refine_page import components
+from tests.app.test_refine_page import components, tiles
 from tests.running import worked
 from udml_core.analyses import plan_analysis
 from udml_core.data.selections import store_selection
@@ -89,12 +89,14 @@ def test_a_run_offers_only_the_panels_that_it_can_fill(rpml: Run, ssdml: Run, nm
 
 def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: Run) -> None:
     dataset = rpml.dataset()
-    index = int(interesting_images(rpml)[0])
+    index = interesting_images(rpml)[0]
     shown = texts(explored(rpml))
     assert dataset.labels is not None
     assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Test half." in shown
     assert "changed most through training" in shown
-    assert "changed most through training" not in texts(explored(rpml, picked=index))
+    assert "changed most through training" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
+    strip = tiles(opened("retrieval", run=rpml.id), "Sample queries")
+    assert [tile["id"] for tile in strip] == interesting_images(rpml), "Retrieval shows the same images in this order"
 
 
 def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
@@ -315,6 +317,13 @@ def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chose
     assert (layout(waiting), layout(chosen)) == ("pca-now", "pca-epochs")
     umap = analyse.keep(run, plan_analysis(kind="umap"), lambda _share, _step: None)
     assert (layout(waiting.run()), layout(chosen.run())) == (umap.id, "pca-epochs")
+
+
+def test_a_map_without_the_current_image_says_so(rpml: Run) -> None:
+    outside, inside = int(bench_of(rpml, 0).split.train[0]), int(rpml.sample_indices()[0])
+    words = f"is not among the {len(rpml.sample_indices())} images of this map"
+    assert f"{rpml.dataset().caption(outside)}, {words}" in texts(explored(rpml, picked=outside, map=EPOCHS))
+    assert words not in texts(explored(rpml, picked=inside, map=EPOCHS))
 
 
 def test_nonsense_in_the_link_is_ignored(rpml: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,17 +15,27 @@ from streamlit.testing.v1 import AppTest
 from pages.parts.components.transport import Message
 from pages.parts.home import instrument
 from tests.app.opening import opened, texts
+from tests.app.test_refine_page import components
+from tests.app.test_run_picker import go
 from tests.running import worked, write_digits
+from udml_core.analyses import plan_analysis
+from udml_core.data.splits import fixed_sample, make_split
 from udml_core.jobs.maps import wants_audit
-from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.paths import ASSETS
+from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.runs.baselines import baselines_of
+from udml_core.workers.analyse import keep
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
 
 @pytest.fixture(scope="module")
 def done(places: Path) -> Run:
-    """A finished run on the digits."""
-    return worked(places / "runs")
+    """A finished run on the digits, with a map of every epoch."""
+    run = worked(places / "runs")
+    frames = tuple(map(str, run.epoch_numbers()))
+    keep(run, plan_analysis(kind="pca", scope="sample", frames=frames), lambda _share, _step: None)
+    return run
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +76,6 @@ def test_home_offers_three_doors_and_two_starts(done: Run) -> None:
     links = " ".join(link.proto.label for link in test.get("page_link"))
     assert all(word in links for word in ("Browse", "Tune", "Teach", "Import your own images"))
     assert "Train RPML now" in [button.label for button in test.button]
-    assert "R@1" in "".join(element.proto.body for element in test.get("html")), "the run header shows the measures"
 
 
 def test_home_plays_the_chosen_run(done: Run) -> None:
@@ -119,16 +129,70 @@ def test_a_dropped_tree_asks_which_folders_are_the_classes(tmp_path: Path, monke
     assert len(list((tmp_path / "cache" / "imports").iterdir())) == 1, "the files are stored once"
 
 
-def test_a_large_sample_is_thinned_evenly(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_home_names_the_run_and_says_what_training_did_beside_what_needs_no_training(done: Run) -> None:
+    header, _ = sent(opened("home"))
+    assert header["run"] == "RPML on Digits"
+    rows, baselines = done.metrics()[0], baselines_of(done, done.dataset())
+    assert baselines is not None
+    before, after = (f"**{100 * row['sample recall@1']:.1f} %**" for row in (rows[0], rows[-1]))
+    assert f"from {before} to {after}" in header["story"]
+    assert "RPML receives no labels and groups near images by itself" in header["story"]
+    assert [(line["name"], line["note"]) for line in header["lines"]] == [
+        ("frozen features", "64 dimensions, no training"), ("PCA", "16 dimensions, no training")]
+    assert [line["value"] for line in header["lines"]] == pytest.approx(
+        [100 * baselines[name]["sample recall@1"] for name in ("frozen", "centered pca")])
+
+
+def test_examples_say_that_they_are_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    example = example_runs()[0]
+    assert sent(opened("home", run=example.id))[0]["run"].startswith("Example: ")
+
+
+def test_of_a_large_sample_the_images_that_curves_judge_are_played(done: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instrument, "MOST_PLAYED", 50)
     instrument._load_instrument.clear()
     header, parts = sent(opened("home"))
     instrument._load_instrument.clear()
-    assert header["count"] == 50
-    labels, indices = done.dataset().labels, done.sample_indices()
-    assert labels is not None
-    classes = array(header["classes"], parts, np.int32)
-    assert [classes[0], classes[-1]] == [labels[indices[0]], labels[indices[-1]]]
+    dataset = done.dataset()
+    judged = fixed_sample(make_split(dataset, "seen").test, 50)
+    assert dataset.labels is not None
+    assert array(header["classes"], parts, np.int32).tolist() == dataset.labels[judged].tolist()
+
+
+def test_the_query_and_the_epoch_of_home_are_those_of_explore_and_map(done: Run,
+                                                                     monkeypatch: pytest.MonkeyPatch) -> None:
+    real, view = instrument.component, {"token": "another run", "query": 7, "epoch": 1}
+    monkeypatch.setattr(instrument, "component", lambda *names: lambda **options: real(*names)(**options) and
+                        SimpleNamespace(view=view, searched=None, opened=None))
+    test = opened("home")
+    view["token"] = sent(test)[0]["token"]
+    assert "app-image" not in test.session_state, "the query of another run is no image of this one"
+    test.run()
+    go(test, "explore")
+    assert test.query_params["picked"] in (str(done.sample_indices()[7]), [str(done.sample_indices()[7])])
+    assert "**Epoch 1** ·" in texts(test), "the neighbors are those of the epoch"
+    go(test, "map")
+    assert "epoch 1" in shown_frame(test), "the page Map shows the epoch as well"
+    assert "**Epoch 1** ·" in texts(go(test, "explore")), "and leads back to it"
+    view["epoch"] = None
+    test.switch_page("pages/home.py").run()
+    assert sent(test)[0]["query"] == 7, "Home shows the current image, too"
+    assert "**After training** ·" in texts(go(test, "explore")), "a training that plays stands at no epoch"
+
+
+@pytest.mark.parametrize("picked", ["nonsense", "9" * 400, "nan", "-3"])
+def test_home_ignores_a_current_image_that_is_no_image(picked: str, done: Run) -> None:
+    test = opened("explore", run=done.id, picked=picked)
+    test.query_params.clear()
+    test.switch_page("pages/home.py").run()
+    assert not test.exception
+    assert sent(test)[0]["count"] == len(done.sample_indices())
+
+
+def shown_frame(test: AppTest) -> str:
+    """Return what the page Map says that its map shows, for screen readers."""
+    return str(components(test, "scatter")[0]["label"])
 
 
 def test_a_run_without_its_data_set_leaves_the_start_button(done: Run) -> None:
@@ -142,3 +206,9 @@ def test_a_run_without_its_data_set_leaves_the_start_button(done: Run) -> None:
         assert "nowhere" in texts(test)
     finally:
         spec.write_text(before, encoding="utf-8")
+
+
+def test_no_style_hides_what_has_arrived() -> None:
+    style = (ASSETS / "app.css").read_text(encoding="utf-8")
+    assert "visibility" not in style
+    assert "opacity: 0;" not in style

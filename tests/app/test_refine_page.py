@@ -77,6 +77,16 @@ def test_the_ranking_before_is_by_distance_as_on_the_page_retrieval(run: Run) ->
         opened("refine", run=run.id, section="protocol"))
 
 
+def test_a_current_image_of_the_training_half_is_represented_by_the_nearest_test_image(run: Run) -> None:
+    split, points = make_split(run.dataset(), "seen"), run.embeddings("final")
+    image = int(split.train[5])
+    nearest = int(split.test[((points[split.test] - points[image]) ** 2).sum(axis=1).argmin()])
+    shown = texts(opened("refine", run=run.id, query=str(image)))
+    assert f"**Query: {run.dataset().caption(nearest)}**" in shown
+    assert f"{run.dataset().caption(image)}, is not in the test half" in shown
+    assert "is not in the test half" not in texts(opened("refine", run=run.id, query=str(nearest)))
+
+
 def nearest_rows(rows: np.ndarray, query: int) -> np.ndarray:
     """Return the 24 other rows nearest to a row by distance."""
     squared = ((rows - rows[query]) ** 2).sum(axis=1)

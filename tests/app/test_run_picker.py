@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_status import short_titles
 from tests.app.opening import opened, texts
 from tests.running import worked
@@ -54,13 +55,24 @@ def test_the_chosen_run_is_kept_from_page_to_page(newer: Run, older: Run) -> Non
 
 def test_the_current_image_is_kept_from_page_to_page(newer: Run) -> None:
     test = opened("explore", run=newer.id, picked="7")
-    for page, parameter in (("retrieval", "add"), ("neighborhoods", "picked"), ("runs", ""), ("explore", "picked")):
+    for page, parameter in (("retrieval", "add"), ("triplets", "picked"), ("refine", "query"), ("clusters", "picked"),
+                            ("neighborhoods", "picked"), ("runs", ""), ("explore", "picked")):
         query = go(test, page).query_params
-        assert {name: query[name] for name in ("add", "picked") if name in query} in (
+        assert {name: query[name] for name in ("add", "picked", "query") if name in query} in (
             [{}] if not parameter else [{parameter: "7"}, {parameter: ["7"]}]), page
     test.query_params["picked"] = "9"
     test.run()
     assert test.query_params["picked"] in ("9", ["9"]), "the page that is open keeps its own image"
+
+
+def test_the_image_that_a_page_shows_by_itself_is_shown_on_the_next_page(newer: Run) -> None:
+    test = opened("explore", run=newer.id)
+    assert "picked" not in test.query_params
+    first, second = (str(image) for image, _ in interesting_queries(newer)[:2])
+    for page, parameter in (("retrieval", "add"), ("triplets", "picked"), ("explore", "picked")):
+        assert go(test, page).query_params[parameter] in (first, [first]), page
+    test.button(key="explore-step-1").click().run()
+    assert go(test, "triplets").query_params["picked"] in (second, [second]), "the user's image comes before it"
 
 
 def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older: Run,

@@ -15,7 +15,7 @@ and written here:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import TypeVar
 
@@ -25,7 +25,9 @@ from streamlit.errors import StreamlitAPIException
 LONGEST_NUMBER = 10
 IMAGE = "app-image"
 """Session key of the image that the user made the current image on any page."""
-OF_IMAGE = ("picked", "add")
+OF_IMAGE: Mapping[str, str] = {"retrieval": "add", "refine": "query"} | dict.fromkeys(
+    ("explore", "map", "grid", "clusters", "neighborhoods", "triplets", "instances", "affinity"), "picked")
+"""The parameter of the current image, by page."""
 Choice = TypeVar("Choice", bound=str)
 
 
@@ -82,7 +84,7 @@ def write_address(parameter: str, value: str, default: str = "") -> None:
 
     The session remembers the current image, so that the next page can show it too (see `pages.parts.base.focus`).
     """
-    if parameter in OF_IMAGE and value:
+    if value and parameter == OF_IMAGE.get(st.session_state.get("page", "")):
         st.session_state[IMAGE] = value.rsplit(".", 1)[-1]
     if value == default:
         st.query_params.pop(parameter, None)

@@ -36,13 +36,14 @@ def largest_clusters(clustering: Clustering) -> int | None:
                       chosen=int(modes[cluster]))
     if clicked is not None:
         write_address("cluster", str(clicked))
+        write_address("picked", str(clicked))
         st.rerun(scope="fragment")
     return _show_members(clustering, cluster)
 
 
 def _current_cluster(clustering: Clustering, default: int) -> int:
-    """Return the number of the cluster that contains the image in the address."""
-    wanted = int(number_from_address("cluster", default))
+    """Return the number of the cluster that contains the image in the address, else the current image."""
+    wanted = int(number_from_address("cluster", number_from_address("picked", default)))
     row = rows_of(clustering.indices, np.array([wanted]))[0]
     if row < 0:
         row = rows_of(clustering.indices, np.array([default]))[0]

@@ -14,6 +14,8 @@ from pages.parts.components.scatter import scatter
 from pages.parts.kit.palette import percent
 from pages.parts.map.frame import UNITS, MapFrame, distortion_words
 
+MAP_KEY = "clusters-map"
+
 
 def show_numbers(clustering: Clustering) -> None:
     """Show the numbers that describe the clusters."""
@@ -33,11 +35,13 @@ def show_numbers(clustering: Clustering) -> None:
             st.metric(label, value, help=description, width="content")
 
 
-def draw_map(clustering: Clustering, layout: Layout) -> int | None:
+def draw_map(clustering: Clustering, layout: Layout, current: int) -> None:
     """Draw the map, colored by cluster, with the edges that the ascents follow.
 
-    Returns:
-        The data set index of the image that was clicked just now, or None.
+    Args:
+        clustering: The clusters.
+        layout: The positions of the images.
+        current: Data set index of the current image, which is marked; −1 for none.
     """
     clusters, summary = clustering.clusters, clustering.summary
     rows = rows_of(clustering.indices, layout.indices)
@@ -48,16 +52,20 @@ def draw_map(clustering: Clustering, layout: Layout) -> int | None:
     forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
     names = tuple(f"cluster {number}" for number in range(summary.count))
     color = Color("cluster", codes, names, none="singleton or not trained on")
-    return scatter(clustering.dataset, layout, color, selection(clustering.dataset),
-                   f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", "clusters-map",
-                   segments=forest, height=470)
+    marks = [{"row": int(row), "word": "current", "lines": []}
+             for row in rows_of(layout.indices, np.array([current])) if row >= 0]
+    scatter(clustering.dataset, layout, color, selection(clustering.dataset),
+            f"Map colored by the {summary.count} clusters at ε {clustering.epsilon:g}", MAP_KEY,
+            segments=forest, marks=marks, height=470)
 
 
-def show_map(clustering: Clustering, shown: MapFrame | None) -> int | None:
+def show_map(clustering: Clustering, shown: MapFrame | None, current: int) -> None:
     """Show the map with the numbers beside it, or how to get a map.
 
-    Returns:
-        The data set index of the image that was clicked just now, or None.
+    Args:
+        clustering: The clusters.
+        shown: The map; None if the run has none of these images.
+        current: Data set index of the current image; −1 for none.
     """
     left, right = st.columns([5, 1], gap="small")
     with right:
@@ -65,12 +73,11 @@ def show_map(clustering: Clustering, shown: MapFrame | None) -> int | None:
         show_moved_count(clustering)
     with left:
         if shown is not None:
-            clicked = draw_map(clustering, shown.layout)
+            draw_map(clustering, shown.layout, current)
             st.caption("Colors are clusters, lines are ascent steps, gray images are singletons or not trained on.",
                        help=f"{distortion_words(shown)} {UNITS}")
-            return clicked
+            return
         st.info("This run has no map of its training images yet. Compute one on the page Map to see the clusters on "
                 "it.", icon=":material/lightbulb:")
         st.page_link("pages/map.py", label="Compute a map", icon=":material/scatter_plot:",
                      query_params={"run": clustering.run.id})
-        return None

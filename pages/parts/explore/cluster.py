@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.parts.base.analyses import rows_of
 from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
 from pages.parts.kit.palette import percent
 from udml_core.explanations import Clusters
 from udml_core.exploration.clusters import cluster_purity, members
@@ -15,7 +15,7 @@ from udml_core.exploration.clusters import cluster_purity, members
 MOST = 60
 
 
-def show_cluster(bench: Workbench) -> None:
+def show_cluster(bench: Workbench) -> DeepLink:
     """Show the images, the mode and the purity of the current image's cluster."""
     clusters, epoch = bench.record(Clusters), bench.epoch_with(Clusters)
     assert clusters is not None
@@ -38,4 +38,4 @@ def show_cluster(bench: Workbench) -> None:
     bench.tiles(tiles, "Images of the cluster, the mode first", "cluster")
     st.caption("The mode first, then by distance from the center." if len(rows) <= MOST else
                f"The mode and the {MOST - 1} images nearest to the center.")
-    link("clusters", bench, picked=shown, cluster=shown)
+    return link("clusters", bench, picked=shown, cluster=shown)

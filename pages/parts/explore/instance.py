@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.parts.base.epochs import has_record
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.explore.workbench import Workbench, link
+from pages.parts.explore.workbench import DeepLink, Workbench, link
 from pages.parts.instances.chosen import EMBEDDINGS, other_images
 from pages.parts.kit.palette import percent
 from pages.parts.map.uncertainty import noise
@@ -24,7 +24,7 @@ def discriminates_instances(bench: Workbench) -> bool:
     return isinstance(bench.run.spec().build_method(), InstanceMethod)
 
 
-def show_instance(bench: Workbench) -> None:
+def show_instance(bench: Workbench) -> DeepLink:
     """Show the images with the largest shares of the softmax before and after training."""
     fields = hyperparameters(bench.run)
     temperature = float(fields.get("temperature", describe_field(PSLR, "temperature").default))
@@ -43,7 +43,7 @@ def show_instance(bench: Workbench) -> None:
     _show_noise(bench)
     st.caption(f"The badge is the share of e^(cosine/τ) among the images of its half, τ = {temperature:g}. Images of "
                "the same class compete as well, because the loss does not know the classes.")
-    link("instances", bench, picked=bench.focus)
+    return link("instances", bench, picked=bench.focus)
 
 
 def _show_noise(bench: Workbench) -> None:

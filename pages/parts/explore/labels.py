@@ -12,7 +12,7 @@ from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
 from pages.parts.kit.palette import percent
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.labels.graph_view import SOURCES, GraphView, load_view, training_labels
@@ -33,7 +33,7 @@ def label_graphs(bench: Workbench) -> list[str]:
     return [source for source, is_available in available.items() if is_available]
 
 
-def show_labels(bench: Workbench) -> None:
+def show_labels(bench: Workbench) -> DeepLink:
     """Show the class that spreads to the current image, its sources and its affinities."""
     sources = label_graphs(bench)
     source = choice_from_address("source", sources, sources[0])
@@ -55,7 +55,7 @@ def show_labels(bench: Workbench) -> None:
     _show_affinities(bench, view)
     st.caption(f"{SOURCES[source]}, γ = {gamma:g}. The badge is the share of random walks from the image that end at "
                "this label.")
-    link("affinity", bench, picked=shown, source=source)
+    return link("affinity", bench, picked=shown, source=source)
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

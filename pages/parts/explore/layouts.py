@@ -10,6 +10,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.analyses import KIND_WORDS, frame_words, load_result, short_title
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.focus import carried_frame, remember_frame
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.slider import live_slider
 from pages.parts.map.frame import MapFrame, load_map
@@ -62,6 +63,9 @@ def pick_layout(run: Run) -> MapLayout:
     """
     layouts = {layout.id: layout for layout in _layouts(run)}
     default, key = next(iter(layouts)), f"explore-map-{run.id}"
+    if carried := carried_frame(run, {layout.id: layout.frames for layout in layouts.values()}):
+        write_address("map", carried[0], default)
+        write_address("frame", str(carried[1]), str(len(layouts[carried[0]].frames) - 1))
     followed = st.session_state.get(DEFAULT)
     if followed not in (None, (run.id, default)) and followed == (run.id, st.session_state.get(key)):
         st.session_state[key] = default
@@ -122,6 +126,7 @@ def pick_frame(run: Run, layout: MapLayout) -> str:
         position = round(live_slider("Epoch", 0, last, position, 1, f"explore-epoch-{layout.id}", play=True,
                                      words=[frame_words(frame, run) for frame in layout.frames]))
     write_address("frame", str(position), str(last))
+    remember_frame(run, layout.frames[position])
     return layout.frames[position]
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.explore.workbench import Workbench, link
+from pages.parts.explore.workbench import DeepLink, Workbench, link
 from udml_core.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
@@ -22,7 +22,7 @@ def run_geometry(run: Run) -> views.Geometry:
     return views.Geometry(**{name: own.get(name, describe_field(PLM, name).default) for name in FIELDS})
 
 
-def show_neighborhood(bench: Workbench) -> None:
+def show_neighborhood(bench: Workbench) -> DeepLink:
     """Show the members of the linear neighborhood with their similarity s, and the rejected candidates."""
     which: Which = "initial" if bench.frame in ("initial", "0") else "final"
     embedding, geometry = bench.run.embeddings(which), run_geometry(bench.run)
@@ -42,4 +42,4 @@ def show_neighborhood(bench: Workbench) -> None:
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     st.caption("s is the similarity of PLM (eq. 5): high for images along the flat, low for images across it.")
-    link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))
+    return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))

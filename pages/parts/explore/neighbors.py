@@ -9,7 +9,7 @@ import streamlit as st
 
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import load_retrieval
-from pages.parts.explore.workbench import Workbench, link
+from pages.parts.explore.workbench import DeepLink, Workbench, link
 from pages.parts.retrieval.embeddings import load_refined
 from udml_core.analyses import REFINED
 from udml_core.exploration.neighborhoods import nearest_rows
@@ -46,7 +46,7 @@ class Ranking:
                 f"nearest image: {first}")
 
 
-def show_neighbors(bench: Workbench) -> None:
+def show_neighbors(bench: Workbench) -> DeepLink:
     """Show the ten nearest images before training and in the map's embedding."""
     is_epoch = bench.frame.isdecimal()
     in_sample = is_epoch and (bench.run.sample_indices() == bench.focus).any()
@@ -69,7 +69,7 @@ def show_neighbors(bench: Workbench) -> None:
         where += ", after the refinement in the images that it covers"
     numbers = " or, without unit length, the ".join(sorted({ranking.number for ranking in rankings}))
     st.caption(f"The nearest first, searched in {where}. The number is the {numbers}.")
-    link("retrieval", bench, add=bench.focus, gallery="all")
+    return link("retrieval", bench, add=bench.focus, gallery="all")
 
 
 def _ranking(bench: Workbench, frame: str) -> Ranking:

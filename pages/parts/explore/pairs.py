@@ -7,14 +7,14 @@ import streamlit as st
 
 from pages.parts.base.address import join_indices
 from pages.parts.components.gallery import Mark, tile_of
-from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
 from pages.parts.pairs.stored import StoredPairs
 from udml_core.explanations import Pairs
 
 MOST = 20
 
 
-def show_pairs(bench: Workbench) -> None:
+def show_pairs(bench: Workbench) -> DeepLink:
     """Show the other images of the current image's pairs with their distances."""
     record, epoch = bench.record(Pairs), bench.epoch_with(Pairs)
     assert record is not None
@@ -35,4 +35,4 @@ def show_pairs(bench: Workbench) -> None:
                      for row, other in zip(rows[of_kind][:MOST], others[of_kind][:MOST], strict=True)]
             bench.tiles(tiles, f"{word} to the image", f"pairs-{word.lower()}", 84)
     st.caption("The numbers are d² before training and after the epoch. Pairs that violate the margin most come first.")
-    link("pairs", bench, epoch=epoch, pair=join_indices(stored.pairs[rows[0]].tolist()))
+    return link("pairs", bench, epoch=epoch, pair=join_indices(stored.pairs[rows[0]].tolist()))

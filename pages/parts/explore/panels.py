@@ -17,7 +17,7 @@ from pages.parts.explore.neighbors import show_neighbors
 from pages.parts.explore.pairs import show_pairs
 from pages.parts.explore.selected import show_selected
 from pages.parts.explore.triplets import show_triplets
-from pages.parts.explore.workbench import Workbench
+from pages.parts.explore.workbench import DeepLink, Workbench, show_link
 from pages.parts.kit.palette import CLASSES, color_legend
 from udml_core.explanations import Clusters, Pairs, Triplets
 
@@ -32,29 +32,33 @@ class Panel:
 
     Attributes:
         label: Its name.
-        show: Draws it.
+        show: Draws it, and returns the link to the page that shows the same in depth.
         is_offered: Whether a run has what the panel shows.
         meanings: What the colors of its images mean, as `palette.MEANINGS` names them.
     """
 
     label: str
-    show: Callable[[Workbench], None]
+    show: Callable[[Workbench], DeepLink | None]
     is_offered: Callable[[Workbench], bool]
     meanings: tuple[str, ...] = CLASSES
 
     def draw(self, bench: Workbench) -> None:
-        """Show the panel with the legend of its colors; classes have none without labels."""
-        if self.meanings and (self.meanings != CLASSES or bench.dataset.labels is not None):
-            color_legend(*self.meanings)
-        self.show(bench)
+        """Show the panel below the legend of its colors and its link; classes have no colors without labels."""
+        with st.container(horizontal=True, horizontal_alignment="right", vertical_alignment="center", gap="small"):
+            if self.meanings and (self.meanings != CLASSES or bench.dataset.labels is not None):
+                color_legend(*self.meanings)
+            place = st.container(width="content")
+        target = self.show(bench)
+        if target is not None:
+            with place:
+                show_link(target)
 
 
 PANELS = {
     FIRST: Panel("Neighbors", show_neighbors, lambda _bench: True),
     "cluster": Panel("Cluster", show_cluster, lambda bench: bench.epoch_with(Clusters) is not None),
     "neighborhood": Panel("Neighborhood", show_neighborhood, lambda _bench: True),
-    "triplets": Panel("Triplets", show_triplets, lambda bench: bench.epoch_with(Triplets) is not None,
-                      ("anchor", "positive", "negative")),
+    "triplets": Panel("Triplets", show_triplets, lambda bench: bench.epoch_with(Triplets) is not None, ()),
     "labels": Panel("Labels", show_labels, lambda bench: bool(label_graphs(bench))),
     "pairs": Panel("Pairs", show_pairs, lambda bench: bench.epoch_with(Pairs) is not None,
                    ("similar", "dissimilar")),

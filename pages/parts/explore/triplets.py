@@ -8,20 +8,22 @@ import streamlit as st
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
+from pages.parts.kit.drawing import page_colors
 from pages.parts.triplets.detail import verdict
 from pages.parts.triplets.stored import ROLES, StoredTriplets
-from pages.parts.triplets.triangle import draw_triangle
+from pages.parts.triplets.triangle import describe_triangle, triangle
 from udml_core.declaration import describe_field
 from udml_core.explanations import Triplets
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
 
-MOST = 6
+MOST, HEIGHT = 6, 340
+"""Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""
 STAGES = {"initial": "Before training", "loss": "In the loss", "final": "After training"}
 
 
-def show_triplets(bench: Workbench) -> None:
+def show_triplets(bench: Workbench) -> DeepLink:
     """Show one triplet of the current image as a triangle with its images."""
     record, epoch = bench.record(Triplets), bench.epoch_with(Triplets)
     assert record is not None
@@ -38,13 +40,15 @@ def show_triplets(bench: Workbench) -> None:
     shape, position = (stored.shape, triplet) if stage == "loss" else (
         views.shape_in(bench.run.embeddings("initial" if stage == "initial" else "final"), *map(np.array, (
             [images[0]], [images[1]], [images[2]]))), 0)
-    draw_triangle(views.corners(shape, position), alpha, float(shape.angle[position]),
-                  f"Triplet of epoch {epoch}", "explore-triplet", [bench.dataset.images[index] for index in images])
-    if stored.correct is not None:
-        st.markdown(verdict(*(bool(part[triplet]) for part in stored.correct)))
+    angle = float(shape.angle[position])
+    st.image(triangle(views.corners(shape, position), alpha, angle, page_colors(),
+                      [bench.dataset.images[index] for index in images], HEIGHT),
+             alt=describe_triangle(f"Triplet of epoch {epoch}", alpha, angle))
+    agreement = "" if stored.correct is None else " " + verdict(*(bool(part[triplet]) for part in stored.correct))
+    st.markdown(f"Epoch {epoch}.{agreement}")
     bench.tiles([tile_of(stored.dataset, index, role, role) for index, role in zip(images, ROLES, strict=True)],
                 "Anchor, positive and negative", "triplets")
-    link("triplets", bench, epoch=epoch, triplet=triplet)
+    return link("triplets", bench, epoch=epoch, triplet=triplet)
 
 
 def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
@@ -61,6 +65,7 @@ def _pick_triplet(stored: StoredTriplets, own: list[int]) -> int:
         st.session_state["explore-triplet-of"] = triplet
         triplet = st.segmented_control(
             f"{len(own)} triplets of this anchor, largest loss first", listed, required=True, key="explore-triplet-of",
+            label_visibility="collapsed",
             format_func=lambda other: f"{own.index(other) + 1}. {stored.shape.angle[other]:.0f}°",
             on_change=lambda: write_address("triplet", str(st.session_state["explore-triplet-of"]))) or triplet
     return triplet

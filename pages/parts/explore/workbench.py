@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -12,8 +12,10 @@ import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import frame_words
-from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.cached import load_split
 from pages.parts.base.epochs import epochs_with
+from pages.parts.base.focus import suggest_image
+from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Tile, gallery, mark_of, tile_of
 from udml_core.arrays import Array
@@ -21,7 +23,6 @@ from udml_core.data.dataset import Dataset
 from udml_core.data.splits import Split
 from udml_core.explanations import Explanation
 from udml_core.exploration.focus import stand_in
-from udml_core.exploration.interesting import most_changed
 from udml_core.runs import Run
 
 PARAMETER = "picked"
@@ -108,12 +109,9 @@ def _record(run: Run, epoch: int, kind: type[Record]) -> Record | None:
     return next((record for record in run.explanations(epoch) if isinstance(record, kind)), None)
 
 
-@st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)
-def interesting_images(run: Run) -> Array:
-    """Return test images, the largest change of neighbors through training first, (q,)."""
-    dataset, test = dataset_of(run), load_split(run).test
-    return test[most_changed(run.embeddings("initial")[test], run.embeddings("final")[test],
-                             None if dataset.labels is None else dataset.labels[test])]
+def interesting_images(run: Run) -> list[int]:
+    """Return the queries of the page Retrieval, whose neighbors changed most through training, in its order."""
+    return [image for image, _ in interesting_queries(run)]
 
 
 def current_image(run: Run, dataset: Dataset) -> int:
@@ -121,8 +119,9 @@ def current_image(run: Run, dataset: Dataset) -> int:
     index = int(number_from_address(PARAMETER, -1, 0, len(dataset) - 1))
     if index >= 0:
         return index
-    images = interesting_images(run)
-    return int(images[0]) if len(images) else int(load_split(run).test[0])
+    index = next(iter(interesting_images(run)), int(load_split(run).test[0]))
+    suggest_image(index)
+    return index
 
 
 def set_current_image(index: int) -> None:
@@ -130,21 +129,22 @@ def set_current_image(index: int) -> None:
     write_address(PARAMETER, str(index))
 
 
-def show_another(images: Array, current: int, step: int) -> None:
+def show_another(images: Sequence[int] | Array, current: int, step: int) -> None:
     """Make the next of some images, or a random one, the current image.
 
     A callback calls this, so it must not load a data set: the progress bar would replace the page's title.
 
     Args:
-        images: Data set indices, (m,).
+        images: Data set indices.
         current: The current image.
         step: Number of images to move by; 0 for a random image.
     """
-    if not len(images):
+    listed = np.asarray(images)
+    if not len(listed):
         return
-    at = np.flatnonzero(images == current)
-    position = np.random.default_rng().integers(len(images)) if not step else (at[0] + step if len(at) else 0)
-    set_current_image(int(images[position % len(images)]))
+    at = np.flatnonzero(listed == current)
+    position = np.random.default_rng().integers(len(listed)) if not step else (at[0] + step if len(at) else 0)
+    set_current_image(int(listed[position % len(listed)]))
 
 
 def say_stand_in(bench: Workbench, index: int, where: str) -> None:
@@ -160,13 +160,31 @@ def say_stand_in(bench: Workbench, index: int, where: str) -> None:
                    f"**{bench.dataset.caption(index)}**.")
 
 
-def link(page: str, bench: Workbench, **parameters: Any) -> None:
-    """Show the link that opens a deep page with the same run and image.
+@dataclass(frozen=True)
+class DeepLink:
+    """The link from a panel to the page that shows the same in depth.
+
+    Attributes:
+        page: The page's name.
+        query: Its address parameters.
+    """
+
+    page: str
+    query: Mapping[str, str]
+
+
+def link(page: str, bench: Workbench, **parameters: Any) -> DeepLink:
+    """Return the link that opens a deep page with the same run and image.
 
     Args:
         page: The page's name.
         bench: The workbench.
         parameters: Further address parameters.
     """
-    query: Mapping[str, str] = {"run": bench.run.id, **{name: str(value) for name, value in parameters.items()}}
-    st.page_link(f"pages/{page}.py", label="Open in depth", icon=":material/open_in_new:", query_params=dict(query))
+    return DeepLink(page, {"run": bench.run.id, **{name: str(value) for name, value in parameters.items()}})
+
+
+def show_link(target: DeepLink) -> None:
+    """Show the link to a deep page."""
+    st.page_link(f"pages/{target.page}.py", label="Open in depth", icon=":material/open_in_new:",
+                 query_params=dict(target.query), width="content")

@@ -2,43 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.analyses import load_projection
-from pages.parts.base.cached import dataset_of
+from pages.parts.base.analyses import load_projection, rows_of
+from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import epoch_words
+from pages.parts.base.focus import carry_image, choose_image, current_elsewhere, remember_frame
+from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_picker import app_run, open_search
-from pages.parts.base.run_status import run_title
+from pages.parts.base.run_picker import app_run
+from pages.parts.base.run_status import run_title, short_titles
 from pages.parts.components.thumbnails import own_sheet
 from pages.parts.components.transport import Message, component
+from pages.parts.home.story import in_dimensions, lines_to_beat, tell_story
 from udml_core.analyses import list_analyses
 from udml_core.arrays import Array
+from udml_core.data.splits import fixed_sample
 from udml_core.errors import UserError
 from udml_core.exploration.instrument import Instrument, make_instrument
 from udml_core.runs import Run
+from udml_core.runs.baselines import JUDGED
 
-MOST_PLAYED = 1000
+MOST_PLAYED = JUDGED
 """Images of the sample that are drawn."""
 MAPS_OF_EPOCHS = ("umap", "tsne")
 KEY = "home-instrument"
-HTML = """<div class="instrument" role="group"><div class="frame">
+HTML = """<div class="instrument" role="group">
+<div class="headline"><b class="titled"></b><span class="now"></span></div><p class="story"></p>
+<div class="frame">
 <div class="stage"><canvas class="map" tabindex="0" role="application" aria-roledescription="map"
   aria-label="Map of the sample. Left and right move the epoch, up and down choose another query, Space plays, plus and
   minus zoom, 0 shows all images, Enter searches with the query."></canvas>
 <div class="zooms" role="toolbar" aria-label="Zoom"><button type="button" class="closer" aria-label="Zoom in">+</button>
 <button type="button" class="farther" aria-label="Zoom out">−</button>
 <button type="button" class="fit" aria-label="Show all images">⤢</button></div>
+<div class="legend" role="group" aria-label="Colors of the classes"></div>
 <div class="tip" hidden><canvas width="72" height="72"></canvas><div></div></div></div>
 <div class="side">
 <div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
-<div class="words"><small>Query</small><b></b><span></span></div></div>
+<div class="words"><small>Query</small><b></b><span></span><span></span></div></div>
 <div class="tiles" role="group" aria-label="The nearest images of the query"></div>
+<div class="meanings"><span class="query">query</span><span class="hit">same class</span>
+<span class="miss">other class</span></div>
 <div class="actions"><button type="button" class="other">Another image</button>
-<button type="button" class="search">Search with it</button></div>
-<svg class="curve" viewBox="0 0 300 84" role="img"><line x1="6" x2="294"></line><path></path><circle r="4.5"></circle>
-<text x="6" y="80"></text><text x="294" y="80" text-anchor="end"></text></svg>
+<button type="button" class="search">Search</button><button type="button" class="open">Explore</button></div>
+<div class="measured"><small>Nearest neighbor has the same class (R@1)</small>
+<svg class="curve" viewBox="0 0 330 118" role="img"></svg></div>
 </div>
 <div class="controls"><button type="button" class="play" aria-label="Play">▶</button>
 <input type="range" class="cursor" aria-label="Epoch"><output class="epoch"></output></div>
@@ -66,30 +79,75 @@ def show_instrument(run: Run) -> None:
         UserError: The run's data set or its sample cannot be read.
     """
     dataset = dataset_of(run)
-    rows = _played_rows(run)
-    indices = run.sample_indices()[rows]
+    carry_image(dataset.fingerprint)
+    indices = run.sample_indices()[_played_rows(run)]
     played = _load_instrument(run)
     recall = played.recall
     message = Message()
     header = {
         "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
-        "token": f"{run.id} {len(indices)}", "count": len(indices),
+        "run": short_titles([run])[run.id], "story": tell_story(run, recall),
+        "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
-        "width": played.neighbors.shape[2], "query": played.clearest_query, "measure": "R@1",
+        "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
+        "lines": [] if recall is None else _load_lines(run), "note": in_dimensions(run.embeddings("final").shape[1]),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
+    _draw(run, indices, message.pack(header))
+
+
+@st.fragment
+def _draw(run: Run, indices: Array, message: bytes) -> None:
+    """Draw the picture, and follow what the user does with it."""
     with st.container(key="home-training"):
-        result = component("instrument", HTML)(data=message.pack(header), key=KEY, on_searched_change=lambda: None)
+        result = component("instrument", HTML)(data=message, key=KEY, on_view_change=lambda: None,
+                                               on_searched_change=lambda: None, on_opened_change=lambda: None)
+    if result.view:
+        _remember_view(run, indices, result.view)
     if result.searched is not None:
-        open_search(dataset, int(indices[int(result.searched)]))
+        st.switch_page("pages/retrieval.py", query_params={"run": run.id, "add": str(indices[int(result.searched)])})
+    if result.opened:
+        _remember_view(run, indices, result.opened)
+        st.switch_page("pages/explore.py", query_params={"run": run.id})
+
+
+def _token(run: Run, indices: Array) -> str:
+    """Return what tells the browser's pictures apart."""
+    return f"{run.id} {len(indices)}"
+
+
+def _remember_view(run: Run, indices: Array, view: Mapping[str, Any]) -> None:
+    """Make the query the current image, and the epoch at which the training stands still the epoch of other pages.
+
+    The view of another run, which the page showed before, is ignored.
+    """
+    if view["token"] != _token(run, indices):
+        return
+    choose_image(int(indices[int(view["query"])]))
+    epoch = view["epoch"]
+    remember_frame(run, None if epoch is None else str(run.epoch_numbers()[int(epoch)]))
+
+
+def _first_query(run: Run, indices: Array, played: Instrument) -> int:
+    """Return the row of the current image, else of the query that other pages show first, else of the clearest."""
+    current = current_elsewhere()
+    row = -1 if current is None else int(rows_of(indices, np.array([int(current)]))[0])
+    if row >= 0:
+        return row
+    rows = rows_of(indices, np.array([image for image, _ in interesting_queries(run)], dtype=np.int64))
+    return int(next(iter(rows[rows >= 0]), played.clearest_query))
 
 
 def _played_rows(run: Run) -> Array:
-    """Return the rows of the sample that are drawn, spread evenly over a large sample."""
-    count = len(run.sample_indices())
-    return np.unique(np.linspace(0, count - 1, min(count, MOST_PLAYED)).round().astype(np.int64))
+    """Return the rows of the sample that are drawn: of a large sample the images that curves are computed from."""
+    return np.flatnonzero(np.isin(run.sample_indices(), fixed_sample(load_split(run).test, MOST_PLAYED)))
+
+
+@st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)
+def _load_lines(run: Run) -> list[dict[str, Any]]:
+    return lines_to_beat(run)
 
 
 @st.cache_data(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

@@ -40,4 +40,9 @@ def show_drawing(make: Callable[[Colors], str], title: str, alt: str, key: str) 
         st.download_button("SVG", make(LIGHT), f"{key}.svg", "image/svg+xml", icon=":material/download:", key=key,
                            on_click="ignore", type="tertiary", help=f"Save the drawing '{title}' as an SVG file.")
     with st.container(key=f"{key}-drawing"):
-        st.image(make(DARK if st.context.theme.type == "dark" else LIGHT), alt=alt)
+        st.image(make(page_colors()), alt=alt)
+
+
+def page_colors() -> Colors:
+    """Return the colors of drawings on the page's theme."""
+    return DARK if st.context.theme.type == "dark" else LIGHT

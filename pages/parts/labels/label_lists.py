@@ -20,7 +20,7 @@ def suggestion_list(board: Board) -> None:
                "Click an image to select it.")
     tiles = [tile_of(board.dataset, image, badge=f"{rank}. {suggestion.visits:,.0f}")
              for rank, (image, suggestion) in enumerate(zip(board.suggested_images, board.suggestions, strict=True), 1)]
-    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 160)
+    selectable_gallery(board.dataset, tiles, "Images to label next", "labels-next", selection(board.dataset), 96, 300)
 
 
 def assigned_labels(board: Board) -> None:

@@ -8,6 +8,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import KIND_WORDS, SCOPE_WORDS, short_title
+from pages.parts.base.focus import carried_frame
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.form import field_widget
 from udml_core import jobs
@@ -40,6 +41,19 @@ def finished_maps(run: Run) -> dict[str, AnalysisSpec]:
 def default_map(specs: dict[str, AnalysisSpec]) -> str:
     """Return the id of the map to show first: UMAP, then t-SNE, then PCA, the newest of each."""
     return max(specs, key=lambda map_id: MAPS.index(specs[map_id].kind))
+
+
+def carry_frame(run: Run) -> None:
+    """Show the embedding of the page before on the first map that has it, the default map before others."""
+    specs = finished_maps(run)
+    if not specs:
+        return
+    default = default_map(specs)
+    frames_of = {default: specs[default].frames} | {map_id: spec.frames for map_id, spec in specs.items()}
+    if carried := carried_frame(run, frames_of):
+        map_id, position = carried
+        write_address("map", map_id, default)
+        write_address("frame", str(position), str(len(frames_of[map_id]) - 1))
 
 
 def pick_map(run: Run, parameter: str = "map", label: str = "Map", width: int | Literal["stretch"] = "stretch",

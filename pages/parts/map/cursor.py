@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import frame_words
+from pages.parts.base.focus import remember_frame
 from pages.parts.components.slider import live_slider
 from pages.parts.map.frame import MapFrame, load_map
 from udml_core.runs import Run
@@ -33,4 +34,6 @@ def pick_frame(run: Run, map_id: str, parameter: str, label: str, apart_from: in
                                  f"{parameter}-{map_id}", play=True,
                                  words=[frame_words(frame, run) for frame in frames]))
     write_address(parameter, str(position), str(start))
+    if parameter == "frame":
+        remember_frame(run, frames[position])
     return load_map(run, map_id, position)

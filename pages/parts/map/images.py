@@ -10,6 +10,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.components.gallery import clicked_tile
 from pages.parts.map.frame import MapFrame
 from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
 
 
 def picked_image(shown: MapFrame) -> int | None:
@@ -20,6 +21,19 @@ def picked_image(shown: MapFrame) -> int | None:
     """
     current = int(number_from_address("picked", -1))
     return current if current in shown.projection.indices else None
+
+
+def announce_missing(dataset: Dataset, index: int, shown: Array) -> None:
+    """Say that a map does not show the current image, if so.
+
+    Args:
+        dataset: The data set.
+        index: The current image; −1 for none.
+        shown: Data set indices of the map's points, (n,).
+    """
+    if 0 <= index < len(dataset) and index not in shown:
+        st.caption(f"The current image, {dataset.caption(index)}, is not among the {len(shown):,} images of this map.",
+                   width="content")
 
 
 def follow_click(map_key: str, shown: Array) -> bool:

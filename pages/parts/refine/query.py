@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.address import number_from_address
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
 from pages.parts.kit.palette import color_legend
 from pages.parts.kit.pictures import picture
@@ -14,6 +15,7 @@ from pages.parts.kit.sections import open_section
 from pages.parts.refine.live import Live
 from udml_core.arrays import Array
 from udml_core.exploration import refining
+from udml_core.exploration.focus import stand_in
 from udml_core.exploration.refining import SHOWN, Refined
 
 TILES, VOTERS = 24, 12
@@ -34,8 +36,18 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: al
 
 
 def current_query(live: Live) -> int:
-    """Return the row of the query in the address, else of the first sample query."""
-    return live.row_in_address("query", int(live.samples[0]))
+    """Return the row of the query in the address, else of the first sample query.
+
+    An image outside the gallery is represented by the nearest image of the gallery; the page says so.
+    """
+    index = int(number_from_address("query", -1, 0, len(live.dataset) - 1))
+    if index < 0:
+        return int(live.samples[0])
+    shown = stand_in(live.run.embeddings("final"), index, live.images)
+    if shown != index:
+        st.caption(f"The current image, {live.dataset.caption(index)}, is not in the test half, which this page "
+                   "searches. The query is the nearest image that is.")
+    return live_row(live, shown)
 
 
 def choose_query(live: Live, refined: Refined, query: int) -> None:

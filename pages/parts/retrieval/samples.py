@@ -7,64 +7,23 @@ import random
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.cached import load_retrieval
-from pages.parts.base.run_hash import RUN_HASH
+from pages.parts.base.focus import suggest_image
+from pages.parts.base.interesting import ANY_CLASS, Strip, interesting_queries
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.retrieval.query import Mode, PageQuery, current_query, set_query
-from udml_core.exploration.interesting import most_changed
-from udml_core.exploration.variety import classes_in_turn
 from udml_core.retrieval import Retrieval
-from udml_core.runs import Run
 
-IN_STRIP = 40
-HITS = 10
-ANY_CLASS = -1
 CLASS_KEY = "sample-class"
 
 
-Strip = list[tuple[int, str]]
-"""Images and their badges."""
-
-
-def interesting_queries(retrieval: Retrieval) -> Strip:
-    """Return test images of the chosen class whose neighbors changed most through training, with their badges."""
-    return _interesting(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
+def queries_of_class(retrieval: Retrieval) -> Strip:
+    """Return the interesting queries of the class that the user chose, with their badges."""
+    return interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
 
 
 def class_key(retrieval: Retrieval) -> str:
     """Return the key of the widget that chooses the class of the strip."""
     return f"{CLASS_KEY}-{retrieval.dataset.fingerprint[:8]}"
-
-
-@st.cache_data(max_entries=32, show_spinner="Looking for interesting queries …", hash_funcs=RUN_HASH)
-def _interesting(run: Run, label: int) -> Strip:
-    """Return images of the fixed sample, which every epoch has as well, with hits before and after as badges.
-
-    Every class contributes, and the images with the largest change of hits come first.
-    """
-    retrieval = load_retrieval(run)
-    labels, sample = retrieval.dataset.labels, run.sample_indices()
-    if label != ANY_CLASS:
-        members = np.intersect1d(retrieval.split.test, retrieval.dataset.members(label))
-        sample = members if len(members) > 1 else sample
-    known = None if labels is None else labels[sample]
-    rows = most_changed(run.embeddings("initial")[sample], run.embeddings("final")[sample],
-                        known if label == ANY_CLASS else None)
-    if known is not None:
-        rows = rows[classes_in_turn(known[rows])]
-    images = sample[rows[:IN_STRIP]].tolist()
-    if known is None or not retrieval.is_changed:
-        return [(image, "") for image in images]
-    hits = {image: _hits(retrieval, image) for image in images}
-    images.sort(key=lambda image: (-abs(hits[image][1] - hits[image][0]), -hits[image][1]))
-    return [(image, f"{hits[image][0]} → {hits[image][1]}") for image in images]
-
-
-def _hits(retrieval: Retrieval, image: int) -> tuple[int, int]:
-    """Return the number of hits among the first ten images before and after training."""
-    before, after = (sum(bool(hit.correct) for hit in retrieval.search_item(image, HITS, which))
-                     for which in ("initial", "final"))
-    return before, after
 
 
 def show_strip(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
@@ -77,7 +36,10 @@ def show_strip(retrieval: Retrieval, query: PageQuery, strip: Strip) -> None:
 def shown_query(retrieval: Retrieval, strip: Strip) -> PageQuery:
     """Return the query of the address and the session, else the most interesting image of the strip."""
     query = current_query(retrieval)
-    return query if len(query) else PageQuery(tuple(image for image, _ in strip[:1]))
+    if len(query) or not strip:
+        return query
+    suggest_image(strip[0][0])
+    return PageQuery((strip[0][0],))
 
 
 def pick(query: PageQuery, index: int) -> None:

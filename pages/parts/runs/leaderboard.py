@@ -21,7 +21,7 @@ SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays
 ROW_HEIGHT = 35
 RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
                                "baseline": "— line to beat", "unknown": "– no verdict"}
-STATE_MARKS = {"waiting": "⏳ waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
+STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 MEASURES = {"map@r": "MAP@R", "recall@1": "R@1"}
 ALL = "All data sets"

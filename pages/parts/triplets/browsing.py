@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import get_args
 
+import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
@@ -12,6 +13,7 @@ from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.triplets.stored import StoredTriplets
 from udml_core.arrays import Array
 from udml_core.exploration import triplets as views
+from udml_core.exploration.focus import stand_in
 
 MOST_ANCHORS = 150
 ORDERS: tuple[views.Order, ...] = get_args(views.Order)
@@ -54,7 +56,7 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
                 icon=":material/lightbulb:")
         return None
     first = views.first_of_each_anchor(stored.record, ordered)[:MOST_ANCHORS]
-    triplet = int(number_from_address("triplet", first[0], 0, len(violating) - 1))
+    triplet = _current_triplet(stored, ordered)
     tiles = [tile_of(stored.dataset, stored.images[0, position], stored.mark(position),
                      f"{rank}. {_badge(stored, by, position)}") for rank, position in enumerate(first, 1)]
     st.caption(f"The first {len(first)} anchors, each with its first triplet. Click an anchor to show its triplet. The "
@@ -67,8 +69,25 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
     return Choice(triplet, ordered)
 
 
+def _current_triplet(stored: StoredTriplets, ordered: Array) -> int:
+    """Return the triplet in the address, else the current image's first listed triplet, else the first of all.
+
+    An image that is no anchor is represented by the nearest anchor; the page says so.
+    """
+    triplet = int(number_from_address("triplet", -1, 0, len(stored.record.anchor) - 1))
+    image = int(number_from_address("picked", -1, 0, len(stored.dataset) - 1))
+    if triplet >= 0 or image < 0:
+        return triplet if triplet >= 0 else int(ordered[0])
+    anchors = stored.images[0, ordered]
+    anchor = stand_in(stored.run.embeddings("final"), image, np.unique(anchors))
+    if anchor != image:
+        st.caption(f"The current image, {stored.dataset.caption(image)}, is not the anchor of a listed triplet. The "
+                   f"triplet of the nearest anchor is shown: **{stored.dataset.caption(anchor)}**.")
+    return int(ordered[anchors == anchor][0])
+
+
 def open_first_of(stored: StoredTriplets, ordered: Array, anchor: int | None) -> None:
-    """Make the first listed triplet of an anchor the current triplet, if any.
+    """Make an anchor the current image and its first listed triplet the current triplet, if it has one.
 
     Args:
         stored: The stored triplets.
@@ -77,6 +96,7 @@ def open_first_of(stored: StoredTriplets, ordered: Array, anchor: int | None) ->
     """
     matching = ordered[stored.images[0, ordered] == anchor]
     if len(matching):
+        write_address("picked", str(anchor))
         write_address("triplet", str(matching[0]))
         st.rerun(scope="fragment")
 

@@ -15,12 +15,12 @@ from udml_core.arrays import Array
 
 WIDTH, HEIGHT, ARC, SIDE = 340, 380, 34, 76
 """Pixels of the drawing, radius of the arc, and side of a photograph."""
-TOP, BASE, EDGE = SIDE + 34, HEIGHT - SIDE - 26, SIDE / 2 + 4
-"""Highest point of the triangle, its base line, and its least distance from the left and right edges."""
+TOP, BELOW, EDGE = SIDE + 34, SIDE + 26, SIDE / 2 + 4
+"""Highest point of the triangle, room below its base line, and its least distance from the left and right edges."""
 
 
 def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
-             images: Sequence[Image.Image] = ()) -> str:
+             images: Sequence[Image.Image] = (), height: int = HEIGHT) -> str:
     """Draw a triplet as SVG, to scale.
 
     The drawing shows the true triangle, the symmetrized triangle with its angle as an arc between median and side, and
@@ -32,19 +32,21 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
         angle: The angle in degrees.
         colors: Ink, positive, negative; the fourth color is not used.
         images: Photographs of anchor, positive and negative; none draws the words only.
+        height: Pixels of the drawing.
     """
     half = float(corners[1, 0])
     needed = half / math.tan(math.radians(alpha))
     reach = max(float(abs(corners[:, 0]).max()), 1e-9)
     top = max(float(corners[:, 1].max()), needed if half else 0.0, 1e-9)
-    scale = min((WIDTH / 2 - EDGE) / reach, (BASE - TOP) / top)
+    base = height - BELOW
+    scale = min((WIDTH / 2 - EDGE) / reach, (base - TOP) / top)
 
     def pixels(x: float, y: float) -> str:
-        return f"{WIDTH / 2 + scale * x:.1f},{BASE - scale * y:.1f}"
+        return f"{WIDTH / 2 + scale * x:.1f},{base - scale * y:.1f}"
 
     a, p, n, mirrored = (pixels(float(x), float(y)) for x, y in corners)
     ink, blue, orange, _ = colors
-    apex_x, apex_y, radians = WIDTH / 2, BASE - scale * float(corners[3, 1]), math.radians(angle)
+    apex_x, apex_y, radians = WIDTH / 2, base - scale * float(corners[3, 1]), math.radians(angle)
     parts = [
         f'<polygon points="{a} {p} {n}" fill="{ink}" fill-opacity=".06"/>',
         _edge(a, p, blue, 4), _edge(a, n, orange, 3, "8 5"),
@@ -63,7 +65,7 @@ def triangle(corners: Array, alpha: float, angle: float, colors: Colors = LIGHT,
     x, end = (4, "start") if points[2][0] >= WIDTH / 2 else (WIDTH - 4, "end")  # on the side away from the negative
     parts.append(f'<text x="{x}" y="18" text-anchor="{end}" font-size="15" font-weight="600">angle {angle:.1f}° '
                  f"{relation} α {alpha:g}°</text>")
-    return svg(WIDTH, HEIGHT, ink, parts)
+    return svg(WIDTH, height, ink, parts)
 
 
 def _edge(start: str, end: str, color: str, width: float, dashes: str = "") -> str:
@@ -94,6 +96,11 @@ def _corners(points: Sequence[tuple[float, float]], colors: Sequence[str],
     return parts
 
 
+def describe_triangle(title: str, alpha: float, angle: float) -> str:
+    """Say in words what a triplet's drawing shows, for screen readers."""
+    return f"{title}: the angle is {angle:.1f}°, which {'violates' if angle > alpha else 'satisfies'} α = {alpha:g}°."
+
+
 def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: str,
                   images: Sequence[Image.Image] = ()) -> None:
     """Show a triplet's drawing with a download button.
@@ -106,6 +113,5 @@ def draw_triangle(corners: Array, alpha: float, angle: float, title: str, key: s
         key: The button's key and the name of the file.
         images: As for `triangle`.
     """
-    verdict = "violates" if angle > alpha else "satisfies"
     show_drawing(lambda colors: triangle(corners, alpha, angle, colors, images), title,
-                 f"{title}: the angle is {angle:.1f}°, which {verdict} α = {alpha:g}°.", key)
+                 describe_triangle(title, alpha, angle), key)

@@ -1,0 +1,73 @@
+"""What the training on Home did and why, in plain words and in lines to beat."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pages.parts.base.cached import dataset_of, load_split
+from pages.parts.base.run_status import method_title
+from udml_core.arrays import Array
+from udml_core.explanations import Affinities, Clusters, Explanation, LinearNeighborhoods, Pairs
+from udml_core.methods import Embedder, Head
+from udml_core.methods.shared.instance import InstanceMethod
+from udml_core.runs import Run
+from udml_core.runs.baselines import baselines_of
+
+WAYS: dict[type[Explanation], str] = {
+    Clusters: "groups near images by itself, then pulls each group together and pushes other images away",
+    LinearNeighborhoods: "pulls images together that lie on one smooth surface with their neighbors, and pushes others "
+                         "away",
+    Affinities: "spreads them to similar images, then pulls images with the same label together",
+    Pairs: "pulls the two images of a similar pair together, and pushes the images of a dissimilar pair apart"}
+"""What training does, by the record that the run keeps of it."""
+BY_INSTANCES = "pulls two random variations of an image together, and pushes all other images away"
+BASELINES = {"frozen": "frozen features", "centered pca": "PCA"}
+LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and dissimilar pairs",
+          "all": "the labels of other images"}
+"""What training receives, by the supervision of the method."""
+
+
+def tell_story(run: Run, recall: Array | None) -> str:
+    """Say in plain words what the picture shows, how the method works, and what training changed.
+
+    Args:
+        run: The run.
+        recall: R@1 of the shown images by epoch in percent; None without classes.
+    """
+    card = run.spec().build_method().card
+    unseen = "" if load_split(run).name == "all" else " that training never saw"
+    seen = f"Each point is an image{unseen}{'.' if recall is None else '; its color is its class.'}"
+    told = f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}."
+    if recall is None:
+        return f"{seen} {told}"
+    verb = "rises" if recall[-1] >= recall[0] else "falls"
+    return (f"{seen} {told} The share of images whose nearest neighbor has the same class {verb} from "
+            f"**{recall[0]:.1f} %** to **{recall[-1]:.1f} %**.")
+
+
+def _way(run: Run) -> str:
+    """Return what training does, within a sentence."""
+    kinds = {type(record) for epoch in run.epoch_numbers()[:2] for record in run.explanations(epoch)}
+    way = next((words for kind, words in WAYS.items() if kind in kinds), "")
+    if not way and isinstance(run.spec().build_method(), InstanceMethod):
+        way = BY_INSTANCES
+    return way or "learns which images belong together"
+
+
+def lines_to_beat(run: Run) -> list[dict[str, Any]]:
+    """Return R@1 of frozen features and of PCA to the run's width on the shown images, with names for the curve."""
+    measured = baselines_of(run, dataset_of(run)) or {}
+    widths = {"frozen": _feature_width(run), "centered pca": run.embeddings("final").shape[1]}
+    return [{"name": name, "note": ", ".join(filter(None, [in_dimensions(widths[key]), "no training"])),
+             "value": 100 * measured[key]["sample recall@1"]} for key, name in BASELINES.items() if key in measured]
+
+
+def in_dimensions(width: int | None) -> str:
+    """Return the width of an embedding in words; nothing if it is not known."""
+    return "" if width is None else f"{width} dimensions"
+
+
+def _feature_width(run: Run) -> int | None:
+    """Return the number of the frozen features' dimensions; None if the head does not tell."""
+    head = Embedder.load(run.initial_embedder_path).head
+    return len(head.weight) if isinstance(head, Head) and head.weight is not None else None
