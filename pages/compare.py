@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, has_moved, note_address, write_address
 from pages.parts.base.empty_state import offer_example
+from pages.parts.base.focus import carry_image
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.maps import show_maps
@@ -54,6 +55,8 @@ def first_part(runs: Sequence[Run]) -> str:
 
 def compare(runs: Sequence[Run]) -> None:
     """Show the measures of the runs, and the chosen comparison."""
+    if share_images(runs):
+        carry_image(runs[0].spec().fingerprint)
     show_measures(runs)
     part = choose_part(first_part(runs))
     names = list(line_names(runs).values())

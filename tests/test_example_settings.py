@@ -1,4 +1,4 @@
-"""What a run takes from an example: every method can be planned with it, and its test images are told apart."""
+"""What a run takes from an example: every method can be planned with it, and other test images are noticed."""
 
 from __future__ import annotations
 

@@ -61,6 +61,11 @@ def test_the_first_run_that_a_page_shows_is_kept(page: str, pair: list[Run]) -> 
     assert shown(go(test, "map")) == pair[0].id
 
 
+def test_the_current_image_is_the_query(pair: list[Run]) -> None:
+    test = go(opened("retrieval", run=pair[0].id, add="7"), "compare")
+    assert test.query_params["query"] == "7"
+
+
 def test_every_chart_of_a_comparison_names_its_axes(pair: list[Run]) -> None:
     charts = opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Curves").get("plotly_chart")
     assert charts

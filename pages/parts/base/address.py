@@ -25,7 +25,7 @@ from streamlit.errors import StreamlitAPIException
 LONGEST_NUMBER = 10
 IMAGE = "app-image"
 """Session key of the image that the user made the current image on any page."""
-OF_IMAGE: Mapping[str, str] = {"retrieval": "add", "refine": "query"} | dict.fromkeys(
+OF_IMAGE: Mapping[str, str] = {"retrieval": "add", "refine": "query", "compare": "query"} | dict.fromkeys(
     ("explore", "map", "grid", "clusters", "neighborhoods", "triplets", "instances", "affinity"), "picked")
 """The parameter of the current image, by page."""
 Choice = TypeVar("Choice", bound=str)
