@@ -8,6 +8,7 @@ sample of the points whose neighbors are searched exactly.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import faiss
 import numpy as np
@@ -148,5 +149,7 @@ def _search(points: Floats, rows: Integers, k: int, probes: int, index: faiss.In
     """Find the k nearest other points of some rows in the lists of their nearest centers."""
     queries = points[rows]
     far, chosen = nearest_centers(queries, centers, probes)
-    distances, indices = index.search_preassigned(queries, k + 1, chosen, far)
+    index.nprobe = probes
+    search: Any = index.search_preassigned  # faiss's types describe the C++ functions below its Python functions
+    distances, indices = search(queries, k + 1, chosen, far)
     return without_self(np.maximum(distances, 0.0), indices, rows)
