@@ -75,39 +75,83 @@ def graph_neighbors(points: Array, k: int, report: Report = ignore_progress) -> 
     return found.distances, found.indices
 
 
-def approximate_nearest(points: Array, k: int, report: Report = ignore_progress) -> Approximate:
-    """Find at least 95 % of the k nearest other points of each point.
+def approximate_nearest(points: Array, k: int, report: Report = ignore_progress, queries: Array | None = None
+                        ) -> Approximate:
+    """Find at least 95 % of the k nearest points.
 
     Args:
         points: Points (n, d), searched as float32.
-        k: Number of neighbors, at most n − 1.
+        k: Number of neighbors: at most n, or n − 1 without `queries`.
         report: Receives the progress; an exception that it raises cancels the search.
+        queries: Query points (q, d). Without them each point is a query and is not its own neighbor.
 
     Returns:
-        The neighbors, with the recall that was measured on a sample of the points.
+        The neighbors, with the recall that was measured on a sample of the queries.
 
     Raises:
-        ValueError: k is below 1 or above the number of other points.
+        ValueError: k is below 1 or above the number of available points.
     """
     points = np.ascontiguousarray(points, np.float32)
-    if not 1 <= k < len(points):
-        raise ValueError(f"The number of neighbors must be between 1 and {len(points) - 1}, got {k}. Change k or add "
-                         "points.")
+    available = len(points) - (queries is None)
+    if not 1 <= k <= available:
+        raise ValueError(f"The number of neighbors must be between 1 and {available}, got {k}. Change k or add points.")
     lists = choose_lists(len(points))
     centers = train_centers(points[sample_rows(len(points), SAMPLED_PER_LIST * lists)], lists, report)
     index, assigned = _fill(points, centers, report)
-    rows = sample_rows(len(points), SAMPLE, seed=1)
-    probes, recall = choose_probes(points, rows, k, index, centers, report)
-    distances = np.empty((len(points), k), np.float32)
-    indices = np.empty((len(points), k), np.int64)
-    # Points of one list probe the same lists, which stay in the processor's cache.
+    if queries is not None:
+        queries = np.ascontiguousarray(queries, np.float32)
+        assigned = assign(queries, centers)
+    search = _Search(points, queries, k, index, centers)
+    rows = sample_rows(len(assigned), SAMPLE, seed=1)
+    probes, recall = _choose_probes(search, np.random.default_rng(2).permutation(rows), report)
+    distances = np.empty((len(assigned), k), np.float32)
+    indices = np.empty((len(assigned), k), np.int64)
+    # Queries of one list visit the same lists, which stay in the processor's cache.
     order = np.argsort(assigned, kind="stable")
-    for start in range(0, len(points), BLOCK):
-        report(start / len(points), "neighbors")
+    for start in range(0, len(order), BLOCK):
+        report(start / len(order), "neighbors")
         block = order[start : start + BLOCK]
-        distances[block], indices[block] = _search(points, block, k, probes, index, centers)
+        distances[block], indices[block] = search.approximate(block, probes)
     report(1.0, "neighbors")
     return Approximate(distances, indices, recall, probes, lists)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The searched points, and the queries; None if the points are the queries."""
+
+    points: Floats
+    queries: Floats | None
+    k: int
+    index: faiss.IndexIVFFlat
+    centers: Floats
+
+    def approximate(self, rows: Integers, probes: int) -> tuple[Floats, Integers]:
+        """Find the neighbors of some queries in the lists of their nearest centers.
+
+        If these lists have fewer than k points, all lists are searched.
+        """
+        queries = (self.points if self.queries is None else self.queries)[rows]
+        far, chosen = nearest_centers(queries, self.centers, probes)
+        self.index.nprobe = probes
+        search: Any = self.index.search_preassigned  # faiss's types describe the C++ function below the Python function
+        distances, indices = search(queries, self._depth, chosen, far)
+        short = np.flatnonzero(indices[:, -1] < 0)
+        if len(short):
+            distances[short], indices[short] = nearest(self.points, self._depth, queries[short])
+        return self._others(np.maximum(distances, 0.0), indices, rows)
+
+    def exact(self, rows: Integers) -> Integers:
+        """Return the true neighbors of some queries."""
+        queries = (self.points if self.queries is None else self.queries)[rows]
+        return self._others(*nearest(self.points, self._depth, queries), rows)[1]
+
+    @property
+    def _depth(self) -> int:
+        return self.k + (self.queries is None)
+
+    def _others(self, distances: Floats, indices: Integers, rows: Integers) -> tuple[Floats, Integers]:
+        return without_self(distances, indices, rows) if self.queries is None else (distances, indices)
 
 
 def _fill(points: Floats, centers: Floats, report: Report) -> tuple[faiss.IndexIVFFlat, Integers]:
@@ -124,32 +168,22 @@ def _fill(points: Floats, centers: Floats, report: Report) -> tuple[faiss.IndexI
     return index, assigned
 
 
-def choose_probes(points: Floats, rows: Integers, k: int, index: faiss.IndexIVFFlat, centers: Floats,
-                  report: Report) -> tuple[int, float]:
-    """Return the smallest power of two of probes that reaches the recall on half of a sample, and the recall on the
-    other half."""
-    exact = without_self(*nearest(points, k + 1, points[rows]), rows)[1]
-    half = len(rows) // 2
+def _choose_probes(search: _Search, sample: Integers, report: Report) -> tuple[int, float]:
+    """Return the smallest power of two of probes that reaches the recall on half of a sample of queries.
+
+    Returns:
+        The probes, and the recall on the other half.
+    """
+    exact, half, most = search.exact(sample), len(sample) // 2, len(search.centers)
     probes = 1
     while True:
-        report(0.5, "measuring the recall")
-        found = _search(points, rows, k, probes, index, centers)[1]
-        if probes == len(centers) or recall_of(found[:half], exact[:half]) >= RECALL + MARGIN:
+        report(np.log2(probes) / np.log2(2 * most), "measuring the recall")
+        found = search.approximate(sample, probes)[1]
+        if probes == most or recall_of(found[:half], exact[:half]) >= RECALL + MARGIN:
             return probes, recall_of(found[half:], exact[half:])
-        probes = min(2 * probes, len(centers))
+        probes = min(2 * probes, most)
 
 
 def recall_of(found: Integers, exact: Integers) -> float:
     """Return the share of the indices of each row of `exact` (q, k) that the same row of `found` (q, m) has."""
     return float(np.mean([np.isin(truth, row).mean() for truth, row in zip(exact, found, strict=True)]))
-
-
-def _search(points: Floats, rows: Integers, k: int, probes: int, index: faiss.IndexIVFFlat,
-            centers: Floats) -> tuple[Floats, Integers]:
-    """Find the k nearest other points of some rows in the lists of their nearest centers."""
-    queries = points[rows]
-    far, chosen = nearest_centers(queries, centers, probes)
-    index.nprobe = probes
-    search: Any = index.search_preassigned  # faiss's types describe the C++ functions below its Python functions
-    distances, indices = search(queries, k + 1, chosen, far)
-    return without_self(np.maximum(distances, 0.0), indices, rows)

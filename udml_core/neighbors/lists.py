@@ -16,7 +16,7 @@ import numpy as np
 
 from udml_core.arrays import Array, Booleans, Floats, Integers
 from udml_core.errors import UserError
-from udml_core.files import check_regular, publish
+from udml_core.files import publish
 
 PADDING = 8
 ROW_BYTES = 8
@@ -206,10 +206,9 @@ class MappedLists:
 
 def _map_lists(path: Path, sizes: Integers, code_bytes: int) -> faiss.OnDiskInvertedLists:
     capacity, offsets = layout_of(sizes, code_bytes)
-    check_regular(path)
-    if path.stat().st_size != offsets[-1]:
-        raise UserError(f"{path} should have {offsets[-1]:,} bytes and has {path.stat().st_size:,}. "
-                        "Build the gallery again.")
+    length = path.stat().st_size if path.is_file() else 0
+    if length != offsets[-1]:
+        raise UserError(f"{path} should have {offsets[-1]:,} bytes and has {length:,}. Build the gallery again.")
     mapped = faiss.OnDiskInvertedLists()
     mapped.nlist, mapped.code_size = len(sizes), code_bytes
     for size, room, offset in zip(sizes.tolist(), capacity.tolist(), offsets.tolist(), strict=False):
