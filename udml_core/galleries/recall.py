@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from udml_core.arrays import Booleans, Floats, Integers
+from udml_core.arrays import Array, Booleans, Floats, Integers
 from udml_core.errors import UserError
 from udml_core.galleries.manifest import Manifest, Recall
 from udml_core.neighbors import nearest
@@ -38,7 +38,8 @@ def exact_neighbors(blocks: Iterable[tuple[Integers, Floats]], queries: Floats, 
     Returns:
         Squared distances (q, k) float32, ascending, and row numbers (q, k).
     """
-    distances, indices = np.zeros((len(queries), 0), np.float32), np.zeros((len(queries), 0), np.int64)
+    distances: Array = np.zeros((len(queries), 0), np.float32)
+    indices: Array = np.zeros((len(queries), 0), np.int64)
     for rows, vectors in blocks:
         if mask is not None:
             if rows.min() < 0 or rows.max() >= len(mask):

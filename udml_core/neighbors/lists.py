@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import faiss
 import numpy as np
@@ -18,6 +19,8 @@ from udml_core.arrays import Array, Booleans, Floats, Integers
 from udml_core.errors import UserError
 from udml_core.files import publish
 
+library: Any = faiss
+"""faiss without its types, which describe the C++ functions below its Python functions."""
 PADDING = 8
 ROW_BYTES = 8
 
@@ -56,22 +59,23 @@ class Quantizer:
         """Return the bytes (n, code_bytes) uint8 of rotated vectors (n, l) in their lists (n,)."""
         if not self.has_codes:
             return np.ascontiguousarray(rotated).view(np.uint8)
-        return self._product_quantizer().compute_codes(rotated - self.centers[assigned])
+        codes: Array = self._product_quantizer().compute_codes(rotated - self.centers[assigned])
+        return codes
 
-    def _product_quantizer(self) -> faiss.ProductQuantizer:
-        quantizer = faiss.ProductQuantizer(self.centers.shape[1], len(self.codebooks), 8)
+    def _product_quantizer(self) -> Any:
+        quantizer = library.ProductQuantizer(self.centers.shape[1], len(self.codebooks), 8)
         faiss.copy_array_to_vector(np.ascontiguousarray(self.codebooks, np.float32).ravel(), quantizer.centroids)
         return quantizer
 
-    def index(self) -> faiss.IndexIVF:
+    def index(self) -> Any:
         """Return an inverted file without lists."""
         lists, width = self.centers.shape
         coarse = faiss.IndexFlatL2(width)
         coarse.add(np.ascontiguousarray(self.centers, np.float32))
         if not self.has_codes:
-            index = faiss.IndexIVFFlat(coarse, width, lists)
+            index = library.IndexIVFFlat(coarse, width, lists)
         else:
-            index = faiss.IndexIVFPQ(coarse, width, lists, len(self.codebooks), 8)
+            index = library.IndexIVFPQ(coarse, width, lists, len(self.codebooks), 8)
             index.pq = self._product_quantizer()
             index.precompute_table()
         index.is_trained = True
@@ -168,11 +172,11 @@ class MappedLists:
         self.count = sum(int(sizes.sum()) for _, sizes in files)
         self._index = quantizer.index()
         self._parts = [_map_lists(path, sizes, quantizer.code_bytes) for path, sizes in files]
-        pointers = faiss.InvertedListsPtrVector()
+        pointers = library.InvertedListsPtrVector()
         for part in self._parts:
             pointers.push_back(part)
         # The stack keeps the parts in order; each query visits a list in all of them.
-        self._lists = self._parts[0] if len(self._parts) == 1 else faiss.HStackInvertedLists(
+        self._lists = self._parts[0] if len(self._parts) == 1 else library.HStackInvertedLists(
             len(self._parts), pointers.data())
         self._index.replace_invlists(self._lists, False)
         self._index.ntotal = self.count
@@ -197,22 +201,22 @@ class MappedLists:
         """
         selector = None
         if allowed is not None:
-            selector = faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
+            selector = library.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))
         probes = min(probes, len(self.quantizer.centers))
-        parameters = (faiss.IVFPQSearchParameters if self.quantizer.has_codes else faiss.SearchParametersIVF)(
+        parameters = (library.IVFPQSearchParameters if self.quantizer.has_codes else library.SearchParametersIVF)(
             nprobe=probes, sel=selector)
         return self._index.search(np.ascontiguousarray(queries, np.float32), k, params=parameters)
 
 
-def _map_lists(path: Path, sizes: Integers, code_bytes: int) -> faiss.OnDiskInvertedLists:
+def _map_lists(path: Path, sizes: Integers, code_bytes: int) -> Any:
     capacity, offsets = layout_of(sizes, code_bytes)
     length = path.stat().st_size if path.is_file() else 0
     if length != offsets[-1]:
         raise UserError(f"{path} should have {offsets[-1]:,} bytes and has {length:,}. Build the gallery again.")
-    mapped = faiss.OnDiskInvertedLists()
+    mapped = library.OnDiskInvertedLists()
     mapped.nlist, mapped.code_size = len(sizes), code_bytes
     for size, room, offset in zip(sizes.tolist(), capacity.tolist(), offsets.tolist(), strict=False):
-        entry = faiss.OnDiskOneList()
+        entry = library.OnDiskOneList()
         entry.size, entry.capacity, entry.offset = size, room, offset
         mapped.lists.push_back(entry)
     mapped.filename, mapped.totsize, mapped.read_only = str(path), int(offsets[-1]), True
