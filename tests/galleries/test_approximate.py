@@ -131,4 +131,6 @@ def test_unit_rows_above_the_limit_find_95_percent(dimension: int, own: bool, lo
     distances, indices = search.nearest_unit(rows, 10, queries)
     exact, truth = nearest(rows, 10, queries)
     assert literal_recall(indices, truth) >= 0.95
+    if dimension < search.DIMENSION:  # the candidates of wide rows are so many that all neighbors are among them
+        assert (indices != truth).any()
     assert (distances >= exact - 1e-5).all()

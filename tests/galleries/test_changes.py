@@ -23,6 +23,9 @@ def check(gallery: Gallery, expected: dict[int, np.ndarray]) -> None:
         assert sorted(opened.ids().tolist()) == sorted(expected)
         found = opened.search(QUERIES, 5, probes=opened.manifest.lists)[1]
         np.testing.assert_array_equal(found, literal_nearest(QUERIES, vectors, ids, 5))
+        # A filter does not bring removed vectors back.
+        found = opened.search(QUERIES, 5, np.ones(2**15, np.bool_), opened.manifest.lists)[1]
+        np.testing.assert_array_equal(found, literal_nearest(QUERIES, vectors, ids, 5))
 
 
 @pytest.mark.parametrize("kind", ["flat", "ivf"])

@@ -87,6 +87,16 @@ def test_a_filter_keeps_the_recall(listed: Gallery, share: float) -> None:
     assert literal_recall(found, literal_nearest(QUERIES, grouped(COUNT)[kept], kept, 10)) >= 0.95
 
 
+def test_a_filter_of_distant_vectors_keeps_the_recall(listed: Gallery) -> None:
+    """A class filter keeps vectors that are not in the lists around the query."""
+    vectors = grouped(COUNT)
+    distances = squared_distances(QUERIES[:1], vectors)[0]
+    allowed = (distances > np.quantile(distances, 0.9)) & (np.arange(COUNT) % 2 == 0)
+    kept = np.flatnonzero(allowed)
+    found = listed.search(QUERIES[:1], 10, allowed)[1]
+    assert literal_recall(found, literal_nearest(QUERIES[:1], vectors[kept], kept, 10)) >= 0.9
+
+
 def test_a_filter_of_few_vectors_finds_them_all(listed: Gallery) -> None:
     allowed = np.zeros(500, np.bool_)  # shorter than the gallery: later ids are not searched
     allowed[[3, 44, 499]] = True

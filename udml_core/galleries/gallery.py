@@ -23,8 +23,8 @@ from udml_core.galleries.recall import exact_neighbors
 from udml_core.neighbors.centers import Report, ignore_progress
 from udml_core.neighbors.lists import MappedLists, read_vectors
 
-ENLARGED = 4
-"""Factor by which a filter enlarges the number of visited lists, beyond the share of the vectors that it keeps."""
+FEW = 5000
+"""Number of vectors that a filter keeps up to which an `ivf-pq` compares them all: codes rank distant vectors badly."""
 
 
 class Gallery:
@@ -165,8 +165,12 @@ class Gallery:
         """
         if self._lists is None:
             return exact_neighbors(self.blocks(), queries, k, mask)
+        kept = int(mask.sum())
+        if self.manifest.kind == "ivf-pq" and kept <= min(FEW, self.manifest.rows // 2):
+            few = np.flatnonzero(mask)
+            return exact_neighbors([(few, self.vectors(few))], queries, k)
         manifest = manifest or self.manifest
-        probes = probes or _probes(manifest, k, int(mask.sum()))
+        probes = probes or _probes(manifest, k, kept)
         distances, rows = self._probe(queries, k, mask, probes, manifest.candidates)
         short = np.flatnonzero((rows < 0).any(axis=1))
         if len(short):  # these queries visited too few vectors
@@ -271,7 +275,7 @@ class Gallery:
 
 def _probes(manifest: Manifest, k: int, count: int) -> int:
     """Return the number of lists to visit for k neighbors among `count` searched vectors."""
-    share = count / manifest.rows
-    wanted = manifest.probes if share > 0.5 else manifest.probes * ENLARGED / share
+    # With a filter, the k nearest vectors are as far as k / share vectors are without it.
+    wanted = manifest.probes * manifest.rows / count
     least = 4 * k * manifest.lists / count  # lists that hold several times k searched vectors
     return int(min(manifest.lists, np.ceil(max(wanted, least))))
