@@ -72,9 +72,9 @@ def measure(folder: Path, largest: int) -> Iterator[dict[str, Any]]:
     threads = os.environ.get("OMP_NUM_THREADS", os.cpu_count())
     record = provenance("galleries") | {
         "protocol": f"{DIMENSION} principal components of frozen features of {DATASET}, repeated between neighbors "
-                    f"with noise; threads: {threads}, on a machine that other programs use, whose load average is given; "
-                    f"recall@10 of {QUERIES} new queries compared with all float32 vectors; latency of single queries; "
-                    "memory: peak of the process, memory-mapped files included",
+                    f"with noise; threads: {threads}, on a machine that other programs use, with the given load "
+                    f"average; recall@10 of {QUERIES} new queries compared with all float32 vectors; latency of single "
+                    "queries; memory: peak of the process, memory-mapped files included",
         "not measured": [f"{size:,} vectors" for size in SIZES if size > largest],
         "datasets": {"Galleries": {"rows": galleries}, "Neighbors and clusters": {"rows": graphs}}}
     path = folder / "vectors.npy"
