@@ -26,6 +26,7 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.cli_galleries import index
 from udml_core.cli_options import Json, Root, call_with_options, root_of, takes_options
 from udml_core.cli_output import (
     analysis_line,
@@ -59,6 +60,7 @@ app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_
                   help="Metric learning with few labels or none.")
 app.command()(sweep)
 app.command()(sweeps)
+app.add_typer(index, name="index")
 RunName = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, the beginning of its id, or its folder.")]
 DatasetName = Annotated[str, typer.Argument(metavar="DATASET", help="The name of a data set, or a folder of images.")]
 Wait = Annotated[bool, typer.Option(help="Follow the run until it ends.")]

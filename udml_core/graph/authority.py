@@ -13,7 +13,7 @@ import numpy as np
 
 from udml_core.arrays import Array
 from udml_core.explanations import Clusters
-from udml_core.neighbors import nearest
+from udml_core.neighbors import Report, graph_neighbors, ignore_progress
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,21 @@ class AuthorityGraph:
     _staircase: _Staircase | None = field(default=None, repr=False)
 
     @staticmethod
-    def build(points: Array, n_neighbors: int, rescaled: bool = False) -> AuthorityGraph:
+    def build(points: Array, n_neighbors: int, rescaled: bool = False,
+              report: Report = ignore_progress) -> AuthorityGraph:
         """Build the graph of points (n, d).
 
-        W_ij = exp(−d²/2σ²) on the kNN edges of either direction. σ is the median neighbor distance.
+        W_ij = exp(−d²/2σ²) on the kNN edges of either direction. σ is the median neighbor distance. Above 200,000
+        points the neighbors are approximate; see `graph_neighbors`.
         """
+        return AuthorityGraph.of_neighbors(*graph_neighbors(points, n_neighbors, report), rescaled)
+
+    @staticmethod
+    def of_neighbors(squared: Array, neighbors: Array, rescaled: bool = False) -> AuthorityGraph:
+        """Build the graph of squared distances (n, k) and indices (n, k) of the nearest neighbors; see `build`."""
         import scipy.sparse  # at first use, because it slows the start of the command line
 
-        squared, neighbors = nearest(points, n_neighbors)
-        count = len(points)
+        count = len(neighbors)
         low, high, distance = _undirected_edges(neighbors, squared)
         spread = 2.0 * float(np.median(squared)) or 1.0
         affinity = np.exp(distance / -spread)

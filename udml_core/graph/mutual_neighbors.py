@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.arrays import Array, Integers
-from udml_core.neighbors import nearest
+from udml_core.neighbors import graph_neighbors
 
 
 def mutual_pairs(points: Array, n_neighbors: int = 5) -> Array:
     """Return all pairs of points that are among each other's nearest neighbors.
+
+    Above 200,000 points the neighbors are approximate; see `graph_neighbors`.
 
     Args:
         points: (n, d), with n above `n_neighbors`.
@@ -18,7 +20,7 @@ def mutual_pairs(points: Array, n_neighbors: int = 5) -> Array:
     Returns:
         Pairs i < j in ascending order, (p, 2) int64.
     """
-    return mutual_pairs_of(nearest(points, n_neighbors)[1])
+    return mutual_pairs_of(graph_neighbors(points, n_neighbors)[1])
 
 
 def mutual_pairs_of(neighbors: Integers) -> Array:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.arrays import Array, Floats, Integers
-from udml_core.neighbors import largest_products, nearest
+from udml_core.neighbors import EXACT_UP_TO, approximate_nearest, largest_products, nearest
 from udml_core.refinement.kernels import compiled, in_threads
 
 EXACT_BELOW = 20_000
@@ -25,8 +25,9 @@ FEWEST, PER_NEIGHBOR, DEEPEST = 100, 2, 500
 def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Floats, Integers]:
     """Find the k nearest unit rows, as `nearest` does; among 20,000 rows or more, not always all of them.
 
-    More than 99 % of the true neighbors were found in every measurement: on features of birds and pixels of clothes,
-    frozen, whitened and averaged. The returned distances are always exact. A search for few queries is exact.
+    Above 200,000 rows, 20,000 queries or more visit lists of rows; see `approximate_nearest`. Below, more than 99 % of
+    the true neighbors were found in every measurement: on features of birds and pixels of clothes, frozen, whitened and
+    averaged. The returned distances are always exact. A search for few queries is exact.
 
     Args:
         rows: Unit rows (n, d).
@@ -37,18 +38,33 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
         Squared distances (q, k) float32, ascending, and indices (q, k) int64.
     """
     few = min(len(rows), len(rows if queries is None else queries)) < EXACT_BELOW
+    many = not few and len(rows) > EXACT_UP_TO
     if few or k > DEEPEST or rows.shape[1] < 2 * DIMENSION:
-        return nearest(rows, k, queries)
+        if not many:
+            return nearest(rows, k, queries)
+        found = approximate_nearest(rows, k, queries=queries)
+        return found.distances, found.indices
     rows = np.ascontiguousarray(rows, np.float32)
     asked = rows if queries is None else np.ascontiguousarray(queries, np.float32)
     directions = principal_directions(rows)
     # The product, not the distance, of the projections: the discarded parts of two rows are nearly orthogonal.
     count = min(FEWEST + PER_NEIGHBOR * k + 1, len(rows))
-    candidates = largest_products(rows @ directions, count, asked @ directions)
+    search = _listed_products if many else largest_products
+    candidates = search(rows @ directions, count, asked @ directions)
     distances, indices = np.empty((len(asked), k), np.float32), np.empty((len(asked), k), np.int64)
     in_threads(lambda start, stop: select_nearest(start, stop, asked, rows, candidates, queries is None, distances,
                                                   indices), len(asked))
     return distances, indices
+
+
+def _listed_products(points: Floats, k: int, queries: Floats) -> Integers:
+    """Find most of the points of the k largest inner products, as `largest_products` finds all of them.
+
+    With the component √(1 − ‖x‖²) all points have length 1, so −2 q·x and the squared distance rank alike.
+    """
+    length = np.sqrt(np.maximum(0, 1 - np.einsum("nd,nd->n", points, points)))[:, None]
+    zeros = np.zeros((len(queries), 1), np.float32)
+    return approximate_nearest(np.hstack([points, length]), k, queries=np.hstack([queries, zeros])).indices
 
 
 def nearest_others(rows: Array, k: int, own: Integers | None = None) -> tuple[Floats, Integers]:

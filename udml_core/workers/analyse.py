@@ -231,7 +231,7 @@ def _graph(material: Material, spec: AnalysisSpec) -> Arrays:
                         f"scope '{spec.scope}' has {len(indices)}. Lower n_neighbors to at most {len(indices) - 1}.")
     points = material.vectors(spec.frames[0], indices)
     material.report(0.5, "graph")
-    graph = AuthorityGraph.build(points, spec.n_neighbors)
+    graph = AuthorityGraph.build(points, spec.n_neighbors, report=material.report)
     return {"indices": indices, "authority": graph.authority, "rows": graph.rows, "columns": graph.columns,
             "affinity": graph.affinity}
 

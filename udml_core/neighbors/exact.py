@@ -1,4 +1,4 @@
-"""Exact nearest-neighbor search; the only module that imports faiss."""
+"""Exact nearest-neighbor search."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def nearest(points: Array, k: int, queries: Array | None = None) -> tuple[Floats
         distances, indices = faiss.knn(np.ascontiguousarray(queries, dtype=np.float32), base, k)
         return np.maximum(distances, 0.0), indices
     distances, indices = faiss.knn(base, base, k + 1)
-    return _without_self(np.maximum(distances, 0.0), indices)
+    return without_self(np.maximum(distances, 0.0), indices, np.arange(len(base)))
 
 
 def largest_products(points: Array, k: int, queries: Array) -> Integers:
@@ -43,14 +43,14 @@ def largest_products(points: Array, k: int, queries: Array) -> Integers:
                      metric=faiss.METRIC_INNER_PRODUCT)[1]
 
 
-def _without_self(distances: Floats, indices: Integers) -> tuple[Floats, Integers]:
-    """Drop each row's own index.
+def without_self(distances: Floats, indices: Integers, rows: Integers) -> tuple[Floats, Integers]:
+    """Drop the own index `rows` (q,) of each row of distances and indices (q, k + 1).
 
     If duplicates displaced the own index, the last index is dropped.
     """
-    if np.array_equal(indices[:, 0], np.arange(len(indices))):
+    if np.array_equal(indices[:, 0], rows):
         return distances[:, 1:], indices[:, 1:]
-    own = indices == np.arange(len(indices))[:, None]
+    own = indices == rows[:, None]
     own[~own.any(axis=1), -1] = True
     kept = ~own
     shape = (len(indices), indices.shape[1] - 1)
