@@ -224,8 +224,6 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
         starts_as_first,
         was_restarted,
     )
-    from udml_core.workers import train as worker
-    from udml_core.workers.elastic import work_together
 
     run = _find_run(name, root)
     if was_restarted() and run.stored_status().state not in LIVE_STATES:
@@ -234,8 +232,12 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
         run.clear_failure()
     if run.spec().processes > 1 and not is_shared() and not run.stop_requested() \
             and run.stored_status().state != "done":
+        from udml_core.workers.elastic import work_together
+
         status = work_together(run)
     else:
+        from udml_core.workers import train as worker
+
         with join_process_group(run.spec().device) as device:
             if device:
                 worker.assist(run, device)

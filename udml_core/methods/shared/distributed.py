@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 PATIENCE = timedelta(hours=2)
@@ -66,7 +67,11 @@ def join_process_group(device: str) -> Iterator[str | None]:
     if on_gpu:
         own = f"cuda:{int(device.partition(':')[2] or 0) + int(os.environ['LOCAL_RANK'])}"
         torch.cuda.set_device(torch.device(own))
-    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    store, _, size = next(rendezvous("env://", timeout=PATIENCE))
+    # torchrun's agent keeps one store for all attempts, in which the addresses of ended processes would be found again.
+    store = distributed.PrefixStore(f"attempt {_restarts()}", store)
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE, store=store, rank=rank,
+                                   world_size=size)
     try:
         yield own if rank else None
     finally:
