@@ -14,6 +14,13 @@ export PATH="$PATH:/usr/sbin:/sbin"
 
 stop() {
   local name pid
+  # slurmd leaves the jobs running when it ends, so that an update loses none.
+  if SLURM_CONF="$1/slurm.conf" timeout 10 scancel --partition=main 2>/dev/null; then
+    for _ in $(seq 100); do
+      [ -n "$(SLURM_CONF="$1/slurm.conf" timeout 10 squeue --noheader 2>/dev/null)" ] || break
+      sleep 0.1
+    done
+  fi
   for name in slurmd slurmctld munged; do
     [ -s "$1/$name.pid" ] || continue
     pid=$(cat "$1/$name.pid")
