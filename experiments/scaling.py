@@ -176,7 +176,8 @@ def measure(names: tuple[str, ...]) -> dict[str, Any]:
                for name, row in double.items()}
     exchanged = {find_method(name).card.title: {
         "steps": double[name]["steps"], "encoder parameters": double[name]["encoder_parameters"],
-        "kB summed a step": volumes[name]["all_reduce"] / 1000, "kB gathered a step": volumes[name]["all_gather"] / 1000,
+        "kB summed a step": volumes[name]["all_reduce"] / 1000,
+        "kB gathered a step": volumes[name]["all_gather"] / 1000,
         "kB broadcast a step": volumes[name]["broadcast"] / 1000,
         "images a second, 1 process": IMAGES / single[name]["seconds"],
         "images a second, 2 processes": IMAGES / double[name]["seconds"]} for name in names}
