@@ -62,7 +62,7 @@ def submit(root: Path, engine: EngineRequest, count: int) -> list[Run]:
 
 
 def assert_equal_to_serial(runs: list[Run], root: Path) -> None:
-    """Compare weights, embeddings and curves with those of runs that this process executes, bit by bit."""
+    """Compare weights, embeddings and curves with runs that this process executes, bit by bit."""
     for seed, run in enumerate(runs):
         serial = trained(root, fields=SHORT if seed else LONG, seed=seed)
         assert (run.status().state, serial.status().state) == ("done", "done")

@@ -1,7 +1,7 @@
 """Hand a run over to an engine.
 
-submitit pickles its own job and reads it on the machine that works, so that whoever can write to its folder can execute
-code there. The folder is therefore private, and it never holds what a user uploads.
+submitit pickles its own job and reads it on the machine that works, so that write access to its folder is enough to
+execute code there. The folder is therefore private, and it never holds what a user uploads.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def forget_owner(folder: Path) -> None:
 
 
 def private_folder(root: Path) -> Path:
-    """Create the folder of submitit's files, which nobody else can change.
+    """Create the folder of submitit's files, which other users cannot change.
 
     Args:
         root: The folder of runs.
