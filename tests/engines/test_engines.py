@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -111,8 +112,8 @@ def test_slurm_gives_the_results_of_serial_execution_also_after_a_kill(cluster: 
 def test_submitit_local_gives_the_results_of_serial_execution_also_after_a_kill(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    runs = submit(tmp_path / "runs", LOCAL, 2)
-    killed = runs[0]
+    runs = [jobs.submit(spec(fields=LONG), tmp_path / "runs", engine=LOCAL) for _ in range(2)]
+    killed, ended = runs
     until(lambda: len(killed.metrics()[0]) > 3, killed)
     assert dispatch.head(killed.folder.parent, "cpu") is None
     owner = read_owner(killed.folder)
@@ -122,9 +123,17 @@ def test_submitit_local_gives_the_results_of_serial_execution_also_after_a_kill(
     until(lambda: job_of(killed.folder, owner).state == "ended", killed)
     assert killed.status().message == f"The job {owner.job} of submitit ended."
     jobs.resume(killed)
+    until(lambda: len(ended.metrics()[0]) > 3, ended)
+    job = read_owner(ended.folder)
+    assert job is not None
+    task = psutil.Process(int(job.job)).children()[0]
+    task.send_signal(signal.SIGUSR2)  # what the end of the time limit sends
+    until(lambda: not task.is_running() or task.status() == psutil.STATUS_ZOMBIE, ended)
     for run in runs:
         wait_for(run, "done", "failed", "stopped", "interrupted")
     renewed = read_owner(killed.folder)
     assert renewed is not None
     assert renewed.job != owner.job
-    assert_equal_to_serial(runs, tmp_path / "serial")
+    assert read_owner(ended.folder) == job, "the job was submitted again, not requeued"
+    assert_equal_to_serial([killed], tmp_path / "serial")
+    np.testing.assert_array_equal(ended.embeddings("final"), killed.embeddings("final"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from pages.parts.base.run_status import state_line
 from tests.running import spec
 from udml_core import jobs
 from udml_core.cli import app
@@ -21,7 +23,9 @@ from udml_core.engines import EngineRequest, Owner, cancel, check_engine, job_of
 from udml_core.engines.submission import private_folder
 from udml_core.errors import UserError
 from udml_core.jobs import dispatch, launch
-from udml_core.runs import Run, create_run
+from udml_core.jobs.maps import is_busy
+from udml_core.runs import Run, Spec, create_run
+from udml_core.sweeps import make_sweep, resume_sweep, start_sweep
 from udml_core.tasks import STARTING_SECONDS, Status
 
 SLURM = EngineRequest(engine="slurm")
@@ -85,8 +89,8 @@ def test_a_run_stays_as_it_was_while_slurm_does_not_answer(tmp_path: Path, liste
         "waiting", "Slurm does not answer: slurm_load_jobs error: down")
     run.write_status(Status(state="running"))
     assert run.status().state == "running"
-    with pytest.raises(UserError, match=r"could not be cancelled in Slurm: slurm_load_jobs error: down Try again, or "
-                                        r"run `scancel --user=me --name="):
+    with pytest.raises(UserError, match=r"could not be cancelled in Slurm: slurm_load_jobs error: down\. Try again, "
+                                        r"or run `scancel --user=me --name="):
         jobs.stop(run)
 
 
@@ -117,6 +121,40 @@ def test_the_queue_of_this_machine_never_starts_the_run_of_an_engine(tmp_path: P
     assert jobs.place_in_queue(other) == "job 7 of Slurm is pending"
     with pytest.raises(UserError, match="only a waiting run can be moved"):
         jobs.move(other, 0)
+
+
+def test_the_page_runs_says_what_slurm_says(tmp_path: Path, listed: list[str]) -> None:
+    run = owned(tmp_path)
+    listed.append(f"7|PENDING|Resources|{run.id}")
+    assert state_line(run, run.status()) == "Waiting: job 7 of Slurm is pending (Resources)."
+    listed[:] = [f"7|TIMEOUT|None|{run.id}"]
+    assert state_line(run, run.status()).startswith("Slurm ended job 7: TIMEOUT. ")
+
+
+def test_maps_do_not_wait_for_a_cluster(tmp_path: Path, listed: list[str]) -> None:
+    run = owned(tmp_path)
+    listed.append(f"7|PENDING|Resources|{run.id}")
+    assert run.status().state == "waiting"
+    assert not is_busy(tmp_path)
+    (run.folder / "engine.json").unlink()
+    assert is_busy(tmp_path)
+
+
+def test_a_sweep_keeps_its_engine_when_it_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = []
+
+    def submit(planned: Spec, root: Path, maps: bool, engine: EngineRequest | None) -> Run:
+        chosen.append(engine)
+        return create_run(planned, root)
+
+    monkeypatch.setattr(jobs, "submit", submit)
+    described = make_sweep({"data": "digits", "methods": {"pca": {"dimension": [4, 8]}},
+                            "options": {"backbone": "pixels", "split": "seen"}}, "widths")
+    begun = start_sweep(described, tmp_path, engine=SLURM)
+    assert chosen == [SLURM, SLURM]
+    shutil.rmtree(begun.sweep.members()[0].run.folder)  # type: ignore[union-attr]
+    resume_sweep(begun.sweep)
+    assert chosen == [SLURM, SLURM, SLURM]
 
 
 def test_a_local_job_is_known_by_its_process_and_machine(tmp_path: Path) -> None:
@@ -189,7 +227,7 @@ def test_a_refused_submission_fails_the_run_with_the_reason(tmp_path: Path, monk
 
     monkeypatch.setattr(submission.shutil, "which", lambda name: f"/bin/{name}")
     monkeypatch.setattr(submission.subprocess, "run", refuse)
-    with pytest.raises(UserError, match=r"did not accept .*: sbatch: error: invalid partition specified: none Change"):
+    with pytest.raises(UserError, match=r"did not accept .*: sbatch: error: invalid partition .*: none\. Ch"):
         jobs.submit(spec(method="pca", fields={"dimension": 8}), tmp_path, engine=SLURM)
     (run,) = (Run(path) for path in tmp_path.iterdir() if not path.name.startswith("."))
     assert run.status().state == "failed"

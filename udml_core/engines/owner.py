@@ -1,4 +1,4 @@
-"""The owner of a run: the file that keeps the laptop's queue away from it."""
+"""The owner of a run: the file that keeps the queue of this machine away from it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Owner(BaseModel):
 
 
 def read_owner(folder: Path) -> Owner | None:
-    """Return the engine that a run was handed to; None if the laptop's queue starts it."""
+    """Return the engine that a run was handed to; None if the queue of this machine starts it."""
     path = folder / FILE
     try:
         return _read(path, *version_of(path))

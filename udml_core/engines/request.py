@@ -11,7 +11,7 @@ from udml_core.errors import UserError
 
 EngineName = Literal["slurm", "submitit-local"]
 ENGINES: tuple[str, ...] = ("local", *get_args(EngineName))
-"""The laptop's own queue, and the engines that a run can be handed to."""
+"""The queue of this machine, and the engines that a run can be handed to."""
 MOST_MINUTES = 60 * 24 * 30
 Word = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.,:&|*\[\]+-]{1,200}$")]
 """A value of `sbatch` without spaces and line breaks, so that it cannot add lines to the script."""

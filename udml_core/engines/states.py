@@ -62,8 +62,8 @@ def cancel(folder: Path, owner: Owner) -> None:
         words = ["scancel", f"--user={owner.user}", f"--name={folder.name}"]
         done = _call(words)
         if isinstance(done, str):
-            raise UserError(f"{folder.name} could not be cancelled in Slurm: {done} Try again, or run "
-                            f"`{' '.join(words)}`.")
+            raise UserError(f"{folder.name} could not be cancelled in Slurm: {done.rstrip('.')}. Try again, "
+                            f"or run `{' '.join(words)}`.")
         _answers.clear()
         return
     controller = _controller(folder, owner)

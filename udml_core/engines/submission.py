@@ -78,14 +78,14 @@ def hand_over(folder: Path, request: EngineRequest, settings: Mapping[str, str])
     owner = read_owner(folder)
     if done.returncode or owner is None or not owner.job:
         lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        raise UserError(f"The engine '{request.engine}' did not accept {folder.name}: "
-                        f"{lines[-1] if lines else 'no reason was printed.'} Change the engine options, then resume "
-                        f"the run. The whole answer is in {log}.")
+        reason = lines[-1].rstrip(".") if lines else "no reason was printed"
+        raise UserError(f"The engine '{request.engine}' did not accept {folder.name}: {reason}. Change the "
+                        f"engine options, then resume the run. The whole answer is in {log}.")
     return owner
 
 
 def forget_owner(folder: Path) -> None:
-    """Give a run back to the laptop's queue."""
+    """Give a run back to the queue of this machine."""
     (folder / FILE).unlink(missing_ok=True)
 
 
