@@ -36,7 +36,7 @@ from udml_core.data.training import TrainingData, training_data
 from udml_core.files import jsonable
 from udml_core.methods import Method, Setting, find_method
 
-IMAGES = 300
+IMAGES = 200
 BATCH = 100
 COMMON: dict[str, Any] = {"dimension": 32, "epochs": 1, "trains": "all", "batch": BATCH}
 OWN: dict[str, dict[str, Any]] = {
@@ -82,6 +82,9 @@ class Volume:
             self.add("all_reduce", bucket.buffer())
             done = originals["all_reduce"](bucket.buffer(), async_op=True).get_future()
             return done.then(lambda future: future.value()[0] / distributed.get_world_size())
+
+        # DistributedDataParallel compares the types themselves, which annotations of this module are not.
+        hook.__annotations__ = {"bucket": distributed.GradBucket, "return": torch.futures.Future[torch.Tensor]}
 
         def with_hook(replica: Any, *arguments: Any, **named: Any) -> None:
             wrapped(replica, *arguments, **named)
