@@ -1,4 +1,4 @@
-"""What several processes gain: throughput on this machine, and the bytes that they exchange in each step.
+"""What several processes gain: throughput on this CPU, and the bytes that they exchange in each step.
 
     python -m experiments.scaling --out assets/results/scaling.json
 
@@ -122,7 +122,7 @@ def build(name: str) -> Method:
 
 
 def train(name: str) -> dict[str, Any]:
-    """Train one epoch and return the steps of the encoder's optimizer, the seconds and the bytes."""
+    """Train one epoch and return the steps, the seconds of CPU time and the bytes."""
     method = build(name)
     data, setting = prepare(method)
     volume, steps = Volume(), [0]
@@ -132,9 +132,9 @@ def train(name: str) -> dict[str, Any]:
 
     counter = register_optimizer_step_post_hook(count)
     with volume.counting():
-        began = time.perf_counter()
+        began = time.process_time()
         list(method.fit(data, setting))
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
     counter.remove()
     parameters = sum(value.numel() for value in setting.encoder.parameters())
     return {"steps": steps[0], "seconds": seconds, "bytes": volume.bytes, "calls": volume.calls,
@@ -182,8 +182,8 @@ def measure(names: tuple[str, ...]) -> dict[str, Any]:
         "kB summed a step": volumes[name]["all_reduce"] / 1000,
         "kB gathered a step": volumes[name]["all_gather"] / 1000,
         "kB broadcast a step": volumes[name]["broadcast"] / 1000,
-        "images a second, 1 process": IMAGES / single[name]["seconds"],
-        "images a second, 2 processes": IMAGES / double[name]["seconds"]} for name in names}
+        "images per CPU second, 1 process": IMAGES / single[name]["seconds"],
+        "images per CPU second, 2 processes": IMAGES / (2 * double[name]["seconds"])} for name in names}
     return {f"Bytes and throughput, {IMAGES} digits in batches of {BATCH}": {"rows": exchanged},
             f"Gain of {PROCESSES} GPUs if a step of each takes {EXAMPLE_STEP:g} s": {"rows": {
                 find_method(name).card.title: {f"{link}": PROCESSES * EXAMPLE_STEP / (
@@ -201,8 +201,9 @@ def main() -> None:
     loads.append(psutil.getloadavg()[0])
     record = provenance("scaling") | {
         "protocol": f"one epoch with trains=all, one thread a process; load of the machine {loads[0]:.0f} before and "
-                    f"{loads[1]:.0f} after; both processes share the cores with other programs, so that the "
-                    "throughput says nothing about GPUs; the bytes do not depend on the load",
+                    f"{loads[1]:.0f} after; the two cores are shared with other programs, so that the throughput "
+                    "is per second of CPU time, of the first process times two; it says nothing about GPUs; the "
+                    "bytes do not depend on the load",
         "datasets": tables}
     text = json.dumps(jsonable(record), indent=1)
     if options.out:

@@ -74,15 +74,15 @@ def test_a_stop_ends_all_processes(tmp_path: Path) -> None:
 
 def test_every_gpu_of_a_run_is_locked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(queue.torch.cuda, "device_count", lambda: 4)
-    shared = spec(method="isif", device="cuda:1", processes=2)
+    shared = spec(method="isif", fields=FIELDS, device="cuda:1", processes=2)
     assert jobs.devices_of(shared) == ["cuda:1", "cuda:2"]
-    whole = spec(method="isif", device="cuda:all")
+    whole = spec(method="isif", fields=FIELDS, device="cuda:all")
     assert (whole.device, whole.processes, jobs.devices_of(whole)) == (
         "cuda:0", 4, ["cuda:0", "cuda:1", "cuda:2", "cuda:3"])
     with pytest.raises(UserError, match="2 processes from the device 'cuda:3' need as many GPUs, and there are 4"):
-        spec(method="isif", device="cuda:3", processes=2)
+        spec(method="isif", fields=FIELDS, device="cuda:3", processes=2)
     with pytest.raises(UserError, match="'cuda:all' starts one process on each of 4 GPUs, got processes=2"):
-        spec(method="isif", device="cuda:all", processes=2)
+        spec(method="isif", fields=FIELDS, device="cuda:all", processes=2)
 
 
 def test_each_process_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,9 +123,9 @@ def test_a_caution_says_when_processes_change_the_result() -> None:
     assert jobs.caution_of_processes(spec(method="isif", backbone="cnn", processes=2,
                                           fields=fields | {"batch_norm": "batch"})).startswith(
         "With batch_norm 'batch' each of the 2 processes normalizes by its own part")
-    for more, processes in (({"batch_norm": "batch"}, 1), ({"batch_norm": "statistics"}, 2)):
+    for part, processes in (("all", 1), ("head", 2)):
         assert not jobs.caution_of_processes(spec(method="isif", backbone="cnn", processes=processes,
-                                                  fields=fields | more))
+                                                  fields={"dimension": 8, "trains": part, "batch_norm": "batch"}))
 
 
 def test_a_signal_without_a_stop_leaves_a_supervised_run_to_its_supervisor(

@@ -102,8 +102,8 @@ def caution_of_processes(spec: Spec) -> str:
     if spec.processes == 1 or not method.trains_encoder or getattr(method, "batch_norm", "") != "batch":
         return ""
     return (f"With batch_norm 'batch' each of the {spec.processes} processes normalizes by its own part of a batch, so "
-            "that the run learns something else than in one process. Set batch_norm to 'statistics' or 'frozen' for "
-            "equal results.")
+            "that the run differs from one process. With a pretrained encoder, batch_norm 'statistics' "
+            "or 'frozen' gives equal results.")
 
 
 def _check_halves(dataset: Dataset, halves: Split, excluded: int) -> None:
