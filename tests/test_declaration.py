@@ -56,6 +56,6 @@ def test_a_message_names_the_field_the_allowed_values_and_the_value(
 def test_methods_are_listed_by_their_properties() -> None:
     assert names_of(lambda method: method.continues_with_pairs) == "NML, ML or KML"
     assert names_of(lambda method: method.shares_batches) == (
-        "SRPML, PLM, SSDML, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet, AND, MOM, STML, UHML, SimCLR, SupCon "
-        "or BarlowTwins")
+        "SRPML, PLM, SSDML, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet, AND, MOM, STML, UHML, SimCLR, SupCon, "
+        "BarlowTwins or Distill")
     assert names_of(lambda method: method.card.name == "pca") == "PCA"

@@ -97,7 +97,7 @@ def test_only_a_waiting_run_moves_and_only_among_its_device(root: Path) -> None:
 
 
 def test_a_run_that_is_queued_again_goes_to_the_end(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "launch", lambda _task: None)
+    monkeypatch.setattr(launch, "launch", lambda *_: None)
     runs = waiting(root, 3)
     jobs.move(runs[2], 0)
     runs[2].write_status(runs[2].stored_status().model_copy(update={"state": "stopped"}))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -430,27 +429,6 @@ def test_a_damaged_result_is_computed_again(name: str, tmp_path: Path, monkeypat
     assert run.status().state == "done"
     assert run.broken_result() is None
     np.testing.assert_array_equal(run.embeddings("final"), before)
-
-
-def work_with_torchrun(run: Run, *more: str) -> subprocess.CompletedProcess[str]:
-    """Execute a run in two processes."""
-    words = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "udml_core",
-             "work", str(run.folder), *more)
-    return subprocess.run(words, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=240,
-                          check=False)
-
-
-def test_two_processes_learn_the_same_as_one(tmp_path: Path) -> None:
-    fields = {"dimension": 8, "epochs": 2, "batch": 200}
-    single = trained(tmp_path, method="isif", fields=fields)
-    shared = create_run(spec(method="isif", fields=fields), tmp_path)
-    shared.request_stop()  # as after a start and a stop
-    shared.write_status(shared.stored_status().model_copy(update={"state": "stopped"}))
-    done = work_with_torchrun(shared, "--again")
-    assert shared.status().state == "done", done.stderr
-    for row, shared_row in zip(single.metrics()[0], shared.metrics()[0], strict=True):
-        assert row.get("loss", 0.0) == pytest.approx(shared_row.get("loss", 0.0), rel=1e-4)
-    np.testing.assert_allclose(shared.embeddings("final"), single.embeddings("final"), atol=1e-3)
 
 
 def test_a_second_process_does_nothing_for_a_finished_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,8 +26,9 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.cli_engines import Engine, EngineOptions, engine_of
 from udml_core.cli_galleries import index
-from udml_core.cli_options import Json, Root, call_with_options, root_of, takes_options
+from udml_core.cli_options import Json, Root, call_with_options, parse_settings, root_of, takes_options
 from udml_core.cli_output import (
     analysis_line,
     audit_lines,
@@ -150,7 +151,8 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
            pairs_file: PairsFile = None,
            given_pairs: Annotated[bool, typer.Option("--given-pairs", help="Learn from the pairs given in the app.")
                                   ] = False,
-           maps: Maps = None, wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
+           maps: Maps = None, engine: Engine = "local", engine_options: EngineOptions = None, wait: Wait = True,
+           root: Root = None, as_json: Json = False) -> None:
     """Train a method on a data set.
 
     An interrupt stops the run; its finished epochs stay.
@@ -159,8 +161,10 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     from udml_core.data import catalog
     from udml_core.data.given.pairs import MOST_PAIRS
     from udml_core.data.splits import caution_of
+    from udml_core.engines import gpus_of
     from udml_core.runs import RunRequest
 
+    on = engine_of(engine, engine_options)
     # The paper's preset replaces every option that the user does not give.
     chosen = {name: value for name, value in options.items() if _is_given(context, name)}
     request = RunRequest.make(chosen | {"fields": parse_settings(settings or []),
@@ -176,7 +180,9 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     if preset in ("quick", "best"):
         request, words = jobs.apply_suggestion(request, preset, dataset, pairs)
         typer.echo(f"{preset}: {words}", err=True)
-    spec = jobs.plan(request, dataset, pairs)
+    spec = jobs.plan(request, dataset, pairs, gpus_of(on))
+    if words := jobs.caution_of_processes(spec):
+        typer.echo(words, err=True)
     if caution := caution_of(dataset, spec.halves(dataset)):
         typer.echo(caution, err=True)
     if spec.preset == "paper":
@@ -185,7 +191,7 @@ def _train(options: dict[str, Any], context: typer.Context, preset: Preset = "de
     if pairs is not None:
         inside = pairs.within(spec.halves(dataset).train)
         typer.echo(f"{len(inside)} of {len(pairs)} pairs have both images in the training half", err=True)
-    _follow_new_run(jobs.submit(spec, root_of(root), pairs, maps), wait, as_json)
+    _follow_new_run(jobs.submit(spec, root_of(root), pairs, maps, on), wait, as_json)
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
@@ -209,24 +215,39 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
          root: Root = None) -> None:
     """Execute a run in this process, from its last finished epoch to the end.
 
-    `train` and the app start this. With torchrun, several processes share every batch, on GPUs 0, 1, … or on a CPU.
-    PLM, SSDML, sRPML, PSLR, ISIF, NCE, Exemplar, DeepCluster, RotNet, AND, MOM, STML, UHML, SimCLR, SupCon and
-    Barlow Twins can train so: start the run, stop it, then run `torchrun … -m udml_core work RUN --again`.
+    `train`, the app and the engines start this. A run of several processes becomes torchrun's agent, which starts
+    them and starts them again if one dies.
     """
     from udml_core import jobs
-    from udml_core.methods.shared.distributed import join_process_group
-    from udml_core.workers import train as worker
+    from udml_core.engines import read_owner
+    from udml_core.methods.shared.distributed import (
+        is_shared,
+        join_process_group,
+        starts_as_first,
+        was_restarted,
+    )
 
     run = _find_run(name, root)
-    with join_process_group(run.spec().device) as device:
-        if device:
-            worker.assist(run, device)
-            return
-        if again and run.status().state not in LIVE_STATES:
-            run.clear_failure()
-        status = worker.work(run)
-    jobs.ensure_dispatcher(run.folder.parent, run.spec().device)  # It may have been killed meanwhile.
-    jobs.start_maps(run.folder.parent)
+    if was_restarted() and run.stored_status().state not in LIVE_STATES:
+        return  # the first process had stopped or failed for good
+    if again and starts_as_first() and run.status().state not in LIVE_STATES:
+        run.clear_failure()
+    if run.spec().processes > 1 and not is_shared() and not run.stop_requested() \
+            and run.stored_status().state != "done":
+        from udml_core.workers.elastic import work_together
+
+        status = work_together(run)
+    else:
+        from udml_core.workers import train as worker
+
+        with join_process_group(run.spec().device) as device:
+            if device:
+                worker.assist(run, device)
+                return
+            status = worker.work(run)
+    if read_owner(run.folder) is None and not is_shared():  # never start the queue on a cluster's machine
+        jobs.ensure_dispatcher(run.folder.parent, run.spec().device)  # It may have been killed meanwhile.
+        jobs.start_maps(run.folder.parent)
     line = " ".join(part for part in (f"{run.id} is {status.state}.", status.message, ADVICE[status.state]) if part)
     if status.state != "done":
         exit_with(line, 1)
@@ -234,12 +255,14 @@ def work(name: RunName, again: Annotated[bool, typer.Option(
 
 
 @app.command()
-def resume(name: RunName, wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
+def resume(name: RunName, engine: Annotated[Literal["local", "slurm", "submitit-local"] | None, typer.Option(
+               show_default=False, help="Continue on this engine. Default: the engine that started the run.")] = None,
+           engine_options: EngineOptions = None, wait: Wait = True, root: Root = None, as_json: Json = False) -> None:
     """Resume a run after its last finished epoch."""
     from udml_core import jobs
 
     run = _find_run(name, root)
-    jobs.resume(run)
+    jobs.resume(run, None if engine is None and not engine_options else engine_of(engine, engine_options) or "local")
     if wait:
         follow_run(run)
     print_run(run, as_json, must_be_done=wait)
@@ -292,7 +315,9 @@ def list_all(root: Root = None, as_json: Json = False) -> None:
     rows = [summarize_run(run, ahead.get(run, 0)) for run in list_runs(root_of(root))]
     print_answer({"runs": rows}, as_json, lambda: [
         f"{row['run']}  {row['state']:11} epoch {row['epoch']}/{row['epochs']}  {row['method']} on {row['dataset']}"
-        + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" else "  (example)" if row["example"] else "")
+        + (f"  ({row['ahead']} ahead)" if row["state"] == "waiting" and row["engine"] == "local"
+           else f"  ({row['engine']}: {row['phase'] or row['message']})" if row["engine"] != "local"
+           and row["state"] != "done" else "  (example)" if row["example"] else "")
         for row in rows]
         or [f"No runs in {root_of(root)}. Start one: udml train --dataset fashion-mini --method rpml"])
 
@@ -649,20 +674,6 @@ def _follow_new_run(run: Run, wait: bool, as_json: bool) -> None:
     if wait:
         follow_run(run)
     print_run(run, as_json, must_be_done=wait)
-
-
-def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """Parse FIELD=VALUE; VALUE is JSON, or text if it is not valid JSON."""
-    values: dict[str, Any] = {}
-    for setting in settings:
-        name, equals, text = setting.partition("=")
-        if not equals or not name.strip():
-            raise UserError(f"--set needs FIELD=VALUE, got {quoted(setting)}.")
-        try:
-            values[name.strip()] = json.loads(text)
-        except ValueError:
-            values[name.strip()] = text
-    return values
 
 
 def _find_run(name: str, root: Path | None) -> Run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from udml_core.declaration import Described, Options, describe
+from udml_core.errors import UserError, quoted
 from udml_core.paths import runs_folder
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
@@ -19,6 +21,20 @@ Root = Annotated[Path | None, typer.Option("--runs", help="Folder of runs. Defau
 def root_of(root: Path | None) -> Path:
     """Return the folder of runs that an option names."""
     return root.expanduser().resolve() if root is not None else runs_folder()
+
+
+def parse_settings(settings: list[str], option: str = "--set") -> dict[str, Any]:
+    """Parse FIELD=VALUE; VALUE is JSON, or text if it is not valid JSON."""
+    values: dict[str, Any] = {}
+    for setting in settings:
+        name, equals, text = setting.partition("=")
+        if not equals or not name.strip():
+            raise UserError(f"{option} needs FIELD=VALUE, got {quoted(setting)}.")
+        try:
+            values[name.strip()] = json.loads(text)
+        except ValueError:
+            values[name.strip()] = text
+    return values
 
 
 def call_with_options(command: Callable[..., None], options: type[Options], context: typer.Context,

@@ -100,15 +100,16 @@ def summarize_run(run: Run, ahead: int | None = None) -> dict[str, Any]:
         ahead: Number of runs ahead in the queue, if it is known.
     """
     from udml_core.evaluation import headline_measures
-    from udml_core.jobs import queue_position
+    from udml_core.jobs import engine_of, queue_position
 
     spec, status, result = run.spec(), run.status(), run.evaluation()
     if ahead is None:
         ahead = queue_position(run, run.folder.parent) if status.state == "waiting" else 0
     return {"run": run.id, "folder": str(run.folder), "state": status.state, "message": status.message,
             "epoch": status.epoch, "epochs": status.epochs, "phase": status.phase, "ahead": ahead,
-            "method": spec.method, "dataset": spec.dataset, "fields": spec.fields, "seed": spec.seed,
-            "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest}, "example": run.is_example,
+            "engine": engine_of(run), "method": spec.method, "dataset": spec.dataset, "fields": spec.fields,
+            "seed": spec.seed, "excluded": {"count": spec.excluded.count, "digest": spec.excluded.digest},
+            "example": run.is_example,
             "evaluation": {name: headline_measures(row) for name, row in result.items()} if result else None}
 
 
@@ -170,7 +171,7 @@ def follow_run(run: Run) -> None:
                 typer.echo(f"epoch {row['epoch']}: {curves}", err=True)
             phase = step_name(status.phase)
             if status.state == "waiting":
-                phase = f"waiting, {jobs.queue_position(run, run.folder.parent)} ahead"
+                phase = f"waiting, {jobs.place_in_queue(run)}"
             if phase != printed:
                 typer.echo(phase, err=True)
                 printed = phase

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from udml_core.cli_engines import Engine, EngineOptions, engine_of
 from udml_core.cli_options import Json, Root, root_of
 from udml_core.cli_output import POLL_SECONDS, exit_with, print_answer
 from udml_core.errors import UserError, quoted
@@ -25,6 +26,7 @@ def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file
           budget: Budget = None,
           plan: Annotated[bool, typer.Option("--plan", help="Print the planned runs and the expected time, and start "
                                                             "nothing.")] = False,
+          engine: Engine = "local", engine_options: EngineOptions = None,
           wait: Annotated[bool, typer.Option(help="Follow the runs until they end.")] = True,
           root: Root = None, as_json: Json = False) -> None:
     """Try several values: methods × values × data sets × seeds, as a named group of runs.
@@ -41,7 +43,7 @@ def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file
     if plan:
         _print_plan(spec, root_of(root), as_json)
         return
-    begun = core.start_sweep(spec, root_of(root))
+    begun = core.start_sweep(spec, root_of(root), engine=engine_of(engine, engine_options))
     typer.echo(f"sweep {begun.sweep.id}: {begun.words}", err=True)
     _follow_and_print(begun.sweep, wait, None, as_json)
 

@@ -6,6 +6,7 @@ A task is a folder with its status, its worker's lock, requests to stop, and the
 from __future__ import annotations
 
 import json
+import os
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,6 +17,7 @@ from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
 from udml_core import paths
+from udml_core.engines import Owner, job_of, read_owner
 from udml_core.errors import UserError
 from udml_core.files import read_regular, replace_text, version_of
 
@@ -144,6 +146,9 @@ class Task:
         worker yet.
         """
         status = self.stored_status()
+        owner = read_owner(self.folder) if status.state in LIVE_STATES else None
+        if owner is not None:
+            return self._status_at(owner)
         starting = time.time() - status.ticket < STARTING_SECONDS
         waits = status.state == "waiting" and status.pid is None and (starting or self.is_queued())
         if status.state in LIVE_STATES and not waits and not self.is_alive():
@@ -152,6 +157,20 @@ class Task:
                 return after
             return status.model_copy(update={"state": "interrupted"})
         return status
+
+    def _status_at(self, owner: Owner) -> Status:
+        """Return the status of a task that an engine works on; the engine is asked while no worker lives."""
+        is_alive, status = self.is_alive(), self.stored_status()
+        if is_alive or status.state not in LIVE_STATES:
+            return status
+        job = job_of(self.folder, owner)
+        if job.state == "waiting" or (not owner.job and time.time() - owner.submitted < STARTING_SECONDS):
+            return status.model_copy(update={"state": "waiting", "phase": job.words, "pid": None})
+        if job.state == "ended":
+            after = self.stored_status()  # the worker may have ended between the two reads
+            return after if after.state not in LIVE_STATES else after.model_copy(
+                update={"state": "interrupted", "message": job.words})
+        return status.model_copy(update={"phase": job.words}) if status.state == "waiting" else status
 
     def write_status(self, status: Status) -> None:
         self.check_writable()
@@ -166,19 +185,34 @@ class Task:
         """Return whether a worker holds the lock. A process number alone proves nothing."""
         if not self.folder.is_dir():  # acquiring the lock would create the folder
             return False
-        try:
-            with self.lock().acquire(timeout=0.05, poll_interval=0.01):
-                return False
-        except Timeout:
-            return True
-        except OSError:
-            return False
+        return self.is_held_by_worker() or (self._supervisor_path.exists() and _is_held(self.supervisor_lock()))
+
+    def is_held_by_worker(self) -> bool:
+        """Return whether a worker holds the task's own lock."""
+        return _is_held(self.lock())
+
+    def supervisor_lock(self) -> FileLock:
+        """Return the lock of the process that starts several workers together, and starts them again if one dies."""
+        self.check_writable()
+        return FileLock(self._supervisor_path)
+
+    @property
+    def _supervisor_path(self) -> Path:
+        return self.folder / "supervisor.lock"
+
+    def has_supervisor(self) -> bool:
+        """Return whether an engine or `torchrun` started the worker, and may start it again after a signal."""
+        return "TORCHELASTIC_RUN_ID" in os.environ or read_owner(self.folder) is not None
 
     # Queue
 
     def queue(self, environment: dict[str, str]) -> None:
         """Mark the task as one that a dispatcher starts with these environment variables."""
         replace_text(self.folder / ENVIRONMENT, json.dumps(environment))
+
+    def leave_queue(self) -> None:
+        """Take the task out of the dispatchers' queue."""
+        (self.folder / ENVIRONMENT).unlink(missing_ok=True)
 
     def is_queued(self) -> bool:
         return (self.folder / ENVIRONMENT).exists()
@@ -221,6 +255,16 @@ class Task:
 
     def release_reserve(self) -> None:
         (self.folder / "ballast").unlink(missing_ok=True)
+
+
+def _is_held(lock: FileLock) -> bool:
+    try:
+        with lock.acquire(timeout=0.05, poll_interval=0.01):
+            return False
+    except Timeout:
+        return True
+    except OSError:
+        return False
 
 
 @lru_cache(maxsize=4096)

@@ -37,12 +37,14 @@ from udml_core.methods import (
     UHML,
     BarlowTwins,
     DeepCluster,
+    Distill,
     Epoch,
     Exemplar,
     Method,
     RotNet,
     Setting,
     SimCLR,
+    SupCon,
     anchor_neighborhoods,
     deepcluster,
     exemplar,
@@ -54,6 +56,7 @@ from udml_core.methods import (
     stml,
     uhml,
 )
+from udml_core.methods.distill import Targets
 from udml_core.methods.shared import distributed as parallel
 from udml_core.methods.shared.distributed import gather_rows, own_part, read_ahead
 from udml_core.methods.shared.instance import InstanceMethod
@@ -68,7 +71,8 @@ INSTANCE: dict[str, tuple[type[InstanceMethod], dict[str, Any]]] = {
     "barlow": (BarlowTwins, {"hidden": 16, "projected": 16}),
     "and": (AND, {"trains": "head", "neighbors": 2, "epochs": 2, "rounds": 2}),
     "mom": (MOM, {"trains": "head"}), "stml": (STML, {"trains": "head", "learning_rate": 0.001}),
-    "uhml": (UHML, {"trains": "head"}), "head": (ISIF, {"trains": "head", "dimension": 8})}
+    "uhml": (UHML, {"trains": "head"}), "supcon": (SupCon, {"hidden": 16}),
+    "head": (ISIF, {"trains": "head", "dimension": 8})}
 
 OF_PLM: dict[str, Any] = {"dimension": 6, "epochs": 2, "batch": 16, "group": 5, "proxies": 5, "candidates": 6,
                           "flat": 2, "threshold": 0.8, "momentum": 0.7, "learning_rate": 0.003, "views": 3}
@@ -76,11 +80,14 @@ OF_SRPML: dict[str, Any] = {"dimension": 5, "epochs": 2, "batch": 14, "alpha": 3
                             "n_neighbors": 5, "steps": 3, "learning_rate": 0.02, "kept_views": 3}
 OF_SSDML: dict[str, Any] = {"dimension": 5, "epochs": 2, "batch": 41, "alpha": 30.0, "n_neighbors": 6, "gamma": 0.9,
                             "partition": 20, "partition_epochs": 1, "steps": 3, "learning_rate": 0.02}
+OF_DISTILL: dict[str, Any] = {"dimension": 5, "epochs": 2, "batch": 14, "group": 4, "kept_views": 3, "averaged": 4,
+                              "whitening_neighbors": 3, "learning_rate": 0.003}
 PARTS = ("head", "last", "all")
 TINY: dict[str, tuple[type[Method], dict[str, Any]]] = {
     **{f"plm {part}": (PLM, OF_PLM | {"trains": part, "batch_norm": "statistics"}) for part in PARTS},
     **{f"srpml {part}": (SRPML, OF_SRPML | {"trains": part}) for part in PARTS},
     **{f"ssdml {part}": (SSDML, OF_SSDML | {"trains": part}) for part in PARTS},
+    **{f"distill {part}": (Distill, OF_DISTILL | {"trains": part}) for part in PARTS},
     "ssdml pretrained": (SSDML, OF_SSDML | {"trains": "all", "pretraining": 2, "alternation": "partition"})}
 FOLLOWING: dict[str, tuple[type[Method], dict[str, Any]]] = {
     "plm batch statistics": (PLM, OF_PLM | {"trains": "all", "batch_norm": "batch"}),
@@ -96,7 +103,10 @@ def build_method(name: str) -> tuple[Method, str]:
 
 def train(name: str) -> Epoch:
     method, backbone = build_method(name)
-    return list(method.fit(*training_setup(backbone)))[-1]
+    data, setting = training_setup(backbone)
+    if method.card.supervision == "all":
+        data = replace(data, given_labels=torch.arange(len(data)) % CLASSES)
+    return list(method.fit(data, setting))[-1]
 
 
 class Reads:
@@ -139,7 +149,7 @@ def train_tiny(name: str, spoil: Callable[[Setting], Any] = lambda _: nullcontex
 def spoiled(setting: Setting) -> Iterator[None]:
     """Change everything that a process must take from the first process."""
     step, network, projection = ConjugateGradient.step, plm.first_network, ssdml.first_projection
-    nearest, triplets = plm.nearest, ssdml.affinity_triplets
+    nearest, triplets, targets = plm.nearest, ssdml.affinity_triplets, Distill.targets
     clusters, point, distances = SRPML._clusters, SRPML._first_point, SRPML._mining_distances
 
     def worse_step(self: ConjugateGradient, objective: Objective, progress: Progress) -> Progress:
@@ -158,6 +168,7 @@ def spoiled(setting: Setting) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ConjugateGradient, "step", worse_step)
         patch.setattr(plm, "first_network", worse_network)
+        patch.setattr(Distill, "targets", lambda *data: Targets(*(part.flip(0) for part in targets(*data))))
         patch.setattr(plm, "nearest", lambda *rows: tuple(part[::-1].copy() for part in nearest(*rows)))
         patch.setattr(ssdml, "first_projection", lambda *options: projection(*options).flip(0))
         patch.setattr(ssdml, "affinity_triplets", lambda *rows: triplets(*rows).flip(0))
@@ -237,6 +248,8 @@ def test_two_processes_learn_the_encoder_projection_and_proxies_of_one_process(n
         torch.testing.assert_close(first[key], value, rtol=1e-7, atol=1e-9, msg=lambda text, key=key: f"{key}: {text}")
         assert torch.equal(first[key], second[key]), key
     own = [-(-count // 2) for count in reads]
+    if name.startswith("distill"):  # each process computes the targets from all images, and the first one's are used
+        own[0] = IMAGES
     assert first["reads"].tolist() == second["reads"].tolist() == own
     assert bool(own) == (name not in ("srpml head", "ssdml head"))
 

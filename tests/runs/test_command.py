@@ -27,7 +27,7 @@ def submitted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Spec]:
     """The specs that commands submit, in place of starting workers."""
     specs: list[Spec] = []
 
-    def submit(planned: Spec, root: Path, pairs: Any = None, maps: bool | None = None) -> Run:
+    def submit(planned: Spec, root: Path, pairs: Any = None, maps: bool | None = None, engine: Any = None) -> Run:
         specs.append(planned)
         return create_run(planned.model_copy(update={"starts_from": None}), tmp_path / "submitted", pairs)
 

@@ -28,6 +28,8 @@ FOLDER = ".dispatch"
 """Folder of the dispatchers' locks, inside the folder of runs."""
 ENVIRONMENT = "environment.json"
 """The name of `tasks.ENVIRONMENT`, which cannot be imported here."""
+OWNER = "engine.json"
+"""The name of `engines.owner.FILE`: another engine starts this task."""
 TICKET_FILE = "ticket"
 """Where a moved run keeps its ticket. The worker alone writes the status, so a move never overwrites its progress."""
 INHERITED = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
@@ -81,7 +83,8 @@ def waiting(root: Path, lane: str) -> Iterator[tuple[Path, dict[str, Any]]]:
     for path in root.glob("[!.]*/analyses/[!.]*/status.json" if lane == ANALYSES else "[!.]*/status.json"):
         status = read_status(path.parent)
         waits = status.get("state") == "waiting" and status.get("pid") is None
-        queued = waits and (path.parent / ENVIRONMENT).exists() and isinstance(status.get("ticket", 0.0), int | float)
+        queued = waits and (path.parent / ENVIRONMENT).exists() and not (path.parent / OWNER).exists()
+        queued = queued and isinstance(status.get("ticket", 0.0), int | float)
         if queued and lane in (ANALYSES, _read(path.parent / "spec.json").get("device")):
             yield path.parent, status
 

@@ -2,24 +2,27 @@
 
 A run executes as `python -m udml_core work RUN`, an analysis as `python -m udml_core analyse-work FOLDER`, each in its
 own process group. Both are started by dispatchers (see `dispatch`): one run at a time uses a device, and one analysis
-at a time a folder of runs.
+at a time a folder of runs. A run can be handed to another engine instead (see `udml_core.engines`).
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 from threading import Thread
+from typing import Literal
 
 import psutil
 
 from udml_core.analyses import Analysis
 from udml_core.data.given.pairs import PairSet
+from udml_core.engines import EngineRequest, cancel, check_engine, forget_owner, hand_over, read_owner
 from udml_core.errors import UserError
 from udml_core.jobs import dispatch
 from udml_core.jobs.maps import are_maps_on, is_busy, next_map, want_maps
@@ -31,11 +34,14 @@ PATIENCE = 3.0
 """Seconds that a worker has to end on request."""
 BORN_TOLERANCE = 2.0
 """Tolerance in seconds for a process's start time: the system clock is adjusted from time to time."""
-FOLDERS = ("UDML_CACHE", "UDML_DATA", "UDML_RUNS")
+PATIENCE_AT_A_CLUSTER = 30.0
+"""Seconds that a cluster has to end a job."""
+FOLDERS = ("UDML_CACHE", "UDML_DATA", "UDML_RUNS", "UDML_ENGINES")
 """Settings that name a folder; a relative name is meant from the folder in which the task was queued."""
 
 
-def submit(spec: Spec, root: Path, pairs: PairSet | None = None, maps: bool | None = None) -> Run:
+def submit(spec: Spec, root: Path, pairs: PairSet | None = None, maps: bool | None = None,
+           engine: EngineRequest | None = None) -> Run:
     """Create a run and queue it.
 
     Args:
@@ -44,18 +50,29 @@ def submit(spec: Spec, root: Path, pairs: PairSet | None = None, maps: bool | No
         pairs: The given pairs that the run was planned with.
         maps: Whether UMAP, t-SNE and a grid follow in the background (`udml_core.jobs.maps`); by default unless the
             environment variable UDML_MAPS is 0.
+        engine: The engine that starts the worker; None for the queue of this machine.
+
+    Raises:
+        UserError: The engine is not installed or does not accept the run, or the folder cannot be written.
     """
+    if engine is not None:
+        check_engine(engine)
     run = create_run(spec, root, pairs)
     if are_maps_on() if maps is None else maps:
         want_maps(run)
-    launch(run)
+    launch(run, engine)
     return run
 
 
-def resume(task: Run | Analysis) -> None:
+def resume(task: Run | Analysis, engine: EngineRequest | Literal["local"] | None = None) -> None:
     """Resume a run after its last finished epoch, or compute an analysis again.
 
     Damaged results of a finished run are computed again.
+
+    Args:
+        task: The run or the analysis.
+        engine: The engine that a run continues on, `local` for the queue of this machine; by default the engine that
+            started it.
 
     Raises:
         UserError: The task is finished, a worker is already working on it, or its method is unknown.
@@ -67,7 +84,7 @@ def resume(task: Run | Analysis) -> None:
         raise UserError(f"{task.id} is done; there is nothing to resume.")
     if state in LIVE_STATES:
         raise UserError(f"{task.id} is already {state}. {ADVICE[state]}")
-    start_again(task)
+    start_again(task, engine)
 
 
 def stop(task: Task) -> Status:
@@ -81,11 +98,16 @@ def stop(task: Task) -> Status:
     if task.status().state not in LIVE_STATES:
         return task.status()
     task.request_stop()
+    owner = read_owner(task.folder)
+    if owner is not None:
+        cancel(task.folder, owner)
+    is_here = owner is None or owner.host == socket.gethostname()
     for number in (signal.SIGTERM, getattr(signal, "SIGKILL", signal.SIGTERM)):
         if not task.is_alive():
             break
-        _signal_group(task, number)
-        deadline = time.monotonic() + PATIENCE
+        if is_here:
+            _signal_group(task, number)
+        deadline = time.monotonic() + (PATIENCE if is_here else PATIENCE_AT_A_CLUSTER)
         while task.is_alive() and time.monotonic() < deadline:
             time.sleep(0.05)
     status = task.stored_status()
@@ -98,20 +120,40 @@ def stop(task: Task) -> Status:
     return status
 
 
-def start_again(task: Run | Analysis) -> None:
-    """Queue a task again."""
+def start_again(task: Run | Analysis, engine: EngineRequest | Literal["local"] | None = None) -> None:
+    """Queue a task again, on another engine if one is named."""
+    owner = read_owner(task.folder)
+    if engine is None and owner is not None:
+        engine = owner.request
+    if isinstance(engine, EngineRequest):
+        check_engine(engine)
     status = task.stored_status()
     task.clear_failure()
     if isinstance(task, Run):
         leave_place(task)
     task.write_status(Status(state="waiting", ticket=time.time(), epoch=status.epoch, epochs=status.epochs))
-    launch(task)
+    launch(task, engine if isinstance(engine, EngineRequest) else None)
 
 
-def launch(task: Run | Analysis) -> None:
-    """Queue a waiting task: the dispatcher of its lane starts the worker."""
-    task.queue({name: os.path.abspath(value) if name in FOLDERS and value else value
-                for name, value in os.environ.items() if name.startswith("UDML_") or name in dispatch.INHERITED})
+def launch(task: Run | Analysis, engine: EngineRequest | None = None) -> None:
+    """Queue a waiting task: the dispatcher of its lane, or an engine, starts the worker.
+
+    Raises:
+        UserError: The engine does not accept the task, which has then failed.
+    """
+    settings = {name: os.path.abspath(value) if name in FOLDERS and value else value
+                for name, value in os.environ.items() if name.startswith("UDML_") or name in dispatch.INHERITED}
+    if engine is not None:
+        task.leave_queue()
+        try:
+            hand_over(task.folder, engine, settings)
+        except UserError as error:
+            task.write_status(task.stored_status().model_copy(
+                update={"state": "failed", "finished": time.time(), "message": str(error)}))
+            raise
+        return
+    forget_owner(task.folder)
+    task.queue(settings)
     if isinstance(task, Run):
         ensure_dispatcher(task.folder.parent, task.spec().device)
     else:
@@ -120,7 +162,8 @@ def launch(task: Run | Analysis) -> None:
 
 def wake(root: Path) -> None:
     """Resume the queues and the wanted maps, as after a restart of the computer."""
-    devices = {run.spec().device for run in list_runs(root) if run.stored_status().state == "waiting"}
+    devices = {run.spec().device for run in list_runs(root)
+               if run.stored_status().state == "waiting" and read_owner(run.folder) is None}
     for lane in sorted(devices):
         ensure_dispatcher(root, lane)
     if dispatch.head(root, dispatch.ANALYSES):
@@ -173,7 +216,7 @@ def _signal_group(task: Task, number: int) -> None:
         family = [worker, *worker.children(recursive=True)]
         if hasattr(os, "killpg") and os.getpgid(status.pid) == status.pid:
             os.killpg(status.pid, number)
-            return
+            family = family[1:]  # `torchrun` gives each process a group of its own
     except (psutil.Error, ProcessLookupError, PermissionError):
         return
     for process in family:

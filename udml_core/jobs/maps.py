@@ -14,6 +14,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from udml_core.analyses import Analysis, AnalysisSpec, analysis_at, list_analyses, plan_analysis
+from udml_core.engines import read_owner
 from udml_core.errors import UserError
 from udml_core.runs import Run, list_runs
 from udml_core.tasks import LIVE_STATES
@@ -103,8 +104,10 @@ def _missing_map(run: Run) -> AnalysisSpec | None:
 
 
 def is_busy(root: Path, run: Run | None = None) -> bool:
-    """Return whether maps must wait: a run trains or waits for its device, or the given run is being analyzed."""
-    tasks = [*list_runs(root), *(list_analyses(run) if run else [])]
+    """Return whether maps must wait: a run trains or waits for its device here, or the given run is being analyzed."""
+    owners = [(other, read_owner(other.folder)) for other in list_runs(root)]
+    here = [other for other, owner in owners if owner is None or owner.request.engine != "slurm"]
+    tasks = [*here, *(list_analyses(run) if run else [])]
     return any(task.stored_status().state in LIVE_STATES and task.status().state in LIVE_STATES for task in tasks)
 
 

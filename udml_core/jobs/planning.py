@@ -22,7 +22,7 @@ from udml_core.data.splits import VALIDATION_SHARE, Select, Split, default_split
 from udml_core.errors import UserError, counted
 from udml_core.files import read_array
 from udml_core.jobs.presets import apply_preset
-from udml_core.jobs.queue import resolve_device
+from udml_core.jobs.queue import resolve_device, resolve_processes
 from udml_core.methods import Method, find_method, names_of
 from udml_core.methods.embedder import histograms
 from udml_core.runs import ExclusionList, Run, RunRequest, Spec
@@ -34,13 +34,14 @@ IMAGE_OPTIONS = ("backbone", "weights", "pooling", "size", "compile")
 """Options of a run that apply to images only, not to a table of embeddings."""
 
 
-def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) -> Spec:
+def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None, gpus: int | None = None) -> Spec:
     """Resolve and check a request.
 
     Args:
         request: The options.
         dataset: The data set that `request.dataset` names.
         pairs: Pairs to learn from in place of pairs drawn from labels; hand them to `submit` as well.
+        gpus: Number of GPUs where the run will work; by default this machine's.
 
     Raises:
         UserError: An option does not fit; the message names it.
@@ -69,7 +70,11 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
             raise UserError("The option 'compile' applies only if the whole encoder is trained, and "
                             f"{method.card.name} trains '{method.trained_part}'. Leave it off, or set the field "
                             "'trains' to 'all'.")
-        check_compiler(resolve_device(request.device))
+        check_compiler(resolve_device(request.device, gpus))
+    processes = resolve_processes(request.device, request.processes, gpus)
+    if processes > 1 and not method.shares_batches:
+        raise UserError(f"{method.card.title} trains in one process, got {processes} processes. Use one, or "
+                        f"{names_of(lambda other: other.shares_batches)}.")
     few = method.card.supervision == "few"
     if not few and (request.labels != "drawn" or request.labels_per_class is not None):
         raise UserError("Only methods that learn from few labels have the options 'labels' and 'labels_per_class', and "
@@ -80,7 +85,8 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         "fields": method.model_dump(), "encoder": encoder, "backbone": encoder.backbone,
         "size": encoder.size if encoder.reads_images else None,
         "weights": encoder.weights and str(encoder.weights.path), "split": split, "select": select,
-        "excluded": excluded, "device": resolve_device(request.device), "labels_per_class": per_class,
+        "excluded": excluded, "device": resolve_device(request.device, gpus), "processes": processes,
+        "labels_per_class": per_class,
         "given_labels": assigned_labels(dataset) if request.labels == "given" else {},
         "pairs": "labels" if pairs is None else "given"})
     if few:
@@ -88,6 +94,16 @@ def plan(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) ->
         assert labels is not None
         check_labels(labels)
     return spec
+
+
+def caution_of_processes(spec: Spec) -> str:
+    """Return why several processes give other results than one; empty if they differ by rounding alone."""
+    method = spec.build_method()
+    if spec.processes == 1 or not method.trains_encoder or getattr(method, "batch_norm", "") != "batch":
+        return ""
+    return (f"With batch_norm 'batch' each of the {spec.processes} processes normalizes by its own part of a batch, so "
+            "that the run differs from one process. With a pretrained encoder, batch_norm 'statistics' "
+            "or 'frozen' gives equal results.")
 
 
 def _check_halves(dataset: Dataset, halves: Split, excluded: int) -> None:

@@ -12,42 +12,85 @@ import torch
 from filelock import FileLock, Timeout
 
 from udml_core.analyses import Analysis
+from udml_core.engines import read_owner
 from udml_core.errors import UserError, quoted
 from udml_core.files import replace_text
 from udml_core.jobs import dispatch
 from udml_core.jobs.dispatch import TICKET_FILE, place
 from udml_core.paths import cache_folder
-from udml_core.runs import Run, list_runs
+from udml_core.runs import Run, Spec, list_runs
 from udml_core.tasks import LIVE_STATES, Status
 
 
-def resolve_device(text: str) -> str:
-    """Return `cpu` or `cuda:N` for `auto`, `cpu`, `cuda` or `cuda:N`.
+def resolve_device(text: str, gpus: int | None = None) -> str:
+    """Return `cpu` or `cuda:N` for `auto`, `cpu`, `cuda`, `cuda:N` or `cuda:all`.
+
+    Args:
+        text: The device; `cuda:all` begins with the first GPU.
+        gpus: Number of GPUs where the run will work; by default this machine's.
 
     Raises:
         UserError: The device does not exist.
     """
-    count = torch.cuda.device_count()
+    count, where = torch.cuda.device_count() if gpus is None else gpus, "this machine has"
+    if gpus is not None:
+        where = "the engine options request"
     if text == "auto":
         return "cuda:0" if count else "cpu"
     if text == "cpu":
         return text
-    name, _, number = text.partition(":")
+    name, _, number = text.removesuffix(":all").partition(":")
     if name != "cuda" or not (number or "0").isdecimal():
-        raise UserError(f"The device must be auto, cpu or cuda:N, got {quoted(text)}.")
+        raise UserError(f"The device must be auto, cpu, cuda:N or cuda:all, got {quoted(text)}.")
     if int(number or 0) >= count:
-        raise UserError(f"The device {quoted(text)} does not exist; this machine has {count} CUDA devices. "
-                        "Use the device 'cpu'.")
+        raise UserError(f"The device {quoted(text)} does not exist; {where} {count} CUDA devices. "
+                        + ("Use the device 'cpu'." if gpus is None else "Add --engine-option gpus=1."))
     return f"cuda:{int(number or 0)}"
+
+
+def resolve_processes(device: str, processes: int, gpus: int | None = None) -> int:
+    """Return the number of processes of a run.
+
+    Args:
+        device: The requested device; with `cuda:all` each GPU has a process.
+        processes: The requested number.
+        gpus: Number of GPUs where the run will work; by default this machine's.
+
+    Raises:
+        UserError: There are fewer GPUs.
+    """
+    count = torch.cuda.device_count() if gpus is None else gpus
+    if device == "cuda:all":
+        if processes not in (1, count):
+            raise UserError(f"The device 'cuda:all' starts one process on each of {count} GPUs, got "
+                            f"processes={processes}. Remove one of the two.")
+        return count
+    first = resolve_device(device, gpus)
+    if first != "cpu" and int(first.partition(":")[2]) + processes > count:
+        raise UserError(f"{processes} processes from the device '{first}' need as many GPUs, and there are {count}. "
+                        "Lower the number of processes, or use the device 'cpu'.")
+    return processes
+
+
+def devices_of(spec: Spec) -> list[str]:
+    """Return the devices that a run uses: the GPU of each of its processes, or the CPU."""
+    if spec.device == "cpu":
+        return ["cpu"]
+    first = int(spec.device.partition(":")[2])
+    return [f"cuda:{number}" for number in range(first, first + spec.processes)]
 
 
 def queue_position(run: Run, root: Path) -> int:
     """Return the number of runs ahead at the device; 0 if the run is next or running."""
     own_status, device = run.stored_status(), run.spec().device
     ahead = 0
+    if read_owner(run.folder) is not None:  # an engine has its own queue
+        return ahead
     for other in list_runs(root):
         status = other.stored_status()
         if other.id == run.id or status.state not in LIVE_STATES or _device_of(other) != device:
+            continue
+        if read_owner(other.folder) is not None:
             continue
         earlier = status.state == "running" or _order(other, status) < _order(run, own_status)
         if earlier and other.status().state in LIVE_STATES:
@@ -58,7 +101,7 @@ def queue_position(run: Run, root: Path) -> int:
 def queue_positions(root: Path) -> dict[Run, int]:
     """Return `queue_position` of all waiting runs, of which each is read once."""
     ahead: Counter[str | None] = Counter()
-    listed = list_runs(root)
+    listed = [run for run in list_runs(root) if read_owner(run.folder) is None]
     for run in listed:
         if run.stored_status().state == "running" and run.status().state == "running":
             ahead[_device_of(run)] += 1
@@ -70,6 +113,24 @@ def queue_positions(root: Path) -> dict[Run, int]:
     return positions
 
 
+def engine_of(run: Run) -> str:
+    """Return the engine that starts a run's worker; `local` is the queue of this machine."""
+    owner = read_owner(run.folder)
+    return "local" if owner is None else owner.request.engine
+
+
+def place_in_queue(run: Run, ahead: int | None = None) -> str:
+    """Describe in words what a waiting run waits for: the runs before it, or its engine.
+
+    Args:
+        run: The waiting run.
+        ahead: Its `queue_position`, if it is known.
+    """
+    if engine_of(run) != "local":
+        return run.status().phase or f"handed to {engine_of(run)}"
+    return f"{queue_position(run, run.folder.parent) if ahead is None else ahead} ahead"
+
+
 def waiting_analyses(root: Path) -> list[Analysis]:
     """List the analyses that wait for the analyses before them, next first."""
     tasks = dispatch.waiting(root, dispatch.ANALYSES)
@@ -77,7 +138,7 @@ def waiting_analyses(root: Path) -> list[Analysis]:
 
 
 def waiting_runs(root: Path, device: str | None = None, among: Iterable[Run] | None = None) -> list[Run]:
-    """List the runs that wait for their device, next first.
+    """List the runs that wait for their device in the queue of this machine, next first.
 
     Args:
         root: The folder of runs.
@@ -86,6 +147,7 @@ def waiting_runs(root: Path, device: str | None = None, among: Iterable[Run] | N
     """
     waiting = [(run, run.stored_status()) for run in (list_runs(root) if among is None else among)]
     waiting = [(run, status) for run, status in waiting if status.state == "waiting"
+               and read_owner(run.folder) is None
                and device in (None, _device_of(run)) and run.status().state == "waiting"]
     return [run for run, _ in sorted(waiting, key=lambda pair: _order(*pair))]
 

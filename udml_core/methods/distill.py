@@ -40,7 +40,7 @@ from udml_core.methods.base import Card, Epoch, Method, Setting, State, mean_cur
 from udml_core.methods.closed_form import principal_directions
 from udml_core.methods.embedder import Embedder, unit
 from udml_core.methods.fields import BatchNorm, BatchSize, Dimension, Epochs, KeptViews, LearningRate, Trains
-from udml_core.methods.shared.distributed import read_ahead
+from udml_core.methods.shared.distributed import agree, gather_rows, own_part, read_ahead, replicate
 from udml_core.methods.shared.projection import check_encoder_training, check_projection, network_with_head
 from udml_core.methods.shared.training import (
     EMBEDDED,
@@ -154,6 +154,10 @@ class Distill(Method):
         return self.kept_views
 
     @property
+    def shares_batches(self) -> bool:
+        return True
+
+    @property
     def views_needed(self) -> int:
         return 0 if self.trains == "last" else self.kept_views - 1  # the targets need views whatever is trained
 
@@ -218,6 +222,7 @@ class _Training:
     def __init__(self, method: Distill, data: TrainingData, setting: Setting, start: State | None) -> None:
         self.method, self.data, self.setting = method, data, setting
         self.targets = method.targets(data, setting)
+        agree(self.targets)
         self.network = network_with_head(method, setting, self.targets.weight, self.targets.bias)
         self._named = trained_parameters(self.network)
         self._adam = torch.optim.Adam([parameter for _, parameter in self._named], lr=method.learning_rate)
@@ -226,6 +231,7 @@ class _Training:
             self.done = int(start["epoch"])
             load_module("network", self.network, start)
             load_optimizer(self._adam, self._named, start)
+        self._replica = replicate(self.network)
 
     def run_epoch(self, epoch: int) -> dict[str, float]:
         """Train for one epoch and return its curves."""
@@ -238,10 +244,12 @@ class _Training:
         curves = []
         for position, (batch, inputs) in enumerate(read_ahead(self._read, batches), 1):
             views = random_views(inputs.to(setting.device, non_blocking=True), 1, random,
-                                 CROPS if method.crops_images else None, size=setting.encoder.spec.size)
+                                 CROPS if method.crops_images else None, len(batch), own_part(batch)[1],
+                                 setting.encoder.spec.size)
             curves.append(self._step(views, batch.to(setting.device)))
             setting.report(position / len(batches))
         self.network.eval()
+        agree(self.network.buffers())
         return mean_curves(curves)
 
     def state(self, epoch: int) -> dict[str, Tensor]:
@@ -250,12 +258,13 @@ class _Training:
                 | optimizer_state(self._adam, self._named))
 
     def _read(self, batch: Tensor) -> Tensor:
-        """Read images of a batch, or cached features or activations of their views."""
-        return pinned(view_inputs(self.method.trained_part, self.data, batch, whole=True), self.setting.device)
+        """Read this process's part of a batch: images, or cached features or activations of their views."""
+        rows, _ = own_part(batch)
+        return pinned(view_inputs(self.method.trained_part, self.data, rows, whole=True), self.setting.device)
 
     def _step(self, views: Tensor, batch: Tensor) -> dict[str, float]:
         method, targets = self.method, self.targets
-        rows = self.network(views)
+        rows = gather_rows(self._replica(views), 1, len(batch))
         neighborhood = neighborhood_loss(rows, targets.refined[batch], method.temperature)
         regression = (1 - (rows * targets.whitened[batch]).sum(1)).mean()
         loss = neighborhood + method.regression * regression

@@ -66,7 +66,10 @@ class RunRequest(Options):
     """Leave out the images on the data set's exclusion list (listed), or use all images (none)."""
 
     device: Annotated[str, Shown(suggestions=lambda: {"auto": "auto", "cpu": "cpu"})] = "auto"
-    """Device of the computation: auto, cpu or cuda:N."""
+    """Device of the computation: auto, cpu, cuda:N, or cuda:all for one process on each GPU."""
+
+    processes: Annotated[int, Field(ge=1, le=64), Shown(step=1)] = 1
+    """Processes that share every batch, each on a GPU of its own, or all on the CPU."""
 
     precision: Precision = "auto"
     """Precision of an encoder in training: bfloat16 where that is safe, or float32 throughout. auto takes bfloat16 on a

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from udml_core import jobs
 from udml_core.data import catalog
+from udml_core.engines import EngineRequest, gpus_of
 from udml_core.errors import UserError
 from udml_core.runs import Spec
 from udml_core.sweeps.group import Member, Stored, Sweep, members_of, runs_by_key, sweep_at, write_sweep
@@ -47,7 +48,7 @@ class Begun:
         return "runs: " + (", ".join(f"{count} {words}" for words, count in parts.items() if count) or "none new")
 
 
-def start_sweep(spec: SweepSpec, root: Path, load: Loader = catalog.load) -> Begun:
+def start_sweep(spec: SweepSpec, root: Path, load: Loader = catalog.load, engine: EngineRequest | None = None) -> Begun:
     """Store a sweep and queue its runs, without repeating runs that exist; stopped ones are resumed.
 
     A sweep of the same name is replaced; its runs stay. The group is stored before the first run, so that an
@@ -57,15 +58,16 @@ def start_sweep(spec: SweepSpec, root: Path, load: Loader = catalog.load) -> Beg
         spec: The description.
         root: The folder of runs.
         load: Loads a data set by name.
+        engine: The engine that starts new runs, also when the sweep is resumed; None for the queue of this machine.
 
     Raises:
         UserError: A value or a combination is not allowed, or no run fits into the budget.
     """
     load = cache(load)
     spec = complete(spec, load)
-    planned = plan_runs(spec, load)
+    planned = plan_runs(spec, load, gpus_of(engine))
     sweep = sweep_at(spec.name, root)
-    stored = Stored(spec=spec, keys=tuple(run.key for run in planned))
+    stored = Stored(spec=spec, keys=tuple(run.key for run in planned), engine=engine)
     with suppress(UserError):  # the time that a sweep of this name has spent counts for its budget
         stored = stored.model_copy(update={"created": sweep.stored().created})
     members = members_of(stored.keys, [run.request for run in planned], runs_by_key(root))
@@ -75,7 +77,7 @@ def start_sweep(spec: SweepSpec, root: Path, load: Loader = catalog.load) -> Beg
                         "runs.")
     write_sweep(sweep, stored)
     resumed = _resume(members, failed=False)
-    _submit(sweep, chosen)
+    _submit(sweep, chosen, engine)
     existing = sum(member.run is not None for member in members)
     return Begun(sweep, len(chosen), existing, resumed, sum(run.spec is None for run in planned),
                  len(members) - existing - len(chosen))
@@ -103,13 +105,13 @@ def resume_sweep(sweep: Sweep, budget: float | None = None, failed: bool = False
     if not missing:
         return Begun(sweep, resumed=resumed)
     load = cache(load)
-    planned = plan_runs(stored.spec, load)
+    planned = plan_runs(stored.spec, load, gpus_of(stored.engine))
     if tuple(run.key for run in planned) != stored.keys:
         raise UserError(f"The runs of the sweep '{stored.spec.name}' cannot be completed, because its data set, the "
                         "excluded images or the assigned labels have changed since it was planned. Start it again "
                         "under another name.")
     chosen = _fitting(stored, planned, members, load)
-    _submit(sweep, chosen)
+    _submit(sweep, chosen, stored.engine)
     return Begun(sweep, len(chosen), resumed=resumed, left_out=missing - len(chosen))
 
 
@@ -155,7 +157,7 @@ def _resume(members: Sequence[Member], failed: bool) -> int:
     return len(ended)
 
 
-def _submit(sweep: Sweep, specs: Sequence[Spec]) -> None:
+def _submit(sweep: Sweep, specs: Sequence[Spec], engine: EngineRequest | None) -> None:
     """Queue new runs, without maps: maps of all runs would take longer than the runs."""
     for spec in specs:
-        jobs.submit(spec, sweep.root, maps=False)
+        jobs.submit(spec, sweep.root, maps=False, engine=engine)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from udml_core.engines import EngineRequest
 from udml_core.errors import UserError, quoted
 from udml_core.files import read_regular, replace_text, version_of
 from udml_core.runs import Run, RunRequest, Spec, list_runs
@@ -50,6 +51,7 @@ class Stored(BaseModel):
         created: Time of creation in seconds since 1970.
         spec: The description.
         keys: The key of each request of the description, in order; empty for a combination that was skipped.
+        engine: The engine of new runs; None for the queue of this machine.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -57,6 +59,7 @@ class Stored(BaseModel):
     created: float = Field(default_factory=time.time)
     spec: SweepSpec
     keys: tuple[str, ...]
+    engine: EngineRequest | None = None
 
 
 @dataclass(frozen=True)

@@ -92,12 +92,13 @@ def _tests_other_classes(dataset: Dataset, split: Any) -> bool:
     return len(set(dataset.labels[make_split(dataset, name).train].tolist())) >= 2 * FEWEST_CLASSES
 
 
-def plan_runs(spec: SweepSpec, load: Loader = catalog.load) -> list[Planned]:
+def plan_runs(spec: SweepSpec, load: Loader = catalog.load, gpus: int | None = None) -> list[Planned]:
     """Plan and check every run, in the order in which they start.
 
     Args:
         spec: The completed description.
         load: Loads a data set by name.
+        gpus: Number of GPUs where the runs will work; by default this machine's.
 
     Raises:
         UserError: A combination is not allowed and the sweep does not skip it, or no combination is allowed.
@@ -106,7 +107,7 @@ def plan_runs(spec: SweepSpec, load: Loader = catalog.load) -> list[Planned]:
     planned, problem = [], ""
     for request in requests_of(spec):
         try:
-            planned.append(Planned(request, jobs.plan(request, datasets[request.dataset])))
+            planned.append(Planned(request, jobs.plan(request, datasets[request.dataset], gpus=gpus)))
         except UserError as error:
             values = ", ".join(f"{name}={show(value)}" for name, value in values_of(request, spec.varied).items())
             problem = f"{request.method} on {request.dataset}{f' with {values}' if values else ''}: {error}"

@@ -17,6 +17,7 @@ import torch
 
 from udml_core.data.dataset import step_name
 from udml_core.errors import UserError
+from udml_core.methods.shared.distributed import is_shared, will_restart
 from udml_core.tasks import RESERVE_BYTES, Status, Task
 
 HEARTBEAT = 0.5
@@ -96,16 +97,22 @@ def execute(task: Task, work: Callable[[Reporter], None]) -> Status:
             return reporter.status
         previous = signal.signal(signal.SIGTERM, _stop)
         try:
-            born = psutil.Process().create_time()
-            reporter.change(state="waiting", pid=os.getpid(), pid_born=born, message="", phase="waiting")
+            starter = psutil.Process(os.getppid() if is_shared() else os.getpid())  # what a stop signals
+            reporter.change(state="waiting", pid=starter.pid, pid_born=starter.create_time(), message="",
+                            phase="waiting")
             task.reserve()
             work(reporter)
             reporter.change(state="done", finished=time.time(), phase="", share=1.0)
             log.info("done")
         except StopRequestedError:
+            if task.has_supervisor() and not task.stop_requested():
+                log.info("ended by a signal; the run can be started again")
+                return reporter.status
             log.info("stopped")
             reporter.change(state="stopped", finished=time.time(), message="Stopped.")
         except Exception as error:
+            if will_restart() and not isinstance(error, UserError):
+                raise  # another process may have died, and all are started again
             if not task.has_spec():
                 log.error("%s was removed; its worker ends", task.folder)
                 return reporter.status.model_copy(update={"state": "failed", "message": str(error)})

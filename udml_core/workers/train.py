@@ -8,25 +8,28 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from filelock import BaseFileLock
 from torch import Tensor
 
 from udml_core.analyses import plan_analysis
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
+from udml_core.engines import read_owner
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
 from udml_core.explanations import thin
-from udml_core.jobs import device_lock, resolve_device
+from udml_core.jobs import device_lock, devices_of, resolve_device
 from udml_core.jobs.estimate import record_epoch
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
+from udml_core.methods.shared.distributed import agree_on_number
 from udml_core.neighbors import build_index, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
 from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, write_baselines
@@ -36,6 +39,7 @@ from udml_core.workers.evaluate import KNN, evaluate_run
 from udml_core.workers.execute import Reporter, execute
 from udml_core.workers.material import Loaded, data_for_fit, embed, load
 
+POLL = 0.3
 TRIPLETS_KEPT = 2000
 MOST_ANALYZED = 20_000
 """Largest data set for which a map and a graph are computed without a request, in about two minutes of one core."""
@@ -70,8 +74,10 @@ def assist(run: Run, device: str) -> None:
     if not method.shares_batches:
         raise UserError(f"{method.card.title} trains in one process, but several were started. Start it without "
                         f"torchrun, or use {names_of(lambda other: other.shares_batches)}.")
+    while run.stored_status().state == "waiting":  # the first process waits for the devices
+        time.sleep(POLL)
     loaded = load(run, _no_report, device)
-    checkpoint = run.read_checkpoint()
+    checkpoint = run.read_checkpoint() if agree_on_number(0) else None  # the first process may begin again
     spec = run.spec()
     setting = Setting(spec.seed, torch.device(device), loaded.encoder, precision=spec.precision, compile=spec.compile)
     for _ in method.fit(data_for_fit(run, loaded, _no_report), setting, checkpoint[1] if checkpoint else None):
@@ -85,22 +91,29 @@ def _on_free_device(run: Run, reporter: Reporter, analyse: bool) -> None:
     """Wait for the device, then work.
 
     The dispatcher alone keeps the order of the queue: it waits for this worker, so a worker that waited for a run moved
-    ahead of it would stop the queue for ever.
+    ahead of it would stop the queue for ever. Slurm has granted the devices of its jobs already. Several devices are
+    locked in the order of their numbers, so that two runs never wait for each other.
     """
-    device = device_lock(run.spec().device)
+    owner = read_owner(run.folder)
+    is_granted = owner is not None and owner.request.engine == "slurm"
+    with ExitStack() as held:
+        for name in [] if is_granted else devices_of(run.spec()):
+            held.callback(_wait_for(name, reporter).release)
+        reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
+        _Work(run, reporter).all(analyse)
+
+
+def _wait_for(name: str, reporter: Reporter) -> BaseFileLock:
+    """Return the acquired lock of a device."""
+    device = device_lock(name)
     while True:
         reporter.stop_if_requested()
         try:
             device.acquire(timeout=0)
-            break
+            return device
         except TimeoutError:
             reporter.share(0.0, "waiting for another program's run")
-        time.sleep(0.3)
-    try:
-        reporter.change(state="running", started=time.time(), phase="starting", share=0.0)
-        _Work(run, reporter).all(analyse)
-    finally:
-        device.release()
+        time.sleep(POLL)
 
 
 class _Work:
@@ -131,7 +144,7 @@ class _Work:
         known, _ = self.run.metrics()
         recorded = {row["epoch"]: row for row in known}
         checkpoint = self._checkpoint(recorded)
-        done = checkpoint[0] if checkpoint else 0
+        done = agree_on_number(checkpoint[0] if checkpoint else 0)
         self.reporter.change(epoch=done, epochs=self.method.epochs_planned, phase="training", share=0.0)
         start = self.run.read_start()
         if 0 not in recorded:

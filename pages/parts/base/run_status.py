@@ -171,6 +171,8 @@ def state_line(run: Run, status: Status) -> str:
     """Describe a run's state in one line: queue position, progress, or why it ended."""
     match status.state:
         case "waiting":
+            if jobs.engine_of(run) != "local":
+                return f"Waiting: {jobs.place_in_queue(run)}."
             ahead = jobs.queue_position(run, runs_folder())
             return f"Waiting for the device. Runs ahead in the queue: {ahead}."
         case "running":

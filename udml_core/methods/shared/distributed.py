@@ -2,8 +2,8 @@
 
 Each process encodes a part, and all see the embeddings of the whole batch.
 
-Start the processes by `torchrun --nproc-per-node N -m udml_core work RUN --again`. Without a process group there is
-one process, and the functions of this module return their inputs.
+`udml train --processes N` starts them, with torchrun's agent (see `udml_core.workers.elastic`). Without a process group
+there is one process, and the functions of this module return their inputs.
 """
 
 from __future__ import annotations
@@ -18,10 +18,35 @@ from typing import Any
 import torch
 import torch.distributed as distributed
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 PATIENCE = timedelta(hours=2)
 """Timeout of the processes that wait while the first one evaluates and writes between epochs."""
+
+
+def is_shared() -> bool:
+    """Return whether `torchrun` started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1
+
+
+def starts_as_first() -> bool:
+    """Return whether this process is alone, or will be the first of the process group."""
+    return not is_shared() or os.environ["RANK"] == "0"
+
+
+def was_restarted() -> bool:
+    """Return whether `torchrun` started all processes again, because one of them had died."""
+    return is_shared() and _restarts() > 0
+
+
+def will_restart() -> bool:
+    """Return whether `torchrun` starts all processes again if this one fails."""
+    return is_shared() and _restarts() < int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0"))
+
+
+def _restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 @contextmanager
@@ -34,14 +59,19 @@ def join_process_group(device: str) -> Iterator[str | None]:
     Yields:
         None in the first process, which alone writes; the device in the other processes.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1:
+    if not is_shared():
         yield None
         return
     on_gpu, rank = device.startswith("cuda"), int(os.environ["RANK"])
-    own = f"cuda:{os.environ['LOCAL_RANK']}" if on_gpu and rank else device
+    own = device
     if on_gpu:
+        own = f"cuda:{int(device.partition(':')[2] or 0) + int(os.environ['LOCAL_RANK'])}"
         torch.cuda.set_device(torch.device(own))
-    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE)
+    store, _, size = next(rendezvous("env://", timeout=PATIENCE))
+    # torchrun's agent keeps one store for all attempts, in which the addresses of ended processes would be found again.
+    store = distributed.PrefixStore(f"attempt {_restarts()}", store)
+    distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE, store=store, rank=rank,
+                                   world_size=size)
     try:
         yield own if rank else None
     finally:
@@ -135,6 +165,13 @@ def agree(tensors: Iterable[Tensor]) -> None:
     """Copy the values of the first process to all processes."""
     if process_count() > 1:
         _apply_jointly(lambda values: distributed.broadcast(values, 0), tensors)
+
+
+def agree_on_number(number: int) -> int:
+    """Return the first process's number in all processes."""
+    shared = torch.tensor(number)
+    agree([shared])
+    return int(shared)
 
 
 def agree_on_search(point: tuple[Tensor, ...], step: float) -> float:
