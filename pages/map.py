@@ -69,9 +69,8 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
     """
     layout, color = without_excluded(shown.layout, color, hidden)
     rows = np.flatnonzero(layout.indices == (-1 if current is None else current))
-    neighbors = np.zeros((0, 0), dtype=np.int64) if layout.neighbors is None else layout.neighbors
-    marks = [{"row": int(row), "word": "current", "lines": neighbors[row][neighbors[row] >= 0].tolist()}
-             for row in rows]
+    marks = [{"row": int(row), "word": "current", "lines": [] if layout.neighbors is None else
+              [neighbor for neighbor in layout.neighbors[row].tolist() if neighbor >= 0]} for row in rows]
     description = f"Map of {map_title(shown)}, {len(layout.indices)} images"
     return scatter(shown.dataset, layout, color, selected, description, key, marks=marks,
                    placed=placed_images(shown), linked=linked, height=HEIGHT)

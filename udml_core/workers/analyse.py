@@ -12,7 +12,7 @@ import numpy as np
 from udml_core.analyses import REFINED, Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder
-from udml_core.data.dataset import Dataset, Report, read_image
+from udml_core.data.dataset import LARGE, Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
 from udml_core.errors import UserError
 from udml_core.evaluation import distortion, distortion_neighbors
@@ -33,6 +33,8 @@ from udml_core.workers.maps import yielding
 
 Arrays = Mapping[str, Array]
 LEAST = 10
+JUDGED = 2_000
+"""Images among which the distortion of a large map is measured, as the evaluation does."""
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 NEIGHBORS = 10
 STORED_NEIGHBORS, LARGEST_R = 100, 1000
@@ -182,15 +184,28 @@ def _map(material: Material, spec: AnalysisSpec) -> Arrays:
     """Compute the layouts of all frames, with trustworthiness and continuity."""
     indices = material.indices(spec)
     vectors = [material.vectors(frame, indices) for frame in spec.frames]
-    layouts = _layouts(vectors, spec, lambda share: material.report(share, "layout"))
-    trust, continuity = np.empty((2, len(layouts), len(indices)), np.float32)
-    k = distortion_neighbors(len(indices))
+    is_large = len(indices) > LARGE
+
+    def report_layout(share: float) -> None:
+        material.report(share, "layout")
+
+    if is_large and spec.kind != "pca":
+        from udml_core.projection.sampled import sampled_layouts
+
+        layouts = sampled_layouts(vectors, lambda samples, report: _layouts(samples, spec, report), report_layout)
+    else:
+        layouts = _layouts(vectors, spec, report_layout)
+    # All neighbors and ranks of a large map would take hours; pages search for the neighbors of one image instead.
+    judged = np.linspace(0, len(indices) - 1, JUDGED).astype(int) if is_large else np.arange(len(indices))
+    trust, continuity = np.full((2, len(layouts), len(indices)), np.nan, np.float32)
+    k = distortion_neighbors(len(judged))
     for frame, (points, layout) in enumerate(zip(vectors, layouts, strict=True)):
         def report(share: float, done: int = frame) -> None:
             material.report((done + share) / len(layouts), "distortion")
 
-        trust[frame], continuity[frame] = distortion(points, layout, k, report)
-    neighbors = [nearest(points, min(NEIGHBORS, len(indices) - 1))[1] for points in vectors]
+        trust[frame, judged], continuity[frame, judged] = distortion(points[judged], layout[judged], k, report)
+    neighbors = [np.zeros((len(points), 0)) if is_large else nearest(points, min(NEIGHBORS, len(indices) - 1))[1]
+                 for points in vectors]
     return {"indices": indices, "positions": np.stack(layouts).astype(np.float32),
             "neighbors": np.stack(neighbors).astype(np.int32), "trustworthiness": trust, "continuity": continuity}
 

@@ -17,7 +17,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from udml_core.analyses import plan_analysis
+from udml_core.analyses import Kind, plan_analysis
+from udml_core.data.dataset import LARGE
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
@@ -115,7 +116,8 @@ class _Work:
 
     def all(self, analyse: bool) -> None:
         loaded = load(self.run, self.reporter.share, self.spec.device)
-        make_sheets(loaded.dataset, self.reporter.share)
+        if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
+            make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0)
@@ -277,13 +279,15 @@ class _Work:
         """Compute the PCA map of all images and the graph of the training half.
 
         A failure does not fail the run. The time grows with the square of the number of images, and the run cannot be
-        searched meanwhile, so large data sets wait for a user's request.
+        searched meanwhile, so large data sets wait for a user's request. The PCA map of a very large one takes seconds,
+        because its neighbors are not computed.
         """
+        analyses: dict[Kind, dict[str, Any]] = {
+            "pca": {}, "graph": {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
         if images > MOST_ANALYZED:
-            log.info("no map or graph is computed for more than %d images without a request", MOST_ANALYZED)
-            return
-        k = self.method.graph_neighbors(trained)
-        for kind, options in (("pca", {}), ("graph", {"scope": "train", "n_neighbors": k})):
+            log.info("no graph is computed for more than %d images without a request", MOST_ANALYZED)
+            analyses = {"pca": {}} if images > LARGE else {}
+        for kind, options in analyses.items():
             try:
                 analysis_worker.keep(self.run, plan_analysis(kind=kind, **options), self.reporter.share)
             except Exception as error:
