@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -201,6 +202,12 @@ class Projection:
     neighbors: Array
     trustworthiness: Array
     continuity: Array
+
+    @cached_property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The bounding box x0, y0, x1, y1 of all layouts."""
+        low, high = self.positions.min(axis=(0, 1)), self.positions.max(axis=(0, 1))
+        return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
 
 @dataclass(frozen=True)

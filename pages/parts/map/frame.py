@@ -13,7 +13,6 @@ from pages.parts.components.map_content import Layout
 from udml_core.analyses import MAPS, Projection, list_analyses
 from udml_core.arrays import Array
 from udml_core.data.dataset import LARGE, Dataset
-from udml_core.exploration.maps import bounds
 from udml_core.runs import Run
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
@@ -61,9 +60,9 @@ class MapFrame:
     @property
     def layout(self) -> Layout:
         """The positions of the points, with bounds of all the map's layouts."""
-        positions = self.projection.positions
-        return Layout(self.projection.indices, positions[self.frame], f"{self.run.id} {self.map_id}",
-                      bounds(positions), None if self.is_large else self.neighbors)
+        projection = self.projection
+        return Layout(projection.indices, projection.positions[self.frame], f"{self.run.id} {self.map_id}",
+                      projection.bounds, None if self.is_large else self.neighbors)
 
 
 def load_map(run: Run, map_id: str, frame: int = -1) -> MapFrame:
