@@ -20,7 +20,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters
 from udml_core.exporting import target
-from udml_core.neighbors import nearest
+from udml_core.neighbors import graph_neighbors
 from udml_core.retrieval import Retrieval, Which
 from udml_core.runs import Run
 
@@ -159,7 +159,8 @@ def _final(opened: Retrieval) -> _Embedded:
     indices = opened.kept
     vectors = np.asarray(opened.stored("final").rows)[indices]
     k = min(NEIGHBORS, len(vectors)) - 1
-    squared, rows = nearest(vectors, k) if k else (np.zeros((len(vectors), 0)), np.zeros((len(vectors), 0), np.int64))
+    nothing = np.zeros((len(vectors), 0))
+    squared, rows = graph_neighbors(vectors, k) if k else (nothing, nothing.astype(np.int64))
     return _Embedded("final", indices, vectors, *_after_itself(np.sqrt(squared), rows))
 
 

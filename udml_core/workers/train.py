@@ -6,6 +6,7 @@ This is the only writer of a run's results.
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -25,6 +26,7 @@ from udml_core.data.training import TrainingData
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
 from udml_core.explanations import thin
+from udml_core.galleries import Gallery
 from udml_core.jobs import device_lock, resolve_device
 from udml_core.jobs.estimate import record_epoch
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
@@ -272,7 +274,11 @@ class _Work:
         self.run.write_embeddings("initial", embed(initial, loaded, everything, lambda s: report(s / 2, "embedding")))
         final = embed(embedder.eval(), loaded, everything, lambda s: report(0.5 + s / 2, "embedding"))
         self.run.write_embeddings("final", final)
-        write_index(build_index(final), self.run.index_path)
+        if loaded.dataset.is_large:
+            shutil.rmtree(self.run.gallery_path, ignore_errors=True)  # of an interrupted run, perhaps of other vectors
+            Gallery.build(final, self.run.gallery_path, report)
+        else:
+            write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
 
     def _analyse(self, images: int, trained: int) -> None:

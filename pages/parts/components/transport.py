@@ -57,7 +57,8 @@ class Message:
             return None
         if self._self_contained:
             return self.inside(array)
-        return {"type": array.dtype.name, "url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
+        content = np.ascontiguousarray(array).tobytes()
+        return {"type": array.dtype.name, "url": self.url(content, "application/octet-stream")}
 
     def part(self, array: Array) -> Part:
         """Add an array that changes often to this message, or refer to it if it is large."""
