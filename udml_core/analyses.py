@@ -191,8 +191,8 @@ class Projection:
         positions: Layouts (f, m, 2) float32.
         neighbors: Rows (f, m, k) int32, 0 … m−1, of the k = 10 nearest neighbors in the embedding, not on the map;
             fewer if there are fewer images, none on a map of more than `LARGE` images.
-        trustworthiness: Trustworthiness (f, m) float32; see `udml_core.evaluation.distortion`. On a large map it is
-            measured among a sample, and NaN for other images.
+        trustworthiness: Trustworthiness (f, m) float32; see `udml_core.evaluation.distortion`. On a map of
+            many images it is measured among a sample, and NaN for other images.
         continuity: Continuity (f, m) float32, measured in the same way.
     """
 

@@ -107,11 +107,13 @@ class StoredEmbedding:
         Returns:
             Squared distances and image indices (k,).
         """
-        allowed = candidates[self.indices]
-        if isinstance(self.index, galleries.Gallery):
-            squared, rows = self.index.search(vector[None], k, allowed)
+        if isinstance(self.index, galleries.Gallery):  # of all images, so that its rows are their indices
+            k = min(k, int(candidates.sum()))
+            if not k:
+                return np.zeros(0, np.float32), np.zeros(0, np.int64)
+            squared, rows = self.index.search_rows(np.asarray(vector[None], np.float32), k, candidates)
         else:
-            squared, rows = search(self.index, vector[None], k, allowed)
+            squared, rows = search(self.index, vector[None], k, candidates[self.indices])
         return squared[0], self.indices[rows[0]]
 
 

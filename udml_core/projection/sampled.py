@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from udml_core.arrays import Array, Integers
+from udml_core.arrays import Array
 from udml_core.neighbors import nearest
+from udml_core.neighbors.centers import sample_rows
 
 SAMPLE = 20_000
 """Points of a sample; UMAP and t-SNE lay them out in minutes."""
@@ -15,13 +16,6 @@ NEIGHBORS = 5
 """Neighbors in the sample that a point is placed by."""
 BLOCK = 50_000
 Report = Callable[[float], None]
-
-
-def sample_rows(count: int, size: int = SAMPLE) -> Integers:
-    """Draw the rows (size,) of a sample of `count` points, ascending, with a fixed seed; all rows of few points."""
-    if count <= size:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, size, replace=False))
 
 
 def sampled_layouts(frames: Sequence[Array], lay_out: Callable[[list[Array], Report], list[Array]],

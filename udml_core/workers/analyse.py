@@ -33,8 +33,9 @@ from udml_core.workers.maps import yielding
 
 Arrays = Mapping[str, Array]
 LEAST = 10
-JUDGED = 2_000
-"""Images among which the distortion of a large map is measured, as the evaluation does."""
+MOST_JUDGED, JUDGED = 20_000, 2_000
+"""Largest number of images whose ranks are all compared for the distortion, and the images of a larger map among which
+it is measured, as in the evaluation: the time grows with the square."""
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 NEIGHBORS = 10
 STORED_NEIGHBORS, LARGEST_R = 100, 1000
@@ -195,8 +196,9 @@ def _map(material: Material, spec: AnalysisSpec) -> Arrays:
         layouts = sampled_layouts(vectors, lambda samples, report: _layouts(samples, spec, report), report_layout)
     else:
         layouts = _layouts(vectors, spec, report_layout)
-    # All neighbors and ranks of a large map would take hours; pages search for the neighbors of one image instead.
-    judged = np.linspace(0, len(indices) - 1, JUDGED).astype(int) if is_large else np.arange(len(indices))
+    judged = np.arange(len(indices))
+    if len(judged) > MOST_JUDGED:
+        judged = np.linspace(0, len(indices) - 1, JUDGED).astype(int)
     trust, continuity = np.full((2, len(layouts), len(indices)), np.nan, np.float32)
     k = distortion_neighbors(len(judged))
     for frame, (points, layout) in enumerate(zip(vectors, layouts, strict=True)):
@@ -204,6 +206,7 @@ def _map(material: Material, spec: AnalysisSpec) -> Arrays:
             material.report((done + share) / len(layouts), "distortion")
 
         trust[frame, judged], continuity[frame, judged] = distortion(points[judged], layout[judged], k, report)
+    # All neighbors of a large map would take long; pages search for the neighbors of one image instead.
     neighbors = [np.zeros((len(points), 0)) if is_large else nearest(points, min(NEIGHBORS, len(indices) - 1))[1]
                  for points in vectors]
     return {"indices": indices, "positions": np.stack(layouts).astype(np.float32),

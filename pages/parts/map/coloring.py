@@ -77,8 +77,9 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
         choices["density"] = lambda: _density_color(shown)
         choices["outlier score"] = lambda: _outlier_color(shown)
-    choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
-    choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
+    if np.isfinite(projection.continuity[frame]).all():
+        choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
+        choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
     if len(projection.frames) > 1:
         choices["neighbors kept"] = lambda: _percent(
             "neighbors kept", views.neighbors_kept(projection.neighbors[0], shown.neighbors), 0)

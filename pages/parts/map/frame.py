@@ -102,10 +102,10 @@ def distortion_words(shown: MapFrame) -> str:
     """Return the distortion of a layout with its two parts."""
     trust, continuity = (100 * float(np.nanmean(values[shown.frame])) for values in (
         shown.projection.trustworthiness, shown.projection.continuity))
+    measured = np.isfinite(shown.projection.continuity[shown.frame])
     return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %** · trustworthiness {trust:.1f} % (map neighbors "
             f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)"
-            + (f", measured among {np.isfinite(shown.projection.continuity[shown.frame]).sum():,} images"
-               if shown.is_large else ""))
+            + ("" if measured.all() else f", measured among {measured.sum():,} images"))
 
 
 def show_distortion(shown: MapFrame) -> None:
