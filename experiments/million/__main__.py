@@ -37,8 +37,8 @@ def measure(root: Path, rows: int) -> dict[str, float]:
         if step in done:
             continue
         load = os.getloadavg()[0]
-        command = [sys.executable, "-m", "experiments.million", "--step", step, "--rows", str(rows), "--folder", str(root)]
-        answer = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        command = ["-m", "experiments.million", "--step", step, "--rows", str(rows), "--folder", str(root)]
+        answer = subprocess.run([sys.executable, *command], check=True, stdout=subprocess.PIPE, text=True).stdout
         done[step] = json.loads(answer.splitlines()[-1]) | {f"{step}, load": load}
         replace_text(kept, json.dumps(done, indent=1))
         print(rows, step, done[step], flush=True)

@@ -59,7 +59,7 @@ def run(folder: Path, rows: int) -> Row:
     if index.exists():
         manifest = Gallery.open(index).manifest
         assert manifest.recall is not None
-        row |= {"index, s": manifest.seconds, "index, recall@10": manifest.recall.value}
+        row |= {"index, s": manifest.seconds, "index, recall@10": manifest.recall.recall}
     return row
 
 
