@@ -29,7 +29,7 @@ def measure(root: Path, rows: int) -> dict[str, float]:
     """Execute the steps of one size that are not done, and open the pages."""
     folder = root / str(rows)
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ |= {"UDML_CACHE": str(folder / "cache"), "UDML_RUNS": str(folder / "runs"), "UDML_MAPS": "0",
+    os.environ |= {"UDML_CACHE": str(root / "cache"), "UDML_RUNS": str(folder / "runs"), "UDML_MAPS": "0",
                    "UDML_EXAMPLES": "0"}
     kept = folder / "steps.json"
     done: dict[str, dict[str, Any]] = read_json(kept) if kept.exists() else {}

@@ -44,7 +44,7 @@ def open_pages(run: str, environment: dict[str, str], pictures: Path | None = No
         before = sum(map(_megabytes, known))
         received = _count_bytes(page)
         for visit in ("first", "later"):
-            row[f"map, {visit} visit, s"] = _first_picture(page, f"/map?run={run}")
+            row[f"map, {visit} visit, s"] = _first_picture(page, f"/map?run={run}&color=column:+class")
         row["fetched for two visits of the map, MB"] = round(sum(received) / 1e6, 1)
         row["server with the map, MB"] = _megabytes(server.pid)
         row["browser with the map, MB"] = sum(map(_megabytes, known)) - before

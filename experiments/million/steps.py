@@ -26,9 +26,9 @@ GRAPH_NEIGHBORS = 20
 Row = dict[str, float]
 
 
-def table_path(folder: Path, rows: int) -> Path:
-    """Return the path of the vectors."""
-    return folder / "table" / f"{rows}.npy"
+def table_name(folder: Path, rows: int) -> str:
+    """Return the name of the data set, without labels: the classes are a column to color and filter by."""
+    return f"{folder / 'table' / f'{rows}.npy'}#label="
 
 
 def write(folder: Path, rows: int) -> Row:
@@ -42,14 +42,14 @@ def open_table(folder: Path, rows: int) -> Row:
     row = {}
     for visit in ("first", "later"):
         start = time.monotonic()
-        catalog.load(str(table_path(folder, rows)))
+        catalog.load(table_name(folder, rows))
         row[f"open the table, {visit} time, s"] = time.monotonic() - start
     return row
 
 
 def run(folder: Path, rows: int) -> Row:
     """Execute a run of frozen features: embedding, search index, evaluation and, for a large table, a PCA map."""
-    dataset = catalog.load(str(table_path(folder, rows)))
+    dataset = catalog.load(table_name(folder, rows))
     created = create_run(plan(RunRequest(dataset=dataset.name, method="frozen"), dataset), runs_folder())
     start = time.monotonic()
     status = train.work(created, analyse=False)

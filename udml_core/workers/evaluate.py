@@ -21,7 +21,7 @@ __all__ = ["KNN", "evaluate_run", "load"]
 KNN = 200
 """Number of training images that vote on the class of a test image."""
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
-EVALUATED = 20_000
+EVALUATED = 10_000
 """Number of test images that are evaluated if there are more than `LARGE`, because the time grows with its square."""
 log = logging.getLogger("udml")
 
