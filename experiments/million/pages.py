@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -33,21 +34,23 @@ def open_pages(run: str, environment: dict[str, str], pictures: Path | None = No
     """
     row: dict[str, float] = {}
     with serving("serve.py", environment) as (url, server), sync_playwright() as playwright:
-        row["server after its start, MB"] = _megabytes(server.pid)
+        row["server after its start, MB"] = _megabytes([psutil.Process(server.pid)])
         browser = playwright.chromium.launch(executable_path=find_browser(), args=FLAGS)
-        known = {process.pid for process in psutil.Process().children(recursive=True)} - {server.pid}
         page = browser.new_page(base_url=url, viewport=WINDOW)
         page.set_default_timeout(MOST_SECONDS * 1000)
         page.goto("/results")
         page.wait_for_selector("h1")
         page.wait_for_timeout(3000)
-        before = sum(map(_megabytes, known))
+        row["browser before the map, MB"] = _megabytes(_browser(server.pid))
         received = _count_bytes(page)
         for visit in ("first", "later"):
+            of_server, of_browser = _used(server.pid), _used_by_browser(server.pid)
             row[f"map, {visit} visit, s"] = _first_picture(page, f"/map?run={run}&color=column:+class")
-        row["fetched for two visits of the map, MB"] = round(sum(received) / 1e6, 1)
-        row["server with the map, MB"] = _megabytes(server.pid)
-        row["browser with the map, MB"] = sum(map(_megabytes, known)) - before
+            row[f"map, {visit} visit, processor seconds of the server"] = _used(server.pid) - of_server
+            row[f"map, {visit} visit, processor seconds of the browser"] = _used_by_browser(server.pid) - of_browser
+        row["fetched for two visits of the map, MB"] = sum(received) / 1e6
+        row["server with the map, MB"] = _megabytes([psutil.Process(server.pid)])
+        row["browser with the map, MB"] = _megabytes(_browser(server.pid))
         if pictures:
             page.screenshot(path=pictures / "map.png")
         browser.close()
@@ -60,7 +63,7 @@ def _first_picture(page: Page, address: str) -> float:
     page.goto(address)
     page.wait_for_function(DRAWN, polling=50)
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    return round(time.monotonic() - start, 2)
+    return time.monotonic() - start
 
 
 def _count_bytes(page: Page) -> list[int]:
@@ -71,9 +74,26 @@ def _count_bytes(page: Page) -> list[int]:
     return received
 
 
-def _megabytes(pid: int) -> float:
-    """Return the private memory of a process in MB; 0 if it has ended."""
-    try:
-        return round(psutil.Process(pid).memory_full_info().uss / 1e6)
-    except psutil.Error:
-        return 0.0
+def _browser(server: int) -> list[psutil.Process]:
+    """Return the processes of the browser: the descendants of this process without the server."""
+    return [process for process in psutil.Process().children(recursive=True) if process.pid != server]
+
+
+def _used(pid: int) -> float:
+    """Return the processor seconds that a process has used."""
+    times = psutil.Process(pid).cpu_times()
+    return float(times.user + times.system)
+
+
+def _used_by_browser(server: int) -> float:
+    """Return the processor seconds that the browser has used, without processes that have ended."""
+    return sum(_used(process.pid) for process in _browser(server))
+
+
+def _megabytes(processes: list[psutil.Process]) -> float:
+    """Return the private memory of processes in MB, without processes that have ended."""
+    total = 0
+    for process in processes:
+        with suppress(psutil.Error):
+            total += process.memory_full_info().uss
+    return total / 1e6
