@@ -426,7 +426,7 @@ class Chart {
 
   pointSize() {
     const { width, height } = this.room();
-    const base = Math.max(2.5, Math.min(10, 0.55 * Math.sqrt((width * height) / this.header.count)));
+    const base = Math.max(this.header.steps ? 1.5 : 2.5, Math.min(10, 0.55 * Math.sqrt((width * height) / this.header.count)));
     return Math.min(16, base * Math.max(1, this.camera.zoom / this.fitted) ** 0.3);
   }
 
