@@ -23,15 +23,19 @@ const asImage = async (answer) => createImageBitmap(await answer.blob());
 const asBuffer = (answer) => answer.arrayBuffer();
 const asJson = (answer) => answer.json();
 
+const TYPES = { int8: Int8Array, uint8: Uint8Array, int16: Int16Array, uint16: Uint16Array, int32: Int32Array,
+  float32: Float32Array };
+
 // A message: the length of the header in 4 bytes (little endian), the header as JSON, then the parts. The header refers
-// to a part inside the message as {at, length}, and to a part to fetch as {url}.
+// to a part inside the message as {type, at, length}, and to a part to fetch as {type, url}.
 function unpack(data) {
   const bytes = data instanceof Uint8Array ? data : new Uint8Array(data);
   const length = new DataView(bytes.buffer, bytes.byteOffset, 4).getUint32(0, true);
   const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
   const parts = bytes.subarray(4 + length);
-  const array = async (part, Type) => {
+  const array = async (part) => {
     if (!part) return null;
+    const Type = TYPES[part.type];
     if (part.url) return new Type(await fetchPart(part.url, asBuffer));
     return new Type(parts.slice(part.at, part.at + part.length).buffer);
   };

@@ -56,7 +56,7 @@ class Gallery {
     const turn = (this.turn = (this.turn ?? 0) + 1);
     this.answers = answers;
     const tiles = header.tiles.url ? await fetchPart(header.tiles.url, asJson) : header.tiles.list;
-    const mask = await array(header.selection?.mask, Uint8Array);
+    const mask = await array(header.selection?.mask);
     if (turn !== this.turn || !this.grid.isConnected) return;
     const content = JSON.stringify([header.tiles, header.sheets, header.side]);
     this.header = header;

@@ -90,7 +90,7 @@ class Instrument {
     this.answers = answers;
     if (header.token === this.header?.token) return;
     const [positions, neighbors, classes] = await Promise.all([
-      array(header.positions, Float32Array), array(header.neighbors, Int32Array), array(header.classes, Int32Array)]);
+      array(header.positions), array(header.neighbors), array(header.classes)]);
     Object.assign(this, { header, positions, neighbors, classes, query: header.query });
     this.root.setAttribute("aria-label", header.label);
     this.last = header.epochs.length - 1;

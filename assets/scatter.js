@@ -1,13 +1,15 @@
 // A map of up to a million points (points.js) below images and marks (overlay.js), with a legend (legend.js).
 // Positions are fetched once; an update draws only the parts of the header that changed.
-// header: {label, height, group, count, positions, bounds, fitKey, ids, color: {label, kind, values, names | low, high,
-//          unit}, classes, classNames, names, sheets, neighbors, width (k), segments, selection: {mask, revision},
-//          marks, placed, linked, camera, cameraKey, grid: {right, down, columns, rows, low, high}}
+// header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
+//          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
+//          selection: {mask, revision}, marks, placed, linked, camera, cameraKey,
+//          grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
 const TRAVEL = 700;
 const SIGHT = 0.8; // share of the window in which some point always lies
 const NONE = -1;
+const FINEST = 100; // closest zoom of positions in steps: one step is then about one pixel
 const TOOLBAR = 40; // pixels of the line of tools above the points
 
 const ICONS = {
@@ -69,10 +71,8 @@ class Chart {
     const old = this.header;
     const differs = (name) => JSON.stringify(old?.[name]) !== JSON.stringify(header[name]);
     const [positions, ids, values, classes, neighbors, segments, mask, right, down] = await Promise.all([
-      array(header.positions, Float32Array), array(header.ids, Int32Array), array(header.color.values, Float32Array),
-      array(header.classes, Int32Array), array(header.neighbors, Int32Array), array(header.segments, Int32Array),
-      array(header.selection.mask, Uint8Array), array(header.grid?.right, Float32Array),
-      array(header.grid?.down, Float32Array)]);
+      header.positions, header.ids, header.color.values, header.classes, header.neighbors, header.segments,
+      header.selection.mask, header.grid?.right, header.grid?.down].map(array));
     if (turn !== this.turn || !this.root.isConnected) return; // a newer update came first
     this.header = header;
     this.root.setAttribute("aria-label", header.label);
@@ -88,7 +88,7 @@ class Chart {
       this.hovered = NONE;
     }
     const moved = fresh || differs("positions");
-    if (moved) this.move(positions, fresh, differs("fitKey"));
+    if (moved) this.move(inSteps(positions, header.steps), fresh, differs("fitKey"));
     const recolored = fresh || old.color.token !== header.color.token;
     if (recolored) this.recolor(values);
     const reselected = header.selection.revision > this.revision;
@@ -218,7 +218,7 @@ class Chart {
 
   // From a little more than all points to about one point on the screen where points lie evenly (or two in a grid).
   withinLimits(zoom) {
-    const closest = Math.sqrt(this.header.count) * (this.header.grid ? 0.5 : 4);
+    const closest = this.header.steps ? FINEST : Math.sqrt(this.header.count) * (this.header.grid ? 0.5 : 4);
     return Math.max(0.8 * this.fitted, Math.min(this.fitted * Math.max(8, closest), zoom));
   }
 
@@ -426,7 +426,7 @@ class Chart {
 
   pointSize() {
     const { width, height } = this.room();
-    const base = Math.max(2.5, Math.min(10, 0.55 * Math.sqrt((width * height) / this.header.count)));
+    const base = Math.max(this.header.steps ? 1.5 : 2.5, Math.min(10, 0.55 * Math.sqrt((width * height) / this.header.count)));
     return Math.min(16, base * Math.max(1, this.camera.zoom / this.fitted) ** 0.3);
   }
 
@@ -671,6 +671,15 @@ class Chart {
     cancelAnimationFrame(this.waiting);
     this.points.end();
   }
+}
+
+// Positions of many points arrive as numbers of steps from an origin.
+function inSteps(counts, steps) {
+  if (!steps) return counts;
+  const { low, width } = steps;
+  const positions = new Float32Array(counts.length);
+  for (let at = 0; at < counts.length; at += 1) positions[at] = low[at & 1] + width[at & 1] * counts[at];
+  return positions;
 }
 
 const howOf = (event) => (event.altKey ? "within" : event.shiftKey ? "add" : "replace");

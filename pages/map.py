@@ -32,8 +32,11 @@ from pages.parts.map.training import epoch_curves, pair_similarities
 from pages.parts.map.uncertainty import LABEL, certain_and_uncertain, noise_slider
 from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
+from udml_core.exploration.maps import hide_rest
 from udml_core.runs import Run
 
+MOST_DRAWN = 1_000_000
+"""Most points that the browser gets."""
 HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
 
 
@@ -42,14 +45,26 @@ def map_title(shown: MapFrame) -> str:
     return f"{shown.run.spec().dataset_title}, {frame_words(shown.name, shown.run)}"
 
 
-def hidden_images(dataset: Dataset) -> Array:
+def hidden_images(dataset: Dataset, indices: Array) -> Array:
     """Return the indices of the images that the view excludes and of the images without the chosen values.
 
-    The button of the columns is drawn where this is called.
+    Of more images than the browser draws, the images outside a sample are hidden as well. The button of the columns is
+    drawn where this is called.
     """
     allowed = choose_values(dataset)
     hidden = excluded_images(dataset)
-    return hidden if allowed is None else np.union1d(hidden, np.flatnonzero(~allowed))
+    if allowed is not None:
+        hidden = np.union1d(hidden, np.flatnonzero(~allowed))
+    return hide_rest(indices, hidden, MOST_DRAWN)
+
+
+def show_size(shown: MapFrame) -> None:
+    """Say in one sentence what a map of very many images leaves out."""
+    count = len(shown.projection.indices)
+    if shown.is_large:
+        sample = f"draws a sample of {MOST_DRAWN:,} of" if count > MOST_DRAWN else "draws"
+        st.caption(f"This map {sample} {count:,} images as points without thumbnails; click a point to see its image "
+                   "and to search for its neighbors.")
 
 
 def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linked: bool, current: int | None,
@@ -70,9 +85,8 @@ def draw_map(shown: MapFrame, key: str, color: Color, selected: Selection, linke
     """
     layout, color = without_excluded(shown.layout, color, hidden)
     rows = np.flatnonzero(layout.indices == (-1 if current is None else current))
-    neighbors = np.zeros((0, 0), dtype=np.int64) if layout.neighbors is None else layout.neighbors
-    marks = [{"row": int(row), "word": "current", "lines": neighbors[row][neighbors[row] >= 0].tolist()}
-             for row in rows]
+    marks = [{"row": int(row), "word": "current", "lines": [] if layout.neighbors is None else
+              [neighbor for neighbor in layout.neighbors[row].tolist() if neighbor >= 0]} for row in rows]
     description = f"Map of {map_title(shown)}, {len(layout.indices)} images"
     return scatter(shown.dataset, layout, color, selected, description, key, marks=marks,
                    placed=placed_images(shown), linked=linked, height=HEIGHT)
@@ -136,7 +150,7 @@ def explore(run: Run) -> None:
                 shown = pick_frame(run, map_id, "frame", "Embedding")
             color = pick_color(shown, "Color", 190)
             comparison = pick_comparison(len(shown.projection.frames), 165)
-            hidden = hidden_images(shown.dataset)
+            hidden = hidden_images(shown.dataset, shown.projection.indices)
         new_map_menu(run)
     if map_id is None:
         offer_example()
@@ -149,6 +163,7 @@ def explore(run: Run) -> None:
     announce_missing(shown.dataset, int(number_from_address("picked", -1)), np.setdiff1d(
         shown.projection.indices, hidden))
     announce_maps(run, map_id)
+    show_size(shown)
     show_distortion(shown)
     st.caption(UNITS)
     epoch_curves(shown)

@@ -210,7 +210,7 @@ try:
                     with notes:
                         show_departures(spec, data)
                 start(spec, data, pair_choice)
-                show_measured(spec, data, settings, example and example.run)
+                show_measured(spec, data, settings, example.run if example else None)
                 with preview_slot:
                     show_preview(spec, data, form_key(chosen, settings))
                 if pair_choice.given is None:

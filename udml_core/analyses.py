@@ -13,6 +13,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -189,9 +190,10 @@ class Projection:
         frames: The frames.
         positions: Layouts (f, m, 2) float32.
         neighbors: Rows (f, m, k) int32, 0 … m−1, of the k = 10 nearest neighbors in the embedding, not on the map;
-            fewer if there are fewer images.
-        trustworthiness: Trustworthiness (f, m) float32; see `udml_core.evaluation.distortion`.
-        continuity: Continuity (f, m) float32.
+            fewer if there are fewer images, none on a map of more than `LARGE` images.
+        trustworthiness: Trustworthiness (f, m) float32; see `udml_core.evaluation.distortion`. On a map of
+            many images it is measured among a sample, and NaN for other images.
+        continuity: Continuity (f, m) float32, measured in the same way.
     """
 
     indices: Array
@@ -200,6 +202,12 @@ class Projection:
     neighbors: Array
     trustworthiness: Array
     continuity: Array
+
+    @cached_property
+    def bounds(self) -> tuple[float, float, float, float]:
+        """The bounding box x0, y0, x1, y1 of all layouts."""
+        low, high = self.positions.min(axis=(0, 1)), self.positions.max(axis=(0, 1))
+        return float(low[0]), float(low[1]), float(high[0]), float(high[1])
 
 
 @dataclass(frozen=True)

@@ -496,6 +496,8 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
                    "Write the model as ONNX. Default: yes, if the packages of the extra onnx are installed."))] = None,
                refined: Annotated[str | None, typer.Option("--refined", metavar="ID", help=(
                    "Write the embedding and the neighbors of this refinement into images.parquet."))] = None,
+               shards: Annotated[int | None, typer.Option("--shards", metavar="ROWS", min=1, show_default=False, help=(
+                   "Write only the embedding after training, in Parquet files of at most this many rows."))] = None,
                force: Annotated[bool, typer.Option("--force", help="Replace an earlier export in the folder.")] = False,
                root: Root = None, as_json: Json = False) -> None:
     """Copy model, embeddings, index, curves and evaluation to a new folder.
@@ -503,14 +505,18 @@ def export_run(name: RunName, folder: Annotated[Path, typer.Argument(metavar="DI
     The embeddings are also written as Parquet; images.parquet opens in embedding-atlas, FiftyOne and LanceDB. With
     --model the folder holds what other programs need to use the model.
     """
-    from udml_core.exporting import export, export_model
+    from udml_core.exporting import export, export_model, export_shards
 
+    if shards is not None and (model or refined is not None):
+        raise UserError("Shards have the embedding after training alone. Remove --model and --refined, or --shards.")
     if model and refined is not None:
         raise UserError("A refinement has no model of its own. Remove --model or --refined.")
     if onnx is not None and not model:
         raise UserError("ONNX is a part of the model folder. Add --model, or remove --onnx and --no-onnx.")
     run = _find_run(name, root)
-    if model:
+    if shards is not None:
+        files = export_shards(run, folder, shards, force=force)
+    elif model:
         files = export_model(run, folder, onnx=onnx, force=force)
         if onnx is None and not any(path.suffix == ".onnx" for path in files):
             typer.echo("model.onnx and search.py were left out, because they need further packages. Install them with "

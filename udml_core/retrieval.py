@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from PIL import Image
 
+from udml_core import galleries
 from udml_core.arrays import Array, Integers
 from udml_core.backbones import Encoder
 from udml_core.data import catalog
@@ -86,13 +88,33 @@ class StoredEmbedding:
         rows: Embeddings (m, l).
         indices: Image indices (m,), ascending.
         normalized: Whether the rows have unit length, so that hits have a cosine similarity.
-        index: Search index over the rows.
+        index: Search index over the rows; a `Gallery` for a large data set.
     """
 
     rows: Array
     indices: Array
     normalized: bool
     index: Any
+
+    def search(self, vector: Array, k: int, candidates: Array) -> tuple[Array, Array]:
+        """Find the k nearest rows of a query.
+
+        Args:
+            vector: The query (l,).
+            k: Number of rows.
+            candidates: Mask (n,) of the images to search.
+
+        Returns:
+            Squared distances and image indices (k,).
+        """
+        if isinstance(self.index, galleries.Gallery):  # of all images, so that its rows are their indices
+            k = min(k, int(candidates.sum()))
+            if not k:
+                return np.zeros(0, np.float32), np.zeros(0, np.int64)
+            squared, rows = self.index.search_rows(np.asarray(vector[None], np.float32), k, candidates)
+        else:
+            squared, rows = search(self.index, vector[None], k, candidates[self.indices])
+        return squared[0], self.indices[rows[0]]
 
 
 class Retrieval:
@@ -200,7 +222,13 @@ class Retrieval:
         return _with_rows(self.run.epoch_sample(epoch), len(sample), f"the sample of epoch {epoch}")
 
     def _final_index(self, rows: Array) -> Any:
-        """Return the stored index; rebuilt from the embeddings if the file is missing or damaged."""
+        """Return the stored index; rebuilt from the embeddings if it is missing or damaged."""
+        if self.dataset.is_large:
+            with suppress(UserError):
+                large = galleries.Gallery.open(self.run.gallery_path)
+                if (len(large), large.manifest.dimension) == rows.shape:
+                    return large
+            return build_index(rows)
         try:
             index = read_index(self.run.index_path)
         except UserError:
@@ -262,15 +290,15 @@ class Retrieval:
         """
         stored = self.stored(which)
         vector = query_vector(self._in_rows(query, which), stored.rows, stored.normalized)
-        if len(vector) != stored.index.d:
-            raise UserError(f"The embedding '{which}' of {self.run.id} has {stored.index.d} dimensions and its model "
+        width = stored.rows.shape[1]
+        if len(vector) != width:
+            raise UserError(f"The embedding '{which}' of {self.run.id} has {width} dimensions and its model "
                             f"{len(vector)}: a file of the run is damaged. Train the run again.")
         candidates = self.searched(which, gallery, allowed)
         candidates[query.indices] = False
-        squared, rows = search(stored.index, vector[None], k, candidates[stored.indices])
         return [Hit(rank, int(neighbor), float(distance**0.5),
                     float(1.0 - distance / 2.0) if stored.normalized else None, self.is_correct(query, int(neighbor)))
-                for rank, (distance, neighbor) in enumerate(zip(squared[0], stored.indices[rows[0]], strict=True), 1)]
+                for rank, (distance, neighbor) in enumerate(zip(*stored.search(vector, k, candidates), strict=True), 1)]
 
     def searched(self, which: str = "final", gallery: Gallery = "all", allowed: Array | None = None) -> Array:
         """Return the mask (n,) of the images that a search covers."""
@@ -387,7 +415,9 @@ def searched_images(covered: Array, split: Split, gallery: Gallery, allowed: Arr
     mask[covered] = True
     mask[split.excluded] = False
     if gallery == "test":
-        mask &= np.isin(np.arange(count), split.test)
+        outside = np.ones(count, dtype=bool)
+        outside[split.test] = False
+        mask[outside] = False
     return mask if allowed is None else mask & allowed
 
 

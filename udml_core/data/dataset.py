@@ -22,6 +22,8 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
          8: Image.Transpose.ROTATE_90}
 """Operation that turns an image upright, by EXIF orientation."""
+LARGE = 200_000
+"""Number of images above which maps, searches and evaluations are approximate or take a sample."""
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]
@@ -233,6 +235,11 @@ class Dataset:
 
     def __len__(self) -> int:
         return len(self.images)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether there are too many images for exact maps, searches and evaluations, and for thumbnails of all."""
+        return len(self) > LARGE
 
     @property
     def is_table(self) -> bool:

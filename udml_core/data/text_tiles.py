@@ -92,9 +92,11 @@ class TableImages:
 
     def path(self, index: int) -> Path | None:
         """Return the path of a row's image; None if it does not exist, or is outside the table's folder."""
-        if self.files is None or not self.files[index]:
-            return None
-        path = self._inside(self.files[index])
+        return None if self.files is None or not self.files[index] else self.find(self.files[index])
+
+    def find(self, file: str) -> Path | None:
+        """Return the path of an image file; None if it does not exist, or is outside the table's folder."""
+        path = self._inside(file)
         return path if path is not None and path.is_file() else None
 
     def has_folder(self, folder: str) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from udml_core.arrays import Array
 from udml_core.explanations import Clusters, Triplets
 from udml_core.graph import AuthorityGraph
+from udml_core.neighbors.centers import sample_rows
 
 
 def neighbor_purity(neighbors: Array, labels: Array) -> Array:
@@ -36,6 +37,20 @@ def keep_neighbors(neighbors: Array, kept: Array) -> Array:
     """
     numbers = np.where(kept, np.cumsum(kept) - 1, -1)
     return numbers[neighbors[kept]]
+
+
+def hide_rest(indices: Array, hidden: Array, most: int) -> Array:
+    """Return the images to hide (h,), so that a random sample of the others is left if they are too many to draw.
+
+    Args:
+        indices: Indices (n,) of a map's images, ascending.
+        hidden: Indices of the images that are hidden anyway.
+        most: Largest number of images that are drawn.
+    """
+    if len(indices) <= most:
+        return hidden
+    left = np.setdiff1d(indices, hidden)
+    return np.union1d(hidden, np.delete(left, sample_rows(len(left), most)))
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,8 @@
 from udml_core.exporting.mirrors import mirror
 from udml_core.exporting.model import export_model, model_archive
 from udml_core.exporting.run_files import export
+from udml_core.exporting.shards import export_shards
 from udml_core.exporting.tables import TABLES, embeddings_file, images_file, write_embeddings, write_images
 
-__all__ = ["TABLES", "embeddings_file", "export", "export_model", "images_file", "mirror", "model_archive",
-           "write_embeddings", "write_images"]
+__all__ = ["TABLES", "embeddings_file", "export", "export_model", "export_shards", "images_file", "mirror",
+           "model_archive", "write_embeddings", "write_images"]

@@ -42,7 +42,7 @@ def export(run: Run, folder: Path, dataset: Dataset | None = None, refinement: A
             shutil.copyfile(path, aside / path.name)
         if len(opened.split.excluded):
             _write_rows(opened, aside)
-        _write_spec(run, aside / target.SPEC)
+        write_spec(run, aside / target.SPEC)
         write_list(opened, aside / target.LIST)
         for which, name in TABLES.items():
             with (aside / name).open("wb") as file:
@@ -61,7 +61,7 @@ def _write_rows(opened: Retrieval, folder: Path) -> None:
     write_index(build_index(np.asarray(copy.embeddings("final"))), copy.index_path)
 
 
-def _write_spec(run: Run, path: Path) -> None:
+def write_spec(run: Run, path: Path) -> None:
     """Write the spec with the names of a folder of images and of a file of weights in place of their paths.
 
     The paths say who exported the run.

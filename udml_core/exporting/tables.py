@@ -20,7 +20,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.errors import UserError
 from udml_core.explanations import Clusters
 from udml_core.exporting import target
-from udml_core.neighbors import nearest
+from udml_core.neighbors import graph_neighbors
 from udml_core.retrieval import Retrieval, Which
 from udml_core.runs import Run
 
@@ -49,8 +49,9 @@ def write_embeddings(opened: Retrieval, which: Which, file: BinaryIO) -> None:
     """
     kept = opened.kept
     embeddings = np.asarray(opened.run.embeddings(which)[kept])
-    columns = {"index": pa.array(kept, pa.int64()), "image": _strings(opened.dataset.names, kept),
-               "class": _strings(classes(opened.dataset), kept), "test": pa.array(_is_test(opened)[kept])}
+    columns = {"index": pa.array(kept, pa.int64()), "image": strings(opened.dataset.names, kept),
+               "class": pa.array(class_names_of(opened.dataset, kept), pa.string()),
+               "test": pa.array(_is_test(opened)[kept])}
     columns |= {f"e{number}": pa.array(np.ascontiguousarray(values)) for number, values in enumerate(embeddings.T)}
     parquet.write_table(pa.table(columns, metadata={"run": opened.run.id, "embedding": which}), file)
 
@@ -112,10 +113,10 @@ def write_images(opened: Retrieval, file: BinaryIO, refinement: Analysis | None 
     dataset, indices = opened.dataset, embedded.indices
     clusters, (positions, source) = _clusters(opened)[indices], _positions(opened.run, embedded)
     columns = {
-        "index": pa.array(indices, pa.int64()), "file_name": _strings(dataset.names, indices),
-        "label": _strings(classes(dataset), indices),
+        "index": pa.array(indices, pa.int64()), "file_name": strings(dataset.names, indices),
+        "label": pa.array(class_names_of(dataset, indices), pa.string()),
         "cluster": pa.array(clusters, pa.int32(), mask=clusters == NO_CLUSTER),
-        "test": pa.array(_is_test(opened)[indices]), "vector": _fixed_lists(embedded.vectors),
+        "test": pa.array(_is_test(opened)[indices]), "vector": fixed_lists(embedded.vectors),
         "projection_x": pa.array(positions[:, 0], pa.float32(), mask=np.isnan(positions[:, 0])),
         "projection_y": pa.array(positions[:, 1], pa.float32(), mask=np.isnan(positions[:, 1])),
         "neighbors": pa.StructArray.from_arrays(
@@ -142,12 +143,17 @@ def write_list(opened: Retrieval, path: Path) -> None:
 
 def classes(dataset: Dataset) -> list[str | None]:
     """Return the class of each image, several joined by semicolons; None without classes."""
+    return class_names_of(dataset, np.arange(len(dataset)))
+
+
+def class_names_of(dataset: Dataset, indices: Integers) -> list[str | None]:
+    """Return the class of some images, several joined by semicolons; None without classes."""
     if dataset.evaluation_classes is not None:
         return [CLASS_SEPARATOR.join(dataset.class_names[number] for number in np.flatnonzero(row)) or None
-                for row in dataset.evaluation_classes]
+                for row in dataset.evaluation_classes[indices]]
     if dataset.labels is None:
-        return [None] * len(dataset)
-    return [dataset.class_names[label] for label in dataset.labels]
+        return [None] * len(indices)
+    return [dataset.class_names[label] for label in dataset.labels[indices]]
 
 
 def _is_test(opened: Retrieval) -> Array:
@@ -159,7 +165,8 @@ def _final(opened: Retrieval) -> _Embedded:
     indices = opened.kept
     vectors = np.asarray(opened.stored("final").rows)[indices]
     k = min(NEIGHBORS, len(vectors)) - 1
-    squared, rows = nearest(vectors, k) if k else (np.zeros((len(vectors), 0)), np.zeros((len(vectors), 0), np.int64))
+    nothing = np.zeros((len(vectors), 0))
+    squared, rows = graph_neighbors(vectors, k) if k else (nothing, nothing.astype(np.int64))
     return _Embedded("final", indices, vectors, *_after_itself(np.sqrt(squared), rows))
 
 
@@ -221,11 +228,12 @@ def _maps(run: Run, frame: str) -> list[Analysis]:
     return [analysis for analysis, _ in maps]
 
 
-def _strings(values: Sequence[str | None], indices: Integers) -> pa.Array:
+def strings(values: Sequence[str], indices: Integers) -> pa.Array:
+    """Return the texts of some images as a column."""
     return pa.array([values[index] for index in indices], pa.string())
 
 
-def _fixed_lists(rows: Floats) -> pa.Array:
+def fixed_lists(rows: Floats) -> pa.Array:
     """Return rows (m, l) as lists of l numbers."""
     values = pa.array(np.ascontiguousarray(rows, dtype=np.float32).reshape(-1))
     return pa.FixedSizeListArray.from_arrays(values, rows.shape[1])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,9 @@ FORMAT = "udml-model-1"
 """What the description of a model folder says, which tells it from another program's `config.json`."""
 SPEC_KEYS = frozenset({"method", "dataset", "fingerprint"})
 FILES = frozenset({*EXPORTED, SPEC, LIST, IMAGES, *TABLES, CONFIG, WEIGHTS, CARD, ONNX, INDEX, GALLERY, SEARCH})
-"""Every file that an export can write."""
+"""Every file that an export can write, besides shards."""
+SHARD = "vectors-{:05}-of-{:05}.parquet"
+_SHARD = re.compile(r"vectors-\d{5}-of-\d{5}\.parquet")
 UNFINISHED = "unfinished"
 
 
@@ -79,12 +82,16 @@ def _check(folder: Path, force: bool) -> None:
     if names and not force:
         raise UserError(f"An export needs a new or empty folder, and {shown} is not empty. Choose another folder, or "
                         "replace an earlier export with --force.")
-    if foreign := sorted(name for name in names if name not in FILES or not _is_own_file(paths[name])):
+    if foreign := sorted(name for name in names if not _is_of_export(name) or not _is_own_file(paths[name])):
         raise UserError(f"--force replaces an earlier export only, and {shown} also contains {quoted(foreign[0])}. "
                         "Choose another folder, or move that entry away.")
     if names and not _is_export(folder):
         raise UserError(f"--force replaces an earlier export only, and {shown} has no {' or '.join(DESCRIPTIONS)} that "
                         "an export wrote. Choose another folder.")
+
+
+def _is_of_export(name: str) -> bool:
+    return name in FILES or _SHARD.fullmatch(name) is not None
 
 
 def _is_own_file(path: Path) -> bool:
@@ -121,7 +128,7 @@ def _replace_files(aside: Path, folder: Path) -> None:
     for name in DESCRIPTIONS:
         (folder / name).unlink(missing_ok=True)
     new = sorted(aside.iterdir(), key=lambda path: (path.name in DESCRIPTIONS, path.name))
-    for name in FILES - {path.name for path in new}:
+    for name in {path.name for path in folder.iterdir() if _is_of_export(path.name)} - {path.name for path in new}:
         (folder / name).unlink(missing_ok=True)
     for path in new:
         publish(path, folder / path.name)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from udml_core.arrays import Array
 from udml_core.projection.align import procrustes
+
+BLOCK = 100_000
+"""Points that are in memory at once as float64."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +29,22 @@ class Plane:
     @staticmethod
     def of(points: Array) -> Plane:
         """Return the principal plane of points (n, d)."""
-        points = np.asarray(points, dtype=np.float64)
-        mean = points.mean(axis=0)
-        centered = points - mean
+        mean = np.asarray(points).mean(axis=0, dtype=np.float64)
         axes = np.zeros((points.shape[1], 2))  # a second axis of zeros if the points have one dimension only
-        principal = np.linalg.eigh(centered.T @ centered).eigenvectors[:, ::-1][:, :2]
+        scatter = sum(centered.T @ centered for centered in (block - mean for block in _blocks(points)))
+        principal = np.linalg.eigh(scatter).eigenvectors[:, ::-1][:, :2]
         largest = np.abs(principal).argmax(axis=0)
         axes[:, : principal.shape[1]] = principal * np.sign(principal[largest, np.arange(principal.shape[1])])
         return Plane(mean, axes)
 
     def __call__(self, points: Array) -> Array:
-        return (np.asarray(points, dtype=np.float64) - self.mean) @ self.axes
+        return np.concatenate([(block - self.mean) @ self.axes for block in _blocks(points)])
+
+
+def _blocks(points: Array) -> Iterator[Array]:
+    """Yield points (n, d) in blocks of float64; no points are one block."""
+    for start in range(0, max(1, len(points)), BLOCK):
+        yield np.asarray(points[start : start + BLOCK], dtype=np.float64)
 
 
 def pca_layout(points: Array, before: Array | None = None) -> Array:

@@ -387,6 +387,11 @@ class Run(Task):
     def index_path(self) -> Path:
         return self.folder / "index.faiss"
 
+    @property
+    def gallery_path(self) -> Path:
+        """The folder of the search index of a large data set, which has it in place of `index_path`."""
+        return self.folder / "gallery"
+
     def write_embeddings(self, which: Literal["initial", "final"], embeddings: Array) -> None:
         self.check_writable()
         replace_array(self._embeddings_path(which), embeddings)

@@ -12,7 +12,7 @@ import numpy as np
 from udml_core.analyses import REFINED, Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
 from udml_core.arrays import Array
 from udml_core.backbones import Encoder
-from udml_core.data.dataset import Dataset, Report, read_image
+from udml_core.data.dataset import LARGE, Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
 from udml_core.errors import UserError
 from udml_core.evaluation import distortion, distortion_neighbors
@@ -33,6 +33,9 @@ from udml_core.workers.maps import yielding
 
 Arrays = Mapping[str, Array]
 LEAST = 10
+MOST_JUDGED, JUDGED = 20_000, 2_000
+"""Largest number of images whose ranks are all compared for the distortion, and the images of a larger map among which
+it is measured, as in the evaluation: the time grows with the square."""
 """Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 NEIGHBORS = 10
 STORED_NEIGHBORS, LARGEST_R = 100, 1000
@@ -182,15 +185,30 @@ def _map(material: Material, spec: AnalysisSpec) -> Arrays:
     """Compute the layouts of all frames, with trustworthiness and continuity."""
     indices = material.indices(spec)
     vectors = [material.vectors(frame, indices) for frame in spec.frames]
-    layouts = _layouts(vectors, spec, lambda share: material.report(share, "layout"))
-    trust, continuity = np.empty((2, len(layouts), len(indices)), np.float32)
-    k = distortion_neighbors(len(indices))
+    is_large = len(indices) > LARGE
+
+    def report_layout(share: float) -> None:
+        material.report(share, "layout")
+
+    if is_large and spec.kind != "pca":
+        from udml_core.projection.sampled import sampled_layouts
+
+        layouts = sampled_layouts(vectors, lambda samples, report: _layouts(samples, spec, report), report_layout)
+    else:
+        layouts = _layouts(vectors, spec, report_layout)
+    judged = np.arange(len(indices))
+    if len(judged) > MOST_JUDGED:
+        judged = np.linspace(0, len(indices) - 1, JUDGED).astype(int)
+    trust, continuity = np.full((2, len(layouts), len(indices)), np.nan, np.float32)
+    k = distortion_neighbors(len(judged))
     for frame, (points, layout) in enumerate(zip(vectors, layouts, strict=True)):
         def report(share: float, done: int = frame) -> None:
             material.report((done + share) / len(layouts), "distortion")
 
-        trust[frame], continuity[frame] = distortion(points, layout, k, report)
-    neighbors = [nearest(points, min(NEIGHBORS, len(indices) - 1))[1] for points in vectors]
+        trust[frame, judged], continuity[frame, judged] = distortion(points[judged], layout[judged], k, report)
+    # All neighbors of a large map would take long; pages search for the neighbors of one image instead.
+    neighbors = [np.zeros((len(points), 0)) if is_large else nearest(points, min(NEIGHBORS, len(indices) - 1))[1]
+                 for points in vectors]
     return {"indices": indices, "positions": np.stack(layouts).astype(np.float32),
             "neighbors": np.stack(neighbors).astype(np.int32), "trustworthiness": trust, "continuity": continuity}
 

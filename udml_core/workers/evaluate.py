@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import numpy as np
 import torch
 
 from udml_core.arrays import Array, Booleans, Integers
-from udml_core.data.dataset import Report
+from udml_core.data.dataset import LARGE, Report
+from udml_core.data.splits import fixed_sample
 from udml_core.data.training import training_data
 from udml_core.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability
 from udml_core.methods import PCA, Embedder, Setting
@@ -19,6 +21,8 @@ __all__ = ["KNN", "evaluate_run", "load"]
 KNN = 200
 """Number of training images that vote on the class of a test image."""
 COMPARED, COMPARED_NEIGHBORS = 2000, 10
+EVALUATED = 10_000
+"""Number of test images that are evaluated if there are more than `LARGE`, because the time grows with its square."""
 log = logging.getLogger("udml")
 
 
@@ -26,7 +30,8 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
     """Evaluate on the test half and store the result.
 
     The candidates are the initial, frozen, centered PCA (of the final dimension) and final embeddings, and the
-    method's own. Versions before 0.3 stored an uncentered PCA as "pca".
+    method's own. Versions before 0.3 stored an uncentered PCA as "pca". Of more than `LARGE` test images a fixed sample
+    of `EVALUATED` is evaluated: its images are queries and gallery.
     The split `seen` with labels adds k-nearest-neighbor and linear accuracy.
 
     Args:
@@ -37,6 +42,7 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
     Returns:
         Measures in percent, by candidate and name.
     """
+    loaded = _thinned(loaded)
     dataset, test = loaded.dataset, loaded.split.test
     labels, voters = known_labels(loaded)
     classes = None if dataset.evaluation_classes is None else dataset.evaluation_classes[test]
@@ -61,6 +67,16 @@ def evaluate_run(run: Run, loaded: Loaded, report: Report) -> dict[str, dict[str
         log.info("%s: %s", name, ", ".join(f"{key} {value:.2f}" for key, value in measures.items()))
     run.write_evaluation(result)
     return result
+
+
+def _thinned(loaded: Loaded) -> Loaded:
+    """Return the input with a fixed sample of the test half, and of the training images that vote, if it is large."""
+    split = loaded.split
+    if max(len(split.train), len(split.test)) <= LARGE:
+        return loaded
+    test = fixed_sample(split.test, EVALUATED) if len(split.test) > LARGE else split.test
+    log.info("the evaluation uses %d of %d test images", len(test), len(split.test))
+    return replace(loaded, split=replace(split, train=fixed_sample(split.train, LARGE), test=test))
 
 
 def known_labels(loaded: Loaded) -> tuple[Integers | None, Integers]:

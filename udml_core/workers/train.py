@@ -6,6 +6,7 @@ This is the only writer of a run's results.
 from __future__ import annotations
 
 import logging
+import shutil
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
@@ -18,7 +19,8 @@ import torch
 from filelock import BaseFileLock
 from torch import Tensor
 
-from udml_core.analyses import plan_analysis
+from udml_core.analyses import Kind, plan_analysis
+from udml_core.data.dataset import LARGE
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
@@ -26,6 +28,7 @@ from udml_core.engines import read_owner
 from udml_core.errors import UserError
 from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbor_stability, recall_at_k
 from udml_core.explanations import thin
+from udml_core.galleries import Gallery
 from udml_core.jobs import device_lock, devices_of, resolve_device
 from udml_core.jobs.estimate import record_epoch
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
@@ -128,7 +131,8 @@ class _Work:
 
     def all(self, analyse: bool) -> None:
         loaded = load(self.run, self.reporter.share, self.spec.device)
-        make_sheets(loaded.dataset, self.reporter.share)
+        if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
+            make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0)
@@ -283,20 +287,26 @@ class _Work:
         self.run.write_embeddings("initial", embed(initial, loaded, everything, lambda s: report(s / 2, "embedding")))
         final = embed(embedder.eval(), loaded, everything, lambda s: report(0.5 + s / 2, "embedding"))
         self.run.write_embeddings("final", final)
-        write_index(build_index(final), self.run.index_path)
+        if loaded.dataset.is_large:
+            shutil.rmtree(self.run.gallery_path, ignore_errors=True)  # of an interrupted run, perhaps of other vectors
+            Gallery.build(final, self.run.gallery_path, report)
+        else:
+            write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
 
     def _analyse(self, images: int, trained: int) -> None:
         """Compute the PCA map of all images and the graph of the training half.
 
         A failure does not fail the run. The time grows with the square of the number of images, and the run cannot be
-        searched meanwhile, so large data sets wait for a user's request.
+        searched meanwhile, so large data sets wait for a user's request. The PCA map of a very large one takes seconds,
+        because its neighbors are not computed.
         """
+        analyses: dict[Kind, dict[str, Any]] = {
+            "pca": {}, "graph": {"scope": "train", "n_neighbors": self.method.graph_neighbors(trained)}}
         if images > MOST_ANALYZED:
-            log.info("no map or graph is computed for more than %d images without a request", MOST_ANALYZED)
-            return
-        k = self.method.graph_neighbors(trained)
-        for kind, options in (("pca", {}), ("graph", {"scope": "train", "n_neighbors": k})):
+            log.info("no graph is computed for more than %d images without a request", MOST_ANALYZED)
+            analyses = {"pca": {}} if images > LARGE else {}
+        for kind, options in analyses.items():
             try:
                 analysis_worker.keep(self.run, plan_analysis(kind=kind, **options), self.reporter.share)
             except Exception as error:

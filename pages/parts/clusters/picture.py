@@ -15,6 +15,8 @@ from pages.parts.kit.palette import percent
 from pages.parts.map.frame import UNITS, MapFrame, distortion_words
 
 MAP_KEY = "clusters-map"
+MOST_NAMED = 10_000
+"""Clusters that have a color; a large data set can have hundreds of thousands, most of them of few images."""
 
 
 def show_numbers(clustering: Clustering) -> None:
@@ -45,13 +47,16 @@ def draw_map(clustering: Clustering, layout: Layout, current: int) -> None:
     """
     clusters, summary = clustering.clusters, clustering.summary
     rows = rows_of(clustering.indices, layout.indices)
-    is_singleton = summary.sizes[clusters.labels] == 1
-    codes = np.where((rows < 0) | is_singleton[rows], -1, clusters.labels[rows])
+    named = np.sort(np.argsort(-summary.sizes, kind="stable")[:MOST_NAMED])
+    code_of = np.full(summary.count, -1)
+    code_of[named] = np.where(summary.sizes[named] == 1, -1, np.arange(len(named)))
+    codes = np.where(rows < 0, -1, code_of[clusters.labels][rows])
     points = rows_of(layout.indices, clustering.indices)
     ascending = np.flatnonzero(clusters.parents != np.arange(len(clustering.indices)))
     forest = np.stack([points[ascending], points[clusters.parents[ascending]]], axis=1)
-    names = tuple(f"cluster {number}" for number in range(summary.count))
-    color = Color("cluster", codes, names, none="singleton or not trained on")
+    names = tuple(f"cluster {number}" for number in named.tolist())
+    rest = "" if len(named) == summary.count else f", outside the {MOST_NAMED:,} largest"
+    color = Color("cluster", codes, names, none=f"singleton{rest} or not trained on")
     marks = [{"row": int(row), "word": "current", "lines": []}
              for row in rows_of(layout.indices, np.array([current])) if row >= 0]
     scatter(clustering.dataset, layout, color, selection(clustering.dataset),

@@ -155,7 +155,7 @@ def _update_selection(key: str, fingerprint: str, ids: Array) -> None:
 def _header(message: Message, dataset: Dataset, tiles: list[Tile], label: str, side: int,
             height: int | None, shared: bool = False) -> dict[str, Any]:
     ids = tuple(tile.id for tile in tiles)
-    by_position = len(ids) <= OWN_SHEET and not shared
+    by_position = dataset.is_large or (len(ids) <= OWN_SHEET and not shared)
     tile_list: dict[str, Any] = {"list": [vars(tile) for tile in tiles]}
     if len(tiles) > LISTED_INSIDE:
         tile_list = {"url": message.url(json.dumps(tile_list["list"]).encode(), "application/json")}

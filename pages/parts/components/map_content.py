@@ -15,7 +15,9 @@ from pages.parts.base.selection import Selection
 from pages.parts.components.thumbnails import all_sheets
 from pages.parts.components.transport import Message, pack_mask
 from udml_core.arrays import Array
-from udml_core.data.dataset import Dataset
+from udml_core.data.dataset import LARGE, Dataset
+
+STEPS = np.iinfo(np.uint16).max
 
 
 @dataclass(frozen=True)
@@ -75,25 +77,45 @@ def map_header(message: Message, dataset: Dataset, layout: Layout, color: Color,
     whole = np.array_equal(layout.indices, np.arange(len(dataset)))
     labels = dataset.labels
     rows = np.flatnonzero(np.isin(layout.indices, selected.ids)) if len(selected.ids) else selected.ids
+    positions, steps = _positions(layout)
     return {
         "count": len(layout.indices), "fitKey": layout.name, "bounds": layout.bounds,
-        "positions": message.once(layout.positions.astype(np.float32)),
+        "positions": message.once(positions), "steps": steps,
         "ids": None if whole else message.once(layout.indices.astype(np.int32)),
         "color": _coloring(message, color), "classLabel": "class",
-        "classes": None if labels is None else message.once(labels[layout.indices].astype(np.int32)),
+        "classes": None if labels is None else message.once(_codes(labels[layout.indices], len(dataset.class_names))),
         "classNames": [] if labels is None else list(dataset.class_names),
-        "names": message.url(_names(dataset.name, dataset.fingerprint), "application/json") if images else None,
-        "sheets": all_sheets(message, dataset) if images else None,
+        "names": message.url(_names(dataset.name, dataset.fingerprint), "application/json")
+        if images and not dataset.is_large else None,
+        "sheets": all_sheets(message, dataset) if images and not dataset.is_large else None,
         "neighbors": message.once(row_array(layout.neighbors)),
         "width": 0 if layout.neighbors is None else layout.neighbors.shape[1],
         "selection": {"mask": message.inside(pack_mask(rows, len(layout.indices))), "revision": selected.revision},
     }
 
 
+def _positions(layout: Layout) -> tuple[Array, dict[str, list[float]] | None]:
+    """Return positions as the browser reads them, and the origin and width of a step along each axis.
+
+    Positions of many points are counted in 65,535 steps from the least to the largest, which halves the message; others
+    are float32, without steps.
+    """
+    if len(layout.indices) <= LARGE:
+        return layout.positions.astype(np.float32), None
+    low, high = layout.positions.min(axis=0), layout.positions.max(axis=0)
+    width = np.maximum(high - low, np.finfo(np.float32).tiny) / STEPS
+    return np.rint((layout.positions - low) / width).astype(np.uint16), {"low": low.tolist(), "width": width.tolist()}
+
+
+def _codes(codes: Array, count: int) -> Array:
+    """Return codes from −1 to `count` − 1 in the smallest type of integers."""
+    return np.asarray(codes).astype(next(kind for kind in (np.int8, np.int16, np.int32) if count <= np.iinfo(kind).max))
+
+
 def _coloring(message: Message, color: Color) -> dict[str, Any]:
-    values = np.asarray(color.values, dtype=np.float32)
+    values = _codes(color.values, len(color.names)) if color.names else np.asarray(color.values, dtype=np.float32)
     token = hashlib.sha1(repr(color.names).encode() + values.tobytes(), usedforsecurity=False).hexdigest()[:12]
-    coloring: dict[str, Any] = {"label": color.label, "values": message.inside(values), "none": color.none,
+    coloring: dict[str, Any] = {"label": color.label, "values": message.part(values), "none": color.none,
                                 "token": f"{color.label} {token}"}
     if color.names:
         return coloring | {"kind": "category", "names": list(color.names)}

@@ -22,7 +22,9 @@ from udml_core.arrays import Array
 from udml_core.paths import ASSETS
 
 Part = dict[str, Any] | None
-"""The place where the browser finds an array: {url}, or {at, length} within the message."""
+"""The type of an array, and where the browser finds it: {type, url}, or {type, at, length} within the message."""
+MOST_INSIDE = 2**20
+"""Bytes of an array above which it is fetched once even if it changes often: a message travels at every rerun."""
 
 
 class Message:
@@ -44,7 +46,7 @@ class Message:
         if array is None:
             return None
         content = np.ascontiguousarray(array).tobytes()
-        part = {"at": self._length, "length": len(content)}
+        part = {"type": array.dtype.name, "at": self._length, "length": len(content)}
         self._parts.append(content)
         self._length += len(content)
         return part
@@ -55,7 +57,12 @@ class Message:
             return None
         if self._self_contained:
             return self.inside(array)
-        return {"url": self.url(np.ascontiguousarray(array).tobytes(), "application/octet-stream")}
+        content = np.ascontiguousarray(array).tobytes()
+        return {"type": array.dtype.name, "url": self.url(content, "application/octet-stream")}
+
+    def part(self, array: Array) -> Part:
+        """Add an array that changes often to this message, or refer to it if it is large."""
+        return self.once(array) if array.nbytes > MOST_INSIDE else self.inside(array)
 
     def url(self, content: bytes, kind: str, name: str = "") -> str:
         """Return the address at which the browser can fetch a file.

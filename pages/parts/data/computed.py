@@ -62,7 +62,7 @@ def browse_bar(dataset: Dataset) -> Nearest | None:
         show_progress(state.task, begun)
     elif state.run is not None and state.map is not None:
         _show_links(state.run)
-        return load_nearest(state.run, state.map)
+        return None if dataset.is_large else load_nearest(state.run, state.map)  # no stored neighbors
     else:
         _offer(dataset, encoder, begun, state)
     return None

@@ -15,7 +15,7 @@ from pages.parts.components.map_content import Color
 from pages.parts.components.scatter import scatter
 from pages.parts.explore.layouts import MapLayout
 from pages.parts.explore.workbench import Workbench
-from pages.parts.map.coloring import COLOR_WORDS, colorings
+from pages.parts.map.coloring import COLOR_WORDS, NEEDS_NEIGHBORS, colorings
 from pages.parts.map.excluding import excluded_images, show_excluded, visible_images, without_excluded
 from pages.parts.map.frame import MapFrame
 
@@ -23,8 +23,6 @@ KEY = "explore-map"
 HEIGHT = 600
 LINES = 10
 """Number of lines from the current image to its neighbors."""
-NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", "neighbors kept")
-"""Colorings that a map computed at once does not have."""
 
 
 def pick_color(shown: MapFrame) -> Color:
@@ -73,7 +71,7 @@ def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.nda
 def show_facts(shown: MapFrame) -> None:
     """Say in one line how far the map can be trusted."""
     show_excluded(shown.dataset, shown.projection.indices, KEY)
-    trust = float(shown.projection.trustworthiness[shown.frame].mean())
+    trust = np.nanmean(shown.projection.trustworthiness[shown.frame]) if shown.neighbors.shape[1] else np.nan
     kept = "" if np.isnan(trust) else f" {100 * trust:.1f} % of the map's neighbors are true neighbors."
     st.caption(f"{len(shown.projection.indices):,} images. Click an image to make it the current image; Shift and drag "
                f"to select images.{kept}", help=(

@@ -36,6 +36,8 @@ COLOR_WORDS = {
     "neighbors kept": "Neighbors kept since the first embedding", "half": "Training or test half",
     "weight": "Mean triplet weight", LABEL: "Uncertainty σ",
 }
+NEEDS_NEIGHBORS = ("purity", "density", "outlier score", "trustworthiness", "continuity", "neighbors kept")
+"""Colorings that a map without stored neighbors does not have."""
 
 
 def pick_color(shown: MapFrame, label: str, width: int) -> Color:
@@ -75,8 +77,9 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
     if shown.epoch is not None or shown.name in ("initial", "final"):  # of other embeddings none is stored
         choices["density"] = lambda: _density_color(shown)
         choices["outlier score"] = lambda: _outlier_color(shown)
-    choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
-    choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
+    if np.isfinite(projection.continuity[frame]).all():
+        choices["trustworthiness"] = lambda: _percent("trustworthiness", projection.trustworthiness[frame])
+        choices["continuity"] = lambda: _percent("continuity", projection.continuity[frame])
     if len(projection.frames) > 1:
         choices["neighbors kept"] = lambda: _percent(
             "neighbors kept", views.neighbors_kept(projection.neighbors[0], shown.neighbors), 0)
@@ -89,6 +92,8 @@ def colorings(shown: MapFrame) -> dict[str, Callable[[], Color]]:
         choices[f"column: {name}"] = partial(_dataset_column, dataset, name, indices)
     for name, values in uploaded_columns(dataset).items():
         choices[name] = partial(column_color, name, values, indices)
+    if shown.is_large:
+        return {name: make for name, make in choices.items() if name not in NEEDS_NEIGHBORS}
     return choices
 
 

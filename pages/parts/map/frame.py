@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from pages.parts.base.analyses import load_projection, rows_of
@@ -11,8 +12,7 @@ from pages.parts.base.cached import dataset_of
 from pages.parts.components.map_content import Layout
 from udml_core.analyses import MAPS, Projection, list_analyses
 from udml_core.arrays import Array
-from udml_core.data.dataset import Dataset
-from udml_core.exploration.maps import bounds
+from udml_core.data.dataset import LARGE, Dataset
 from udml_core.runs import Run
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "
@@ -43,6 +43,11 @@ class MapFrame:
         return self.projection.neighbors[self.frame]
 
     @property
+    def is_large(self) -> bool:
+        """Whether the map has too many images for their neighbors to be stored with it."""
+        return len(self.projection.indices) > LARGE
+
+    @property
     def name(self) -> str:
         """The embedding that is shown: "frozen", "initial", "final" or an epoch's number."""
         return self.projection.frames[self.frame]
@@ -55,9 +60,9 @@ class MapFrame:
     @property
     def layout(self) -> Layout:
         """The positions of the points, with bounds of all the map's layouts."""
-        positions = self.projection.positions
-        return Layout(self.projection.indices, positions[self.frame], f"{self.run.id} {self.map_id}",
-                      bounds(positions), self.neighbors)
+        projection = self.projection
+        return Layout(projection.indices, projection.positions[self.frame], f"{self.run.id} {self.map_id}",
+                      projection.bounds, None if self.is_large else self.neighbors)
 
 
 def load_map(run: Run, map_id: str, frame: int = -1) -> MapFrame:
@@ -95,10 +100,12 @@ def covering_map(run: Run, indices: Array, map_id: str = "") -> MapFrame | None:
 
 def distortion_words(shown: MapFrame) -> str:
     """Return the distortion of a layout with its two parts."""
-    trust = 100 * float(shown.projection.trustworthiness[shown.frame].mean())
-    continuity = 100 * float(shown.projection.continuity[shown.frame].mean())
+    trust, continuity = (100 * float(np.nanmean(values[shown.frame])) for values in (
+        shown.projection.trustworthiness, shown.projection.continuity))
+    measured = np.isfinite(shown.projection.continuity[shown.frame])
     return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %** · trustworthiness {trust:.1f} % (map neighbors "
-            f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)")
+            f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)"
+            + ("" if measured.all() else f", measured among {measured.sum():,} images"))
 
 
 def show_distortion(shown: MapFrame) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import join_indices
+from pages.parts.base.cached import load_retrieval
 from pages.parts.base.selection import PARAMETER, Selection, select
 from pages.parts.base.undo import undo_buttons
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, selectable_gallery, tile_of
@@ -17,6 +18,8 @@ from pages.parts.map.frame import MapFrame
 from udml_core.runs import Run
 
 MOST_TILES = 3000
+SEARCHED = 10
+"""Neighbors that are searched for on a large map."""
 MOST_SEARCHED = 24
 """Images that one search can combine."""
 HINT = ("**Click** a point to see its neighbors here. **Shift and drag** around points, or click a name in the legend, "
@@ -100,8 +103,7 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
     Returns:
         The data set index of the image that was clicked just now, or None.
     """
-    row = int(np.searchsorted(shown.projection.indices, current))
-    neighbors = shown.projection.indices[shown.neighbors[row]].tolist()
+    neighbors = _neighbors(shown, current)
     dataset = shown.dataset
     tiles = [tile_of(dataset, current, "query", "current"),
              *(tile_of(dataset, index, mark_of(dataset, index, current), f"{rank}. {_badge(shown, index)}")
@@ -117,6 +119,15 @@ def nearest_images(shown: MapFrame, current: int, where: str, key: str) -> int |
             st.page_link(f"pages/{page}.py", label=label, icon=f":material/{icon}:", width="content", help=words,
                          query_params={"run": shown.run.id, parameter: str(current)})
     return clicked
+
+
+def _neighbors(shown: MapFrame, current: int) -> list[int]:
+    """Return the indices of an image's nearest neighbors: as stored with the map, or searched on a large map."""
+    if shown.is_large:
+        return [hit.index for hit in load_retrieval(shown.run).search_item(current, SEARCHED, shown.name)]
+    row = int(np.searchsorted(shown.projection.indices, current))
+    found: list[int] = shown.projection.indices[shown.neighbors[row]].tolist()
+    return found
 
 
 def _badge(shown: MapFrame, index: int) -> str:

@@ -153,6 +153,7 @@ def share_results(retrieval: Retrieval, rankings: Sequence[Ranking]) -> None:
            Download("Images, map and neighbors (Parquet)", "images.parquet", "application/vnd.apache.parquet",
                     lambda: images_file(retrieval)),
            *models,
-           Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes),
+           *([] if retrieval.dataset.is_large else [
+               Download("Index (faiss)", "index.faiss", "application/octet-stream", run.index_path.read_bytes)]),
            Download("Model (safetensors)", "embedder.safetensors", "application/octet-stream",
                     run.embedder_path.read_bytes)], "retrieval")

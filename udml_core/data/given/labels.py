@@ -62,9 +62,9 @@ def undo(dataset: Dataset) -> list[int]:
 
 def assigned_labels(dataset: Dataset) -> dict[str, str]:
     """Return the assigned class by image name; the last assignment of an image counts."""
-    known = set(dataset.names)
-    return {image: action["class"] for action in _effective_actions(dataset) for image in action["images"]
-            if image in known}
+    labels = {image: action["class"] for action in _effective_actions(dataset) for image in action["images"]}
+    known = _present(dataset, labels)
+    return {image: label for image, label in labels.items() if image in known}
 
 
 def assigned_classes(dataset: Dataset) -> tuple[str, ...]:
@@ -80,8 +80,13 @@ def labels_by_index(dataset: Dataset, labels: Mapping[str, str]) -> dict[int, st
 
     Images that the data set does not contain are dropped.
     """
-    index_of = {name: index for index, name in enumerate(dataset.names)}
+    index_of = _present(dataset, labels)
     return {index_of[image]: label for image, label in labels.items() if image in index_of}
+
+
+def _present(dataset: Dataset, names: Mapping[str, str]) -> dict[str, int]:
+    """Return the index of each named image that the data set contains; all names of a large one would take seconds."""
+    return {name: index for index, name in enumerate(dataset.names) if name in names} if names else {}
 
 
 def _effective_actions(dataset: Dataset) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ import re
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -289,7 +290,8 @@ def _without_image(images: TableImages) -> tuple[Skipped, ...]:
     inside: dict[str, bool] = {}
     root = str(images.root)  # joining texts is several times faster than joining paths
 
-    def is_shown(row: int, file: str) -> bool:
+    @cache  # many rows can share an image
+    def is_shown(file: str) -> bool:
         # A regular file in a folder inside is inside, so that only folders and links are followed to where they lead.
         folder = os.path.dirname(file)
         if folder not in inside:
@@ -298,7 +300,7 @@ def _without_image(images: TableImages) -> tuple[Skipped, ...]:
             mode = os.lstat(os.path.join(root, file)).st_mode if inside[folder] else 0
         except (OSError, ValueError):
             return False
-        return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and images.path(row) is not None)
+        return stat.S_ISREG(mode) or (stat.S_ISLNK(mode) and images.find(file) is not None)
 
     return tuple(Skipped(file, "not found in the table's folder; the row is shown as text")
-                 for row, file in enumerate(images.files or ()) if file and not is_shown(row, file))
+                 for file in images.files or () if file and not is_shown(file))

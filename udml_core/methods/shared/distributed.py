@@ -69,7 +69,7 @@ def join_process_group(device: str) -> Iterator[str | None]:
         torch.cuda.set_device(torch.device(own))
     store, _, size = next(rendezvous("env://", timeout=PATIENCE))
     # torchrun's agent keeps one store for all attempts, in which the addresses of ended processes would be found again.
-    store = distributed.PrefixStore(f"attempt {_restarts()}", store)
+    store = distributed.PrefixStore(f"attempt {_restarts()}", store)  # type: ignore[attr-defined]
     distributed.init_process_group("nccl" if on_gpu else "gloo", timeout=PATIENCE, store=store, rank=rank,
                                    world_size=size)
     try:
