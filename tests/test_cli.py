@@ -51,13 +51,13 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.fixture
 def no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Submitted tasks are not executed."""
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
 
 
 @pytest.fixture
 def workers_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Execution of submitted tasks in this process, with a log in their folder."""
-    def execute(task: Run | Analysis) -> None:
+    def execute(task: Run | Analysis, _engine: object = None) -> None:
         with task.log_path.open("a") as log, redirect_stderr(log):
             training_worker.work(task) if isinstance(task, Run) else analysis_worker.work(task)
 
@@ -349,7 +349,7 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "rpml", "--seed", "-1"],
      "seed must be a whole number between 0 and 2,147,483,647, got -1."),
     (["train", "--dataset", "digits", "--method", "ssdml", "--labels", "invented"], "invented"),
-    (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu or cuda:N"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu, cuda:N or cuda:all"),
     (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 4 and 1024 pixels, got 3000"),
     (["train", "--dataset", "digits"], "--method"),
     (["train", "--dataset", "digits", "--method", "nml", "--pairs", "1"], "between 2 and 500,000, got 1"),
@@ -381,7 +381,7 @@ BAD: list[tuple[list[str], str]] = [
     (["query", "RUN", "nothing.png"], "got 'nothing.png'"),
     (["query", "RUN", "²"], "got '²'"),
     (["query", "RUN", "9" * 5000], "got '9999"),
-    (["train", "--dataset", "digits", "--method", "pca", "--device", "cuda:²"], "must be auto, cpu or cuda:N"),
+    (["train", "--dataset", "digits", "--method", "pca", "--device", "cuda:²"], "must be auto, cpu, cuda:N or cuda:all"),
     (["query", "RUN", "99999"], "between 0 and 1796, got 99999"),
     (["query", "RUN", "3", "-k", "0"], "-k"),
     (["query", "RUN", "~unknown-user"], "got '~unknown-user'"),

@@ -79,7 +79,7 @@ ClusterName=one-node
 SlurmctldHost=$node(127.0.0.1)
 SlurmUser=root
 AuthType=auth/munge
-AuthInfo=socket=$folder/munge/socket
+AuthInfo=socket=$folder/munge/socket,cred_expire=10
 CredType=cred/munge
 SlurmctldPort=${ports[0]}
 SlurmdPort=${ports[1]}

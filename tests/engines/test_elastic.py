@@ -60,7 +60,7 @@ def test_a_run_goes_on_after_one_process_was_killed_and_equals_one_process(tmp_p
 
 
 def test_a_stop_ends_all_processes(tmp_path: Path) -> None:
-    run = jobs.submit(spec(method="isif", fields=FIELDS | {"epochs": 2000}, processes=2), tmp_path)
+    run = jobs.submit(spec(method="isif", fields=FIELDS | {"epochs": 1000}, processes=2), tmp_path)
     until(lambda: len(run.metrics()[0]) > 1, run)
     agent = agent_of(run)
     family = [agent, *agent.children(recursive=True)]

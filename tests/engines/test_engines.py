@@ -112,8 +112,7 @@ def test_slurm_gives_the_results_of_serial_execution_also_after_a_kill(cluster: 
 def test_submitit_local_gives_the_results_of_serial_execution_also_after_a_kill(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    runs = [jobs.submit(spec(fields=LONG), tmp_path / "runs", engine=LOCAL) for _ in range(2)]
-    killed, ended = runs
+    killed = jobs.submit(spec(fields=LONG), tmp_path / "runs", engine=LOCAL)
     until(lambda: len(killed.metrics()[0]) > 3, killed)
     assert dispatch.head(killed.folder.parent, "cpu") is None
     owner = read_owner(killed.folder)
@@ -123,14 +122,16 @@ def test_submitit_local_gives_the_results_of_serial_execution_also_after_a_kill(
     until(lambda: job_of(killed.folder, owner).state == "ended", killed)
     assert killed.status().message == f"The job {owner.job} of submitit ended."
     jobs.resume(killed)
+    wait_for(killed, "done", "failed", "stopped", "interrupted")
+
+    ended = jobs.submit(spec(fields=LONG), tmp_path / "runs", engine=LOCAL)
     until(lambda: len(ended.metrics()[0]) > 3, ended)
     job = read_owner(ended.folder)
     assert job is not None
     task = psutil.Process(int(job.job)).children()[0]
     task.send_signal(signal.SIGUSR2)  # what the end of the time limit sends
     until(lambda: not task.is_running() or task.status() == psutil.STATUS_ZOMBIE, ended)
-    for run in runs:
-        wait_for(run, "done", "failed", "stopped", "interrupted")
+    wait_for(ended, "done", "failed", "stopped", "interrupted")
     renewed = read_owner(killed.folder)
     assert renewed is not None
     assert renewed.job != owner.job

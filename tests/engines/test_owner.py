@@ -7,11 +7,13 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from pages.parts.base.run_status import state_line
@@ -165,8 +167,10 @@ def test_a_local_job_is_known_by_its_process_and_machine(tmp_path: Path) -> None
     assert job_of(run.folder, owner).state == "ended"
     cancel(run.folder, owner)  # and is not signalled
     assert job_of(run.folder, owner.model_copy(update={"host": "elsewhere"})).state == "unknown"
-    code = f"import sys, time; sys.argv = ['submitit.local._local', '{run.id}']; time.sleep(60)"
-    with subprocess.Popen(["python3", "-c", code, "submitit.local._local", f"pickles/{run.id}"]) as job:
+    code = "import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code, "submitit.local._local", f"pickles/{run.id}"]) as job:
+        while not psutil.Process(job.pid).cmdline():
+            time.sleep(0.01)  # a process that has just started has no words yet
         own = owner.model_copy(update={"job": str(job.pid)})
         assert job_of(run.folder, own).state == "running"
         cancel(run.folder, own)

@@ -120,7 +120,7 @@ def advice(gallery: Gallery) -> str:
                     f"{imbalance / manifest.imbalance:.1f} times the imbalance of the build, so searches are slower.")
         if len(gallery) > MOST_GROWTH * manifest.planned:
             return (f"Build the gallery again: it has grown from {manifest.planned:,} to {len(gallery):,} vectors, and "
-                    "its lists are those of the smaller gallery.")
+                    "its lists were made for the smaller gallery.")
     if manifest.removed_rows > MOST_REMOVED * manifest.rows:
         return (f"Build the gallery again: {manifest.removed_rows:,} of its {manifest.rows:,} stored vectors are "
                 "removed and still take space.")

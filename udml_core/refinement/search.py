@@ -60,7 +60,7 @@ def nearest_unit(rows: Array, k: int, queries: Array | None = None) -> tuple[Flo
 def _listed_products(points: Floats, k: int, queries: Floats) -> Integers:
     """Find most of the points of the k largest inner products, as `largest_products` finds all of them.
 
-    With the component √(1 − ‖x‖²) all points have length 1, so −2 q·x and the squared distance rank alike.
+    With the component √(1 − ‖x‖²) all points have length 1, so −2 q·x and the squared distance give one order.
     """
     length = np.sqrt(np.maximum(0, 1 - np.einsum("nd,nd->n", points, points)))[:, None]
     zeros = np.zeros((len(queries), 1), np.float32)
