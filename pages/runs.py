@@ -86,6 +86,7 @@ def show_runs(runs: list[Run]) -> None:
         listed = choose_tags(choose_dataset(runs))
         st.caption("Choose a run for its details, two to six to compare them.")
         toggle_examples()
+    st.space("small")  # the table's tools appear above it
     chosen_runs = choose_runs(listed) if listed else []
     if chosen_runs:
         show_chosen(chosen_runs, sorted({tag for run in runs for tag in run.notes().tags}))

@@ -36,7 +36,7 @@ def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standin
      "The difference is within its spread over seeds, ± 1.6 points, so the order may be chance."),
     ({"A": standings(58.0, 59.0), "B": standings(57.0)}, "The spread over seeds is unknown"),
     ({"A": standings(40.04), "B": standings(39.96)},
-     "**A and B are level**: 40.0 % MAP@R, but 10.0 points below frozen features: no run learned anything useful."),
+     "**A and B are level**: 40.0 % MAP@R, but 10.0 points below frozen features."),
     ({"A": standings(50.04), "B": standings(39.96)}, "10.0 points above B and level with frozen features."),
     ({"A": standings(40.0, frozen=None), "B_2": standings(39.0)}, "40.0 % MAP@R, 1.0 points above B\\_2. "),
 ])
@@ -46,12 +46,13 @@ def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict
 
 
 @pytest.mark.parametrize(("counts", "words"), [
-    ((47, 4), "**A is right more often**: about 47 queries that B gets wrong, against 4 the other way round. Between "
-              "two equally good runs, so uneven a split happens in fewer than 1 of 1,000 cases (sign test), so chance "
-              "is an unlikely explanation."),
-    ((1, 5), "**B is right more often**: about 5 queries that A gets wrong, against 1 the other way round. Between "
-             "two equally good runs, so uneven a split happens in 21.9 % of cases (sign test), so chance may explain "
-             "it."),
+    ((47, 4), "**A is right about 47 queries that B gets wrong**, B about 4 that A gets wrong. Two equally good runs "
+              "differ at least this much in fewer than 1 of 1,000 cases (sign test), so chance is an unlikely "
+              "explanation."),
+    ((1, 5), "**B is right about 5 queries that A gets wrong**, A about 1 that B gets wrong. Two equally good runs "
+             "differ at least this much in 21.9 % of cases (sign test), so chance may explain it."),
+    ((5, 4), "**A is right about 5 queries that B gets wrong**, B about 4 that A gets wrong. Two equally good runs "
+             "differ at least this much in 100.0 % of cases (sign test), so chance explains it."),
     ((3, 3), "**A and B are level**: each alone is right about 3 queries.")])
 def test_the_queries_on_which_runs_differ_are_weighed_against_chance(counts: tuple[int, int], words: str) -> None:
     assert difference_words("A", "B", *counts).startswith(words)
@@ -68,7 +69,7 @@ def test_settings_with_different_values_come_before_settings_of_one_method() -> 
 @pytest.mark.parametrize(("beaten", "count", "words"), [
     (("frozen", "centered pca"), 3, "Gray lines: the backbone's frozen features (dotted) and centered PCA"),
     (("frozen",), 3, "PCA is not drawn, because these runs have no common width."),
-    (("frozen",), 1, "A run that ends below it learned nothing useful.")])
+    (("frozen",), 1, "on the same images. Compare MAP@R first")])
 def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple[str, ...], count: int,
                                                                    words: str) -> None:
     shown = baseline_words({name: {} for name in beaten}, count)

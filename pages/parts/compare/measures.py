@@ -88,7 +88,8 @@ def difference_text(value: Spread | None) -> str:
 def show_measures(runs: Sequence[Run]) -> None:
     """Show the verdict, and the measures of all runs; a star marks the highest MAP@R."""
     table = measure_table(runs)
-    if share_images(runs):
+    equal = equal_runs(runs)
+    if share_images(runs) and len(equal) > 1:
         judged = {name: [standing(run.evaluation()) for run in members] for name, members in repetitions(runs).items()}
         if words := verdict_words(judged):
             st.markdown(f":material/emoji_events: {words}")
@@ -98,8 +99,7 @@ def show_measures(runs: Sequence[Run]) -> None:
         else ""
     st.caption("Measured on the test half. ★ marks the highest MAP@R after training among runs with the same data set, "
                f"split and backbone.{seeds}")
-    repeated = [names for names in equal_runs(runs) if len(names) > 1]
-    if repeated:
+    if repeated := [names for names in equal if len(names) > 1]:
         st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training, so "
                          "differences between them are no effect of a setting." for names in repeated),
                 icon=":material/content_copy:")

@@ -23,7 +23,7 @@ SHOWN_HITS = 10
 STRIP = 11
 A_ROW = 3
 MOST_WON = 60
-SIGNIFICANT = 0.05
+SIGNIFICANT, LIKELY = 0.05, 0.5
 
 
 def load_atlases(runs: Sequence[Run]) -> list[Atlas]:
@@ -134,9 +134,9 @@ def difference_words(first: str, second: str, first_only: int, second_only: int)
         return f"**{first} and {second} are level**: each alone is right about {first_only:,} queries."
     p = sign_test(first_only, second_only)
     chance = "in fewer than 1 of 1,000 cases" if p < 0.001 else f"in {percent(100 * p)} of cases"
-    words = "is an unlikely explanation" if p < SIGNIFICANT else "may explain it"
-    return (f"**{first} is right more often**: about {first_only:,} queries that {second} gets wrong, against "
-            f"{second_only:,} the other way round. Between two equally good runs, so uneven a split happens {chance} "
+    words = "is an unlikely explanation" if p < SIGNIFICANT else "may explain it" if p < LIKELY else "explains it"
+    return (f"**{first} is right about {first_only:,} queries that {second} gets wrong**, {second} about "
+            f"{second_only:,} that {first} gets wrong. Two equally good runs differ at least this much {chance} "
             f"(sign test), so chance {words}. The spread over seeds is not part of this test.")
 
 

@@ -43,7 +43,7 @@ def _against_frozen(mean: float, standings: Sequence[Standing]) -> str:
         return ""
     gap = _gap(mean, frozen.mean)
     if gap < 0:
-        return f", but {-gap:.1f} points below frozen features: no run learned anything useful"
+        return f", but {-gap:.1f} points below frozen features"
     return f" and {gap:.1f} points above frozen features" if gap else " and level with frozen features"
 
 

@@ -30,6 +30,7 @@ SHOWN_FIRST = ("sample map@r", "sample recall@1")
 A_ROW = 3
 FEWEST_POINTS = 3
 
+JUDGE = "Compare MAP@R first: it judges the whole ranking, R@1 only the nearest image."
 
 def line_names(runs: Sequence[Run], without: Collection[str] = ()) -> dict[str, str]:
     """Return a short name for each run's line, by id.
@@ -79,10 +80,10 @@ def baseline_words(beaten: Baselines, count: int) -> str:
     """Explain the gray lines, and why several runs may have no common PCA."""
     lines = "the backbone's frozen features (dotted)"
     if "centered pca" in beaten:
-        return (f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. A run that ends "
-                "below them learned nothing useful.")
+        return (f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. "
+                f"{JUDGE}")
     missing = " PCA is not drawn, because these runs have no common width." if count > 1 else ""
-    return f"Gray line: {lines} on the same images. A run that ends below it learned nothing useful.{missing}"
+    return f"Gray line: {lines} on the same images. {JUDGE}{missing}"
 
 
 def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

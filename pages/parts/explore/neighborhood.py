@@ -41,5 +41,6 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
                 f"distance in a flat of {geometry.flat} dimensions through the image."))
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
-    st.caption("s is the similarity of PLM (eq. 5): high for images along the flat, low for images across it.")
+    used = "" if bench.run.spec().method == PLM.card.name else " PLM trains with it; this run did not."
+    st.caption(f"s is PLM's similarity (eq. 5): high for images along the flat, low for images across it.{used}")
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))

@@ -29,7 +29,7 @@ def show_doors(run: Run) -> None:
     with tune.container(border=True, horizontal=True):
         st.page_link("pages/triplets.py", label="**Tune** α", icon=":material/change_history:", query_params=parameters,
                      help="Move the largest angle of a triplet, and see which triplets violate it.")
-        st.page_link("pages/clusters.py", label="and ε", icon=":material/workspaces:", query_params=parameters,
+        st.page_link("pages/clusters.py", label="**Tune** ε", icon=":material/workspaces:", query_params=parameters,
                      help="Move ε, and see clusters merge and shatter.")
     with teach.container(border=True):
         st.page_link("pages/learn.py", label="**Teach**: twelve lessons", icon=":material/school:",

@@ -65,11 +65,10 @@ def is_playable(run: Run) -> bool:
 
 
 def run_to_play(runs: list[Run]) -> Run | None:
-    """Return the app's run if one was chosen, else an example, else the newest run; None if none can be played."""
+    """Return the app's run if one was chosen, else the newest run, as the sidebar does; None if none can be played."""
     playable = [run for run in runs if is_playable(run)]
     chosen = [run for run in playable if run.id == app_run()]
-    examples = [run for run in playable if run.is_example]
-    return next(iter([*chosen, *examples, *playable]), None)
+    return next(iter([*chosen, *playable]), None)
 
 
 def show_instrument(run: Run) -> None:
@@ -83,17 +82,18 @@ def show_instrument(run: Run) -> None:
     indices = run.sample_indices()[_played_rows(run)]
     played = _load_instrument(run)
     recall = played.recall
+    lines = [] if recall is None else _load_lines(run)
     message = Message()
     header = {
         "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
-        "run": short_titles([run])[run.id], "story": tell_story(run, recall),
+        "run": short_titles([run])[run.id], "story": tell_story(run, recall, lines),
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
-        "lines": [] if recall is None else _load_lines(run), "note": in_dimensions(run.embeddings("final").shape[1]),
+        "lines": lines, "note": in_dimensions(run.embeddings("final").shape[1]),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
     _draw(run, indices, message.pack(header))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pages.parts.base.cached import dataset_of, load_split
@@ -27,12 +28,13 @@ LABELS = {"none": "no labels", "few": "a few labels", "pairs": "similar and diss
 """What training receives, by the supervision of the method."""
 
 
-def tell_story(run: Run, recall: Array | None) -> str:
+def tell_story(run: Run, recall: Array | None, lines: Sequence[Mapping[str, Any]]) -> str:
     """Say in plain words what the picture shows, how the method works, and what training changed.
 
     Args:
         run: The run.
         recall: R@1 of the shown images by epoch in percent; None without classes.
+        lines: What `lines_to_beat` returns.
     """
     card = run.spec().build_method().card
     unseen = "" if load_split(run).name == "all" else " that training never saw"
@@ -40,9 +42,11 @@ def tell_story(run: Run, recall: Array | None) -> str:
     told = f"{method_title(run)} receives {LABELS[card.supervision]} and {_way(run)}."
     if recall is None:
         return f"{seen} {told}"
+    beaten = "".join(f" PCA, which needs no training, reaches {line['value']:.1f} % with as few dimensions."
+                     for line in lines if line["name"] == BASELINES["centered pca"] and line["value"] < recall[-1])
     verb = "rises" if recall[-1] >= recall[0] else "falls"
     return (f"{seen} {told} The share of images whose nearest neighbor has the same class {verb} from "
-            f"**{recall[0]:.1f} %** to **{recall[-1]:.1f} %**.")
+            f"**{recall[0]:.1f} %** to **{recall[-1]:.1f} %**.{beaten}")
 
 
 def _way(run: Run) -> str:

@@ -34,7 +34,7 @@ def color_legend(*meanings: str) -> None:
     Args:
         meanings: Keys of `MEANINGS`.
     """
-    swatches = (f'<span style="white-space:nowrap"><span style="display:inline-block;width:0.8em;height:0.8em;'
+    swatches = (f'<span style="white-space:nowrap"><span style="display:inline-block;width:1.1em;height:1.1em;'
                 f'border:2px {line} {color};margin-right:0.35em"></span>{sign} {name}</span>'
                 for name in meanings for color, line, sign in [MEANINGS[name]])
     st.html(f'<div style="display:flex;flex-wrap:wrap;gap:0.2em 1em;font-size:0.8rem">{"".join(swatches)}</div>')

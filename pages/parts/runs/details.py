@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
+from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_status import ICONS, escaped, method_title, run_title, since, state_line, title_of
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.tables import evaluation_table
 from pages.parts.runs.notes import notes_menu, show_notes
 from pages.parts.runs.trash import delete_menu
 from udml_core import jobs
-from udml_core.runs import Run
+from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
 from udml_core.runs.verdict import verdict
 from udml_core.tasks import LIVE_STATES
@@ -43,7 +44,9 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
         elif status.state == "done":
             st.page_link("pages/retrieval.py", label="Search", icon=":material/image_search:",
                          query_params={"run": run.id})
+            st.page_link("pages/explore.py", label="Explore", icon=":material/explore:", query_params={"run": run.id})
             st.page_link("pages/map.py", label="Map", icon=":material/scatter_plot:", query_params={"run": run.id})
+            _compare_with_example(run)
         st.page_link("pages/train.py", label="Duplicate with changes", icon=":material/content_copy:",
                      query_params={"like": run.id}, help="Opens Train with every field of this run filled in.")
         _command_menu(run)
@@ -59,6 +62,16 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
             st.code(run.error() or run.log_tail(), language=None)
     elif status.state in ("stopped", "interrupted"):
         st.warning(state_line(run, status), icon=":material/pause_circle:")
+
+
+def _compare_with_example(run: Run) -> None:
+    """Link to the comparison with an example that has the same test images."""
+    dataset = dataset_of(run)
+    example = next((example for example in jobs.examples_on(dataset, runs_folder())
+                    if jobs.shares_test_images(run.spec(), example, dataset)), None)
+    if example is not None and not run.is_example:
+        st.page_link("pages/compare.py", label="Compare with the example", icon=":material/compare:",
+                     query_params={"runs": f"{run.id}.{example.id}"})
 
 
 def _command_menu(run: Run) -> None:
@@ -79,7 +92,7 @@ def show_record(run: Run) -> None:
         with st.expander("All measures on the test half", icon=":material/table_chart:"):
             st.dataframe(evaluation_table({"": evaluation}), width="stretch", height="content")
             st.caption("Initial: the embedding before training. Frozen: the backbone's features at full width. "
-                       "A run below PCA of the same width learned nothing useful.")
+                       "PCA of the same width needs no training: a run should exceed it.")
     with st.expander("Settings and log", icon=":material/terminal:"):
         took = f" · took {since(status)}" if since(status) else ""
         st.markdown(f"{escaped(title_of(spec))}")

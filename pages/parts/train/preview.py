@@ -74,7 +74,8 @@ def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
             if len(result.example):
                 gallery(dataset, [tile_of(dataset, int(index)) for index in result.example[:SHOWN]],
                         "Images of one cluster", "train-cluster", 64)
-                st.caption(f"A cluster of median size: {len(result.example)} images.")
+                st.caption(f"One cluster, of median size among clusters of several images: {len(result.example)} "
+                           "images. Below each image: its class.")
         if result.shape is not None and result.violations(float(alpha)) < FEW:
             _warn_of_alpha(result, spec.method, f"{form}-alpha")
         st.caption(f"Before training, in the frozen features of {len(sample.indices):,} images of the training half. "
