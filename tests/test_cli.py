@@ -349,7 +349,7 @@ BAD: list[tuple[list[str], str]] = [
     (["train", "--dataset", "digits", "--method", "rpml", "--seed", "-1"],
      "seed must be a whole number between 0 and 2,147,483,647, got -1."),
     (["train", "--dataset", "digits", "--method", "ssdml", "--labels", "invented"], "invented"),
-    (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "The device must be auto, cpu, cuda:N or"),
+    (["train", "--dataset", "digits", "--method", "rpml", "--device", "tpu"], "must be auto, cpu, cuda:N or"),
     (["train", "--dataset", "digits", "--method", "rpml", "--size", "3000"], "between 4 and 1024 pixels, got 3000"),
     (["train", "--dataset", "digits"], "--method"),
     (["train", "--dataset", "digits", "--method", "nml", "--pairs", "1"], "between 2 and 500,000, got 1"),

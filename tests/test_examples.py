@@ -56,7 +56,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def _no_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
 
 
 def content_of(folder: Path) -> str:

@@ -166,7 +166,7 @@ def test_a_second_process_leaves_the_work_to_the_first(
 def test_a_submission_decides_about_maps(switch: str, argument: bool | None, wanted: bool, tmp_path: Path,
                                          monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", switch)
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
     assert jobs.wants_maps(jobs.submit(spec(fields=FIELDS), tmp_path / "runs", maps=argument)) == wanted
 
 

@@ -97,7 +97,7 @@ def labels(test: AppTest) -> list[str]:
 
 
 def test_the_audit_is_offered_and_computed_in_two_steps(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
     test = audit_page(dataset)
     assert "no file is changed" in texts(test)
     assert "in progress" not in texts(test)
@@ -128,7 +128,7 @@ def test_an_import_starts_the_audit_unless_work_without_a_request_is_off(
         switch: str, photos: Path, dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", switch)
     monkeypatch.setattr(auditing_jobs, "DEFAULT_BACKBONE", "pixels")
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
     test = opened("data", **{"import": "1"})
     test.text_input(key="import-path").set_value(str(photos)).run()
     next(button for button in test.button if button.label == "Use this folder").click().run()

@@ -106,7 +106,7 @@ def drop(folders: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.usefixtures("done")
 def test_dropped_images_in_one_level_of_folders_open_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("UDML_MAPS", "1")
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
     test = drop(("zero", "one"), tmp_path, monkeypatch)
     assert test.title[0].value == "Train"
     assert [wants_audit(run) for run in list_runs(runs_folder())][:1] == [True], "an import is audited"

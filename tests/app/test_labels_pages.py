@@ -500,7 +500,7 @@ def test_train_offers_methods_with_few_labels_both_sources(source: str, select: 
         test = test.run()
         assert "7 images have an assigned label, in 2 classes" in texts(test)
     assert not test.error
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
     known = list_runs(run.folder.parent)
     next(button for button in test.button if button.label == "Start training").click().run()
     (started,) = [other for other in list_runs(run.folder.parent) if other not in known]

@@ -111,7 +111,7 @@ def test_a_map_that_the_user_did_not_start_is_announced_with_a_button(run: Run) 
 
 def test_the_menu_closes_after_starting_and_the_started_map_is_shown(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     finish_map(run, plan_analysis(kind="umap"))
-    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda _task: None)
+    monkeypatch.setattr("udml_core.jobs.launch.launch", lambda *_: None)
     test = opened("map", run=run.id)
     test.session_state["new-map"] = True
     test.button(key="new-compute").click().run()
