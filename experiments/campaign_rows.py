@@ -154,6 +154,7 @@ CPU: tuple[Planned, ...] = (
     *table("fashion-mini-ssdml", "fashion-mini", FEW_LABELS, "epochs=5 @preset=paper"),
     *table("digits-pairs", "digits", PAIRS, "dimension=32 @backbone=pixels @split=seen @select=validation"),
     *table("birds100-pairs", "birds100", PAIRS, "dimension=32 @size=112 @split=seen @select=validation"),
+    *table("fashion-mini-pairs", "fashion-mini", PAIRS, "dimension=32 @split=seen @select=validation"),
     *table("digits-ssdml", "digits", FEW_LABELS, "epochs=5 @preset=paper"),
 )
 """Small tables for two cores."""

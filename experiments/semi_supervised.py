@@ -52,7 +52,8 @@ from udml_core.runs import Run, RunRequest, Spec
 TABLES: dict[str, dict[str, str]] = {
     "1": {"Deep-LRML": "lrml", "Deep-SERAPH": "seraph", "Deep-ISDML": "isdml", "Deep-APLLR": "apllr",
           "Deep-APIT": "apit", "SSDML": "ssdml"},
-    "4": {"SSDML": "ssdml", "SSDML, not orthogonal": "ssdml orthogonal=false"},
+    "4": {"SSDML": "ssdml", "SSDML, not orthogonal": "ssdml orthogonal=false",
+          "SSDML, encoder's rate 0": "ssdml learning_rate=0.0"},
     "5": {"Triplet": "triplet", "Angular": "angular", "SSDML": "ssdml"},
     "alpha": {f"SSDML, α={alpha}°": f"ssdml alpha={alpha}.0" for alpha in (35, 40, 45, 55)},
     "collapse": {"SSDML, sum": 'ssdml scale="sum"', "SSDML, mean": 'ssdml scale="mean"',

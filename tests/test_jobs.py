@@ -36,7 +36,7 @@ SHORT: dict[str, Any] = {"method": "pca", "fields": {"dimension": 16}}
 @pytest.mark.parametrize(("options", "message"), [
     ({"backbone": "nonsense"}, "The backbone must be one of"),
     ({"backbone": "timm:vit_tiny"}, "'timm:vit_tiny' is unknown. Similar names: "),
-    ({"device": "gpu"}, "must be auto, cpu or cuda:N"),
+    ({"device": "gpu"}, "must be auto, cpu, cuda:N or cuda:all"),
     ({"device": "cuda:77"}, r"this machine has \d+ CUDA devices"),
     ({"seed": -1}, "seed must be a whole number between 0 and 2,147,483,647, got -1"),
     ({"method": "nonsense"}, "The method must be one of rpml"),
