@@ -18,7 +18,6 @@ import ast
 import inspect
 import io
 import json
-import resource
 import time
 import tokenize
 from collections.abc import Callable
@@ -33,6 +32,7 @@ from experiments.benchmark_papers import PAPER_TABLES
 from experiments.benchmark_rows import BATCH, PLACES, RECORD, SEEDS, VIEWS, Compared, rows_of
 from experiments.campaign import Campaign, first_images
 from experiments.campaign_rows import Planned
+from experiments.memory import peak_megabytes
 from experiments.zero_shot import (
     PROTOCOL,
     find_or_create_run,
@@ -57,7 +57,7 @@ COSTS = "benchmark-costs.json"
 """File in the folder of the runs: what each finished run has cost, by its id."""
 NO_CODE = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
 Result = TypeVar("Result")
-PEAK, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+RESET = Path("/proc/self/clear_refs")
 
 
 def main() -> None:
@@ -238,14 +238,6 @@ class Meter:
     def __exit__(self, *_: object) -> None:
         self.seconds, self.processor = time.monotonic() - self._began[0], time.process_time() - self._began[1]
         self.megabytes = peak_megabytes()
-
-
-def peak_megabytes() -> float:
-    """Return the peak memory of this process."""
-    with suppress(OSError, StopIteration):
-        line = next(line for line in PEAK.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 if __name__ == "__main__":

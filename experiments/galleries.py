@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -24,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.memory import peak_megabytes
 from experiments.zero_shot import provenance
 from udml_core.arrays import Array
 from udml_core.backbones import DEFAULT_BACKBONE, Encoder, choose_spec
@@ -184,7 +184,7 @@ def graph(vectors: str, k: str) -> dict[str, float]:
 
 def peak_memory() -> float:
     """Return the peak resident memory of this process in GB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    return peak_megabytes() * 1024**2 / 1e9
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from udml_core.data.thumbnails import are_sheets_made
 from udml_core.errors import UserError
 from udml_core.exploration.maps import hide_rest
 from udml_core.exporting import export_shards
+from udml_core.galleries.manifest import Recall
 from udml_core.jobs.planning import plan
 from udml_core.neighbors import nearest
 from udml_core.paths import ASSETS
@@ -98,6 +99,13 @@ def test_a_large_run_finds_the_nearest_images(run: Run, gallery: Any, shop: floa
     rows = np.flatnonzero(candidates)
     hits = opened_run.search(Query((17,)), 10, gallery=gallery, allowed=allowed)
     assert [hit.index for hit in hits] == rows[nearest(vectors[rows], 10, vectors[17:18])[1][0]].tolist()
+
+
+def test_a_search_says_how_many_neighbors_it_finds(run: Run) -> None:
+    opened_run = Retrieval(run)
+    index = opened_run.stored("final").index
+    index.manifest = index.manifest.model_copy(update={"recall": Recall(recall=0.986, queries=9, rows=ROWS, changes=0)})
+    assert opened_run.describe_searched().endswith("(training half included), which finds 98.6 % of the 10 nearest")
 
 
 def test_a_large_run_without_its_gallery_is_still_searched(run: Run) -> None:

@@ -305,9 +305,16 @@ class Retrieval:
         return searched_images(self.stored(which).indices, self.split, gallery, allowed, len(self.dataset))
 
     def describe_searched(self, which: str = "final", gallery: Gallery = "all", allowed: Array | None = None) -> str:
-        """Describe what a search covers, such as "2,933 of 5,902 images searched (test half)"."""
+        """Describe what a search covers, such as "2,933 of 5,902 images searched (test half)".
+
+        The search of a large data set is approximate: its measured recall is added.
+        """
         part = "" if which in (FROZEN, *get_args(Which)) else "fixed sample of the test half"
-        return describe_searched(self.searched(which, gallery, allowed), self.split, gallery, allowed is not None, part)
+        words = describe_searched(self.searched(which, gallery, allowed), self.split, gallery, allowed is not None,
+                                  part)
+        index = self.stored(which).index
+        found = index.manifest.recall if isinstance(index, galleries.Gallery) else None
+        return words if found is None else f"{words}, which finds {100 * found.recall:.1f} % of the 10 nearest"
 
     def _in_rows(self, query: Query, which: str) -> Query:
         """Replace the image indices of a query by rows of an embedding.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from experiments.memory import peak_megabytes
 from experiments.million.table import write_table
 from udml_core.analyses import list_analyses, plan_analysis
 from udml_core.data import catalog
@@ -123,7 +123,7 @@ def execute(step: str, folder: Path, rows: int) -> Row:
     start, used = time.monotonic(), time.process_time()
     row = STEPS[step](folder, rows)
     used = time.process_time() - used
-    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    memory = peak_megabytes() * 1024**2 / 1e6
     return {f"{step}, s": time.monotonic() - start, f"{step}, processor seconds": used,
             f"{step}, largest memory, MB": memory} | row
 

@@ -53,7 +53,7 @@ class EngineRequest(Options):
         Raises:
             UserError: The option belongs to Slurm, and the engine is another one.
         """
-        cluster = [name for name in ("memory", "gpus", "partition", "account", "qos", "constraint")
+        cluster = [name for name in ("cpus", "memory", "gpus", "partition", "account", "qos", "constraint")
                    if getattr(self, name) != type(self).model_fields[name].get_default()]
         if self.engine != "slurm" and cluster:
             raise UserError(f"The engine option '{cluster[0]}' belongs to the engine 'slurm', got the engine "

@@ -25,7 +25,7 @@ SECONDS_KEPT = 2.0
 PATIENCE = 20.0
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
-_answers: dict[str, tuple[float, list[tuple[str, str, str, str]] | str]] = {}
+_answers: dict[str, tuple[float, float, list[tuple[str, str, str, str]] | str]] = {}
 _asking = threading.Lock()
 
 
@@ -90,14 +90,14 @@ def _slurm_job(folder: Path, owner: Owner) -> Job:
 def _slurm_jobs(user: str, since: float) -> list[tuple[str, str, str, str]] | str:
     """Return number, state, reason and name of each job of a user; why Slurm does not answer otherwise."""
     with _asking:
-        asked, answer = _answers.get(user, (0.0, ""))
-        if time.time() - asked > SECONDS_KEPT or asked < since:
+        asked, answered, answer = _answers.get(user, (0.0, 0.0, ""))
+        if time.time() - answered > SECONDS_KEPT or asked < since:
             asked = time.time()
             printed = _call(["squeue", "--noheader", "--states=all", f"--user={user}", "--format=%A|%T|%r|%j"])
             answer = printed if isinstance(printed, str) else [
                 (number, code, reason, name) for number, code, reason, name in
                 (line.split("|", 3) for line in printed if line.count("|") >= 3)]
-            _answers[user] = asked, answer
+            _answers[user] = asked, time.time(), answer  # a slow answer is kept as long as a quick one
         return answer
 
 

@@ -44,7 +44,8 @@ def _parameters(request: EngineRequest, name: str) -> dict[str, Any]:
     options = {"mem_gb": request.memory, "gpus_per_node": request.gpus or None, "slurm_partition": request.partition,
                "slurm_account": request.account, "slurm_qos": request.qos, "slurm_constraint": request.constraint}
     return shared | {key: value for key, value in options.items() if value is not None} | {
-        "slurm_signal_delay_s": SECONDS_TO_SAVE, "slurm_additional_parameters": {"requeue": True}}
+        "slurm_signal_delay_s": min(SECONDS_TO_SAVE, 20 * request.minutes),  # shorter than the time limit
+        "slurm_additional_parameters": {"requeue": True}}
 
 
 def _exit(error: Exception) -> NoReturn:

@@ -29,7 +29,8 @@ DIMENSIONS_PER_CODE, MOST_CODES = 4, 64
 CODE_SAMPLE = 65_536
 HALF_RANGE = 1e-2, 1e4
 """Largest absolute values between which float16 keeps enough digits."""
-DIGEST_ROWS = 4096
+DIGEST_ROWS = 65_536
+"""Vectors that are read at once to compare them with the vectors of an earlier build."""
 
 
 def choose_kind(count: int, dimension: int) -> Kind:
@@ -119,9 +120,9 @@ def _train(sample: Floats, lists: int, has_codes: bool, report: Report) -> Quant
 
 
 def _digest(vectors: Array, ids: Integers) -> str:
-    """Return a digest of evenly spaced vectors, of their number and of the ids."""
-    rows = np.linspace(0, len(vectors) - 1, min(len(vectors), DIGEST_ROWS)).astype(np.int64)
+    """Return a digest of all vectors and ids: a single new vector makes another gallery."""
     digest = hashlib.blake2b(repr((vectors.shape, str(vectors.dtype))).encode(), digest_size=16)
-    digest.update(np.ascontiguousarray(vectors[rows]).data)
+    for start in range(0, len(vectors), DIGEST_ROWS):
+        digest.update(np.ascontiguousarray(vectors[start:start + DIGEST_ROWS]).data)
     digest.update(np.ascontiguousarray(ids).data)
     return digest.hexdigest()
