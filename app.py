@@ -88,8 +88,8 @@ SECTIONS = {
                 help="All methods with one encoder and one budget, ranked by any measure."),
     ],
 }
+# The sidebar shows a newcomer these sections; the others appear on a click, and on their own pages.
 FIRST_SECTIONS = ("", "Training", "Exploration")
-"""Sections that the sidebar shows a newcomer; the others appear on a click, and on their own pages."""
 first = [page for section in FIRST_SECTIONS for page in SECTIONS[section]]
 page = st.navigation(SECTIONS, expanded=sum(page.visibility == "visible" for page in first))
 if page not in first:

@@ -18,10 +18,8 @@ from udml_core.runs import Run, list_runs, runs_folder
 QUERY, WINS, MAPS, CURVES, SETTINGS = "Same query", "Where they differ", "Maps", "Curves", "Settings"
 PARTS = (QUERY, WINS, MAPS, CURVES, SETTINGS)
 OF_IMAGES = (QUERY, WINS, MAPS)
-FORMER = {"Who wins?": WINS}
-"""Parts by the names that older links hold."""
-MOST_SEARCHED = 10_000
-"""Test images that are searched without being asked: the first part searches with every one."""
+FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
+MOST_SEARCHED = 10_000  # test images that are searched without being asked: the first part searches with every one
 
 
 def choose_part(first: str) -> str:

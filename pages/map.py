@@ -35,8 +35,7 @@ from udml_core.data.dataset import Dataset
 from udml_core.exploration.maps import hide_rest
 from udml_core.runs import Run
 
-MOST_DRAWN = 1_000_000
-"""Most points that the browser gets."""
+MOST_DRAWN = 1_000_000  # points that the browser gets
 HEIGHT = 600  # pixels of the map and of the panel beside it: both end above the fold of a laptop screen
 
 

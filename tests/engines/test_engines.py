@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,11 +16,11 @@ import psutil
 import pytest
 from safetensors.torch import load_file
 
-from tests.running import spec, trained, wait_for
+from tests.running import spec, wait_for
 from udml_core import jobs
 from udml_core.engines import EngineRequest, job_of, read_owner, states
 from udml_core.jobs import dispatch
-from udml_core.runs import Run
+from udml_core.runs import Run, create_run
 from udml_core.tasks import LIVE_STATES
 
 SCRIPT = Path(__file__).parents[2] / "assets" / "engines" / "start-slurm.sh"
@@ -28,6 +29,14 @@ SHORT = {"dimension": 16, "epochs": 1, "steps": 3}
 RUNS = 6
 SLURM = EngineRequest(engine="slurm", minutes=10)
 LOCAL = EngineRequest(engine="submitit-local", minutes=10)
+SERIAL = """
+import sys
+from pathlib import Path
+from udml_core.runs import Run
+from udml_core.workers import train
+for folder in sys.argv[1:]:
+    train.work(Run(Path(folder)))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +72,10 @@ def submit(root: Path, engine: EngineRequest, count: int) -> list[Run]:
 
 
 def assert_equal_to_serial(runs: list[Run], root: Path) -> None:
-    """Compare weights, embeddings and curves with runs that this process executes, bit by bit."""
-    for seed, run in enumerate(runs):
-        serial = trained(root, fields=SHORT if seed else LONG, seed=seed)
+    """Compare weights, embeddings and curves with runs that one new process executes in turn, bit by bit."""
+    serials = [create_run(spec(fields=SHORT if seed else LONG, seed=seed), root) for seed in range(len(runs))]
+    subprocess.run([sys.executable, "-c", SERIAL, *(str(run.folder) for run in serials)], check=True, timeout=300)
+    for run, serial in zip(runs, serials, strict=True):
         assert (run.status().state, serial.status().state) == ("done", "done")
         for which in ("initial", "final"):
             np.testing.assert_array_equal(run.embeddings(which), serial.embeddings(which))

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -22,7 +23,8 @@ from udml_core.errors import UserError
 
 SECONDS_KEPT = 2.0
 """Seconds for which an answer of Slurm is used again: pages ask for every run, and the cluster has other users."""
-PATIENCE = 20.0
+PATIENCE, TIME_TO_END = 20.0, 3.0
+"""Seconds for an answer of Slurm, and for a job of submitit to end."""
 WAITING = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_FED", "REQUEUE_HOLD", "RESV_DEL_HOLD", "SPECIAL_EXIT"}
 RUNNING = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 _answers: dict[str, tuple[float, float, list[tuple[str, str, str, str]] | str]] = {}
@@ -68,7 +70,12 @@ def cancel(folder: Path, owner: Owner) -> None:
         return
     controller = _controller(folder, owner)
     if controller is not None:
+        family = [*controller.children(recursive=True), controller]
         controller.send_signal(signal.SIGINT)  # what submitit's own `cancel` sends
+        _, alive = psutil.wait_procs(family, timeout=TIME_TO_END)
+        for process in alive:  # a program that was started in the background of a script ignores SIGINT
+            with suppress(psutil.Error):
+                process.kill()
 
 
 def _slurm_job(folder: Path, owner: Owner) -> Job:
