@@ -12,8 +12,8 @@ STATUS = Path("/proc/self/status")
 def peak_megabytes() -> float:
     """Return the peak memory of this process in units of 2²⁰ bytes.
 
-    The kernel's record begins when the program starts. `ru_maxrss` begins at the memory of the parent process; it is used
-    on systems without the record.
+    The kernel's record begins when the program starts. `ru_maxrss` begins at the memory of the parent process; it is
+    used on systems without the record.
     """
     with suppress(OSError, StopIteration):
         lines = STATUS.read_text(encoding="ascii").splitlines()
