@@ -2,27 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-
-@dataclass(frozen=True)
-class PaperTable:
-    """Figures of one table.
-
-    Attributes:
-        title: Paper and table.
-        data: The paper's data set.
-        measure: The measure whose order is compared here.
-        printed: The measure that the paper prints.
-        figures: The printed value by method, in percent.
-    """
-
-    title: str
-    data: str
-    measure: str
-    printed: str
-    figures: dict[str, float]
-
+from udml_core.results.benchmark import PaperTable
 
 _SSDML = ("lrml", "seraph", "isdml", "apllr", "apit", "ssdml")
 

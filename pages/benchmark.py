@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.run_status import METHOD_TITLES
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.benchmark.cell import show_cell
 from pages.parts.benchmark.difference import show_difference
@@ -12,7 +13,6 @@ from pages.parts.benchmark.orders import show_orders
 from pages.parts.benchmark.table import GROUP_WORDS, METHOD, RANK, RankedTable, ranked_table, words_of
 from pages.parts.kit.downloads import Download, share
 from pages.parts.results.provenance import show_provenance
-from udml_core.methods import METHODS
 from udml_core.results import benchmark as record
 from udml_core.results.benchmark import Benchmark
 from udml_core.results.records import FOLDER
@@ -21,7 +21,6 @@ ALL = "all"
 FIRST = "map@r"
 COMMAND = "python -m experiments.benchmark --budget 20 --dataset digits"
 TABLE, METHOD_BOX, DATASET_BOX = "benchmark-table", "benchmark-method", "benchmark-of"
-TITLES = {method.card.name: method.card.title for method in METHODS}
 
 
 def choose(benchmark: Benchmark) -> tuple[Benchmark, str]:
@@ -104,7 +103,7 @@ def show(benchmark: Benchmark) -> None:
     show_difference(chosen, measure, max(len(entry.runs) for dataset in chosen.datasets.values()
                                          for entry in dataset.entries.values()))
     st.subheader("Does the order of the papers hold here?")
-    show_orders(benchmark, TITLES)
+    show_orders(benchmark, METHOD_TITLES)
     show_provenance(benchmark.provenance)
     share([Download("This table (CSV)", "benchmark.csv", "text/csv", lambda: table.frame.to_csv(index=False).encode()),
            Download("Complete record (JSON)", "benchmark.json", "application/json",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.address import choice_from_address, has_moved, note_address, write_address
+from pages.parts.base.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.focus import carry_image
 from pages.parts.base.user_errors import show_user_errors
@@ -17,6 +17,7 @@ from udml_core.runs import Run, list_runs, runs_folder
 
 QUERY, WINS, MAPS, CURVES, SETTINGS = "Same query", "Where they differ", "Maps", "Curves", "Settings"
 PARTS = (QUERY, WINS, MAPS, CURVES, SETTINGS)
+PART = "compare-part"  # key of the choice
 OF_IMAGES = (QUERY, WINS, MAPS)
 FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
 MOST_SEARCHED = 10_000  # test images that are searched without being asked: the first part searches with every one
@@ -29,20 +30,15 @@ def choose_part(first: str) -> str:
         first: The part without a choice.
     """
     if following := st.session_state.pop("compare-next-part", None):
-        st.session_state["compare-part"] = following
-    elif not st.session_state.pop("compare-part-clicked", False) and (
-            "compare-part" not in st.session_state or has_moved("part")):
+        st.session_state[PART] = following
+    elif address_decides("part", PART):
         linked = st.query_params.get("part", "")
-        st.session_state["compare-part"] = FORMER.get(linked) or choice_from_address("part", PARTS, first)
-    part: str = st.segmented_control("Compare", PARTS, required=True, key="compare-part", on_change=_note_click,
-                                     label_visibility="collapsed") or first
+        st.session_state[PART] = FORMER.get(linked) or choice_from_address("part", PARTS, first)
+    part: str = st.segmented_control("Compare", PARTS, required=True, key=PART, on_change=note_click,
+                                     args=(PART,), label_visibility="collapsed") or first
     write_address("part", part, first)
     note_address("part")
     return part
-
-
-def _note_click() -> None:
-    st.session_state["compare-part-clicked"] = True
 
 
 def first_part(runs: Sequence[Run]) -> str:

@@ -1,4 +1,4 @@
-"""Array types."""
+"""Array types, and the size from which arrays count as large."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ Array = np.ndarray[Any, Any]
 Floats = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.integer]
 Booleans = npt.NDArray[np.bool_]
+LARGE = 200_000
+"""Number of rows above which searches, maps and evaluations are approximate or take a sample."""
 
 
 def misfit(arrays: Mapping[str, Array], shapes: Mapping[str, str]) -> str | None:

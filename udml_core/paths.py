@@ -13,6 +13,8 @@ from pathlib import Path
 import platformdirs
 
 _PACKAGE = Path(__file__).resolve().parent
+PACKAGE_ROOT = _PACKAGE.parent
+"""The folder from which the package is imported."""
 ASSETS = _PACKAGE / "assets" if (_PACKAGE / "assets").is_dir() else _PACKAGE.parent / "assets"
 """Embedded data, records and browser code: inside the installed package, or beside it in a checkout."""
 EXAMPLES = ASSETS / "examples"
@@ -20,6 +22,11 @@ EXAMPLES = ASSETS / "examples"
 
 
 EXPOSED = "UDML_EXPOSED"
+
+
+def python_path() -> str:
+    """Return PYTHONPATH for another process that must import this package."""
+    return os.pathsep.join([str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def cache_folder() -> Path:

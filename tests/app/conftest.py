@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, Response, expect
 from experiments.real_server import ROOT, serving
 from tests.running import worked
 from udml_core.analyses import Analysis, plan_analysis
-from udml_core.runs import Run
+from udml_core.runs import Run, list_runs
 from udml_core.workers import analyse
 
 expect.set_options(timeout=120_000)  # A slow machine must not fail a test.
@@ -42,6 +42,20 @@ class App:
     def analyzed(self, run: Run, **fields: Any) -> Analysis:
         """Compute an analysis of a run in this process."""
         return analyse.keep(run, plan_analysis(**fields), lambda *_: None)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The folder of runs of a test."""
+    return tmp_path / "runs"
+
+
+@pytest.fixture
+def pair(root: Path) -> list[Run]:
+    """Two finished runs that differ in the seed, the newest first."""
+    for seed in (0, 1):
+        worked(root, seed=seed)
+    return list_runs(root)
 
 
 @pytest.fixture(scope="module")

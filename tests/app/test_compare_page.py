@@ -4,30 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.app.opening import opened
 from tests.app.test_run_picker import go, shown
-from tests.running import worked
-from udml_core.runs import Run, list_runs
+from udml_core.runs import Run
 
 pytestmark = pytest.mark.usefixtures("own_runs")
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-@pytest.fixture
-def pair(root: Path) -> list[Run]:
-    """Two finished runs that differ in the seed, the newest first."""
-    for seed in (0, 1):
-        worked(root, seed=seed)
-    return list_runs(root)
 
 
 def finish_another(run: Run) -> Run:

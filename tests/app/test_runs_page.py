@@ -31,19 +31,6 @@ from udml_core.runs.trash import deleted_runs
 pytestmark = pytest.mark.usefixtures("own_runs")
 
 
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    return tmp_path / "runs"
-
-
-@pytest.fixture
-def pair(root: Path) -> list[Run]:
-    """Two finished runs that differ in the seed, the newest first."""
-    for seed in (0, 1):
-        worked(root, seed=seed)
-    return list_runs(root)
-
-
 def tables(test: AppTest) -> list[Any]:
     return [table.value for table in test.dataframe]
 

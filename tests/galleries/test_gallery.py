@@ -10,7 +10,7 @@ import pytest
 from tests.galleries.literal import grouped, literal_nearest, literal_recall, squared_distances
 from udml_core.errors import UserError
 from udml_core.galleries import Gallery
-from udml_core.galleries.build import FLAT_UP_TO, MOST_EXACT_BYTES, choose_kind
+from udml_core.galleries.build import EXACT_UP_TO, MOST_EXACT_BYTES, choose_kind
 from udml_core.neighbors import build_index, search
 
 COUNT = 20_000
@@ -29,9 +29,9 @@ def flat(tmp_path_factory: pytest.TempPathFactory) -> Gallery:
 
 
 def test_the_kind_follows_from_the_size() -> None:
-    assert choose_kind(FLAT_UP_TO, 4096) == "flat"
+    assert choose_kind(EXACT_UP_TO, 4096) == "flat"
     most = MOST_EXACT_BYTES // 4 // 512
-    assert choose_kind(FLAT_UP_TO + 1, 128) == choose_kind(most, 512) == "ivf"
+    assert choose_kind(EXACT_UP_TO + 1, 128) == choose_kind(most, 512) == "ivf"
     assert choose_kind(most + 1, 512) == "ivf-pq"
 
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from PIL import Image, UnidentifiedImageError
 
-from udml_core.arrays import Array, Booleans, Integers
+from udml_core.arrays import LARGE, Array, Booleans, Integers
 from udml_core.data.columns import Columns
 from udml_core.errors import UserError
 
@@ -22,8 +22,6 @@ TURNS = {2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: I
          5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
          8: Image.Transpose.ROTATE_90}
 """Operation that turns an image upright, by EXIF orientation."""
-LARGE = 200_000
-"""Number of images above which maps, searches and evaluations are approximate or take a sample."""
 TABLE = "table"
 """Name of the backbone whose features are the vectors of a table."""
 Report = Callable[[float, str], None]

@@ -20,6 +20,7 @@ from pathlib import Path
 from udml_core.engines.owner import FILE, Owner, read_owner
 from udml_core.engines.request import EngineRequest
 from udml_core.errors import UserError
+from udml_core.paths import python_path
 
 FOLDER = ".engines"
 """Folder of submitit's files, inside the folder of runs; the dot keeps it out of the list of runs."""
@@ -27,7 +28,6 @@ SETTING = "UDML_ENGINES"
 """Names another folder for submitit's files, which all machines of the cluster must see."""
 PRIVATE = 0o700
 PATIENCE = 300.0
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def check_engine(request: EngineRequest) -> None:
@@ -64,8 +64,7 @@ def hand_over(folder: Path, request: EngineRequest, settings: Mapping[str, str])
     pickles.mkdir(PRIVATE, exist_ok=True)
     Owner(request=request, host="" if request.engine == "slurm" else socket.gethostname()).write(folder)
     words = {"folder": str(folder), "pickles": str(pickles), "settings": dict(settings)}
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(
-        [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    environment = os.environ | {"PYTHONPATH": python_path()}
     log = pickles / "submission.log"
     try:
         with log.open("wb") as out:

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from submitit.helpers import Checkpointable
 
+from udml_core.paths import PACKAGE_ROOT
+
 GRACE = 20.0
 """Seconds that the worker has to end before the job is requeued."""
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 class WorkRun(Checkpointable):

@@ -29,6 +29,7 @@ from udml_core.exporting.tables import classes
 from udml_core.files import jsonable
 from udml_core.methods import Embedder
 from udml_core.neighbors import build_index, write_index
+from udml_core.paths import python_path
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
@@ -36,7 +37,6 @@ EXAMPLE = Path(__file__).with_name(target.SEARCH)
 COMPARED = 16
 """Number of test images on which the ONNX graph is compared with torch."""
 ARCHIVE = "model"
-PACKAGE_ROOT = Path(__file__).resolve().parents[2]
 
 
 def export_model(run: Run, folder: Path, dataset: Dataset | None = None, onnx: bool | None = None,
@@ -101,8 +101,7 @@ def model_archive(run: Run) -> bytes:
 
 def _failure(run: Run, folder: Path, *options: str) -> str:
     """Write the model folder in another process, and return its message if it fails."""
-    paths = [str(PACKAGE_ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "PYTHONIOENCODING": "utf-8"}
+    environment = os.environ | {"PYTHONPATH": python_path(), "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-m", "udml_core", "export", str(run.folder), str(folder), "--model",
                            *options], stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment)
     lines = done.stderr.decode(errors="replace").split("\n")

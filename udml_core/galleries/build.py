@@ -16,11 +16,10 @@ from udml_core.galleries.gallery import Gallery
 from udml_core.galleries.locking import writing
 from udml_core.galleries.manifest import NAME, Kind, Manifest, Shard, read_manifest, write_manifest
 from udml_core.galleries.recall import tune
+from udml_core.neighbors import EXACT_UP_TO
 from udml_core.neighbors.centers import SAMPLED_PER_LIST, Report, assign, choose_lists, sample_rows, train_centers
 from udml_core.neighbors.lists import Quantizer, balanced_rotation, train_codebooks
 
-FLAT_UP_TO = 200_000
-"""Number of vectors up to which every search compares all of them."""
 MOST_EXACT_BYTES = 2 * 1024**3
 """Largest size of all vectors for which the lists hold the vectors themselves."""
 SHARDS, LEAST_SHARD, LARGEST_SHARD = 8, 50_000, 1_000_000
@@ -38,7 +37,7 @@ def choose_kind(count: int, dimension: int) -> Kind:
 
     All vectors are compared up to 200,000. Above, lists hold the vectors up to 2 GiB, and codes of them beyond.
     """
-    if count <= FLAT_UP_TO:
+    if count <= EXACT_UP_TO:
         return "flat"
     return "ivf" if 4 * count * dimension <= MOST_EXACT_BYTES else "ivf-pq"
 

@@ -173,11 +173,12 @@ class Gallery:
         probes = probes or _probes(manifest, k, kept)
         distances, rows = self._probe(queries, k, mask, probes, manifest.candidates)
         short = np.flatnonzero((rows < 0).any(axis=1))  # these queries visited too few vectors
-        is_enough = not len(short)
-        while not is_enough:  # four times as many lists until k are found, and once more to find the nearest
-            is_enough = probes >= manifest.lists or bool((rows[short] >= 0).all())
+        while len(short) and probes < manifest.lists:  # four times as many lists until k are found
+            are_found = bool((rows[short] >= 0).all())
             probes = min(manifest.lists, 4 * probes)
             distances[short], rows[short] = self._probe(queries[short], k, mask, probes, manifest.candidates)
+            if are_found:  # visited once more: nearer vectors can lie in the next lists
+                break
         if rows.min() < 0 or rows.max() >= self.manifest.rows:
             raise UserError(f"The lists of {self.folder} name rows that it does not have. Build the gallery again.")
         return np.maximum(distances, 0.0), rows

@@ -32,9 +32,8 @@ def resolve_device(text: str, gpus: int | None = None) -> str:
     Raises:
         UserError: The device does not exist.
     """
-    count, where = torch.cuda.device_count() if gpus is None else gpus, "this machine has"
-    if gpus is not None:
-        where = "the engine options request"
+    count, where = (torch.cuda.device_count(), "this machine has") if gpus is None else (
+        gpus, "the engine options request")
     if text == "auto":
         return "cuda:0" if count else "cpu"
     if text == "cpu":
@@ -82,15 +81,14 @@ def devices_of(spec: Spec) -> list[str]:
 
 def queue_position(run: Run, root: Path) -> int:
     """Return the number of runs ahead at the device; 0 if the run is next or running."""
+    if read_owner(run.folder) is not None:  # an engine has its own queue
+        return 0
     own_status, device = run.stored_status(), run.spec().device
     ahead = 0
-    if read_owner(run.folder) is not None:  # an engine has its own queue
-        return ahead
     for other in list_runs(root):
         status = other.stored_status()
-        if other.id == run.id or status.state not in LIVE_STATES or _device_of(other) != device:
-            continue
-        if read_owner(other.folder) is not None:
+        if other.id == run.id or status.state not in LIVE_STATES or _device_of(other) != device \
+                or read_owner(other.folder) is not None:
             continue
         earlier = status.state == "running" or _order(other, status) < _order(run, own_status)
         if earlier and other.status().state in LIVE_STATES:

@@ -13,7 +13,7 @@ from typing import Any
 import faiss
 import numpy as np
 
-from udml_core.arrays import Array, Floats, Integers
+from udml_core.arrays import LARGE, Array, Floats, Integers
 from udml_core.neighbors.centers import (
     SAMPLED_PER_LIST,
     Report,
@@ -26,7 +26,7 @@ from udml_core.neighbors.centers import (
 )
 from udml_core.neighbors.exact import nearest, without_self
 
-EXACT_UP_TO = 200_000
+EXACT_UP_TO = LARGE
 """Number of points up to which the neighbors of all points are searched exactly."""
 RECALL, MARGIN = 0.95, 0.01
 """The promised share of true neighbors, and what the choice of the probes adds to it, because it sees a sample."""

@@ -86,7 +86,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class PaperTable:
-    """Printed figures of one table; see `experiments.benchmark_papers`."""
+    """Printed figures of one table; see `experiments.benchmark_papers`.
+
+    Attributes:
+        title: Paper and table.
+        data: The paper's data set.
+        measure: The measure whose order is compared here.
+        printed: The measure that the paper prints.
+        figures: The printed value by method, in percent.
+    """
 
     title: str
     data: str

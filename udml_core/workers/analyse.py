@@ -10,9 +10,9 @@ from functools import cached_property
 import numpy as np
 
 from udml_core.analyses import REFINED, Analysis, AnalysisSpec, analysis_at, create_analysis, find_analysis
-from udml_core.arrays import Array
+from udml_core.arrays import LARGE, Array
 from udml_core.backbones import Encoder
-from udml_core.data.dataset import LARGE, Dataset, Report, read_image
+from udml_core.data.dataset import Dataset, Report, read_image
 from udml_core.data.features import embed_pixels, features_of
 from udml_core.errors import UserError
 from udml_core.evaluation import distortion, distortion_neighbors
@@ -33,10 +33,10 @@ from udml_core.workers.maps import yielding
 
 Arrays = Mapping[str, Array]
 LEAST = 10
+"""Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 MOST_JUDGED, JUDGED = 20_000, 2_000
 """Largest number of images whose ranks are all compared for the distortion, and the images of a larger map among which
 it is measured, as in the evaluation: the time grows with the square."""
-"""Smallest number of images for which neighborhoods, and therefore maps, are meaningful."""
 NEIGHBORS = 10
 STORED_NEIGHBORS, LARGEST_R = 100, 1000
 """Neighbors of a refinement that are stored, and the largest class for which its rankings are compared by MAP@R."""

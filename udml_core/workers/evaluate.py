@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from udml_core.arrays import Array, Booleans, Integers
-from udml_core.data.dataset import LARGE, Report
+from udml_core.arrays import LARGE, Array, Booleans, Integers
+from udml_core.data.dataset import Report
 from udml_core.data.splits import fixed_sample
 from udml_core.data.training import training_data
 from udml_core.evaluation import evaluate, headline_measures, knn_accuracy, linear_accuracy, neighbor_stability

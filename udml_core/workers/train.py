@@ -20,7 +20,7 @@ from filelock import BaseFileLock
 from torch import Tensor
 
 from udml_core.analyses import Kind, plan_analysis
-from udml_core.data.dataset import LARGE
+from udml_core.arrays import LARGE
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
@@ -33,7 +33,7 @@ from udml_core.jobs import device_lock, devices_of, resolve_device
 from udml_core.jobs.estimate import record_epoch
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.methods.shared.distributed import agree_on_number
-from udml_core.neighbors import build_index, write_index
+from udml_core.neighbors import build_index, ignore_progress, write_index
 from udml_core.runs import TRAINED_RANK, Run, best_epoch, first_collapsed
 from udml_core.runs.baselines import JUDGED, read_baselines, sample_baselines, write_baselines
 from udml_core.tasks import Status
@@ -79,15 +79,12 @@ def assist(run: Run, device: str) -> None:
                         f"torchrun, or use {names_of(lambda other: other.shares_batches)}.")
     while run.stored_status().state == "waiting":  # the first process waits for the devices
         time.sleep(POLL)
-    loaded = load(run, _no_report, device)
+    loaded = load(run, ignore_progress, device)
     checkpoint = run.read_checkpoint() if agree_on_number(0) else None  # the first process may begin again
     spec = run.spec()
     setting = Setting(spec.seed, torch.device(device), loaded.encoder, precision=spec.precision, compile=spec.compile)
-    for _ in method.fit(data_for_fit(run, loaded, _no_report), setting, checkpoint[1] if checkpoint else None):
+    for _ in method.fit(data_for_fit(run, loaded, ignore_progress), setting, checkpoint[1] if checkpoint else None):
         pass
-
-
-def _no_report(_share: float, _phase: str) -> None: ...
 
 
 def _on_free_device(run: Run, reporter: Reporter, analyse: bool) -> None:

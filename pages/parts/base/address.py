@@ -121,5 +121,24 @@ def has_moved(parameter: str) -> bool:
     return key not in st.session_state or st.session_state[key] != st.query_params.get(parameter)
 
 
+def address_decides(parameter: str, key: str) -> bool:
+    """Return whether a widget shows what the address says: at first, and after Back or Forward, not after a click.
+
+    Args:
+        parameter: The widget's parameter, of which the page takes a note when it has drawn the widget.
+        key: The widget's key; `note_click` must follow its changes.
+    """
+    return not st.session_state.pop(_click_key(key), False) and (key not in st.session_state or has_moved(parameter))
+
+
+def note_click(key: str) -> None:
+    """Remember that the user has just changed a widget, which the address does not show yet."""
+    st.session_state[_click_key(key)] = True
+
+
+def _click_key(key: str) -> str:
+    return f"{key}-clicked"
+
+
 def _note_key(parameter: str) -> str:
     return f"address-{st.session_state.get('page')}-{parameter}"

@@ -21,6 +21,7 @@ from udml_core.tasks import ADVICE, Status, Task
 
 ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorenew:", "done": ":material/check_circle:",
          "failed": ":material/error:", "stopped": ":material/stop_circle:", "interrupted": ":material/power_off:"}
+METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
 MOST_SETTINGS = 3
 """Differing settings that name a run."""
 LEGIBLE = 28
@@ -50,10 +51,9 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
     Returns:
         Method, data set, hyper-parameters that differ from the defaults, seed and parent run.
     """
-    titles = {method.card.name: method.card.title for method in METHODS}
-    fields = spec.changed_fields() if spec.method in titles else spec.fields
+    fields = spec.changed_fields() if spec.method in METHOD_TITLES else spec.fields
     changed = ", ".join(setting_words(name, value, spec.method) for name, value in fields.items())
-    parts = [titles.get(spec.method, f"{spec.method} (unknown method)"),
+    parts = [METHOD_TITLES.get(spec.method, f"{spec.method} (unknown method)"),
              f"on {spec.dataset_title}" if with_dataset else "",
              f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
              f"continuing {spec.starts_from[-6:]}" if spec.starts_from else ""]
@@ -150,8 +150,7 @@ def _differing_words(runs: Sequence[Run], without: Collection[str]) -> list[list
 
 def method_title(run: Run) -> str:
     """Return the title of a run's method, such as RPML, without its hyper-parameters."""
-    titles = {method.card.name: method.card.title for method in METHODS}
-    return titles.get(run.spec().method, run.spec().method)
+    return METHOD_TITLES.get(run.spec().method, run.spec().method)
 
 
 def escaped(text: str) -> str:

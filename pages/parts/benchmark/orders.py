@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import get_args
 
 import pandas as pd
 import streamlit as st
@@ -11,7 +12,7 @@ from pages.parts.benchmark.table import words_of
 from pages.parts.kit.tables import table_behind
 from udml_core.results.benchmark import Benchmark, Order, orders
 
-ORDERS: tuple[Order, ...] = ("confirmed", "reversed", "not separated", "not measured")
+ORDERS: tuple[Order, ...] = get_args(Order)
 
 
 def show_orders(benchmark: Benchmark, titles: dict[str, str]) -> None:

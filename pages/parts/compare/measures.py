@@ -9,19 +9,17 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.base.run_groups import group_column, group_of
-from pages.parts.base.run_status import escaped
+from pages.parts.base.run_status import METHOD_TITLES, escaped
 from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
 from pages.parts.compare.verdict import verdict_words
 from pages.parts.curves.run_curves import line_names
 from pages.parts.kit.palette import percent, points
 from udml_core.jobs.presets import show
-from udml_core.methods import METHODS
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MEASURE_NAMES, best_runs, standing
 
-METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 """Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"

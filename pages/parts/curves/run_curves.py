@@ -29,8 +29,8 @@ LABEL_WIDTH = 54
 SHOWN_FIRST = ("sample map@r", "sample recall@1")
 A_ROW = 3
 FEWEST_POINTS = 3
-
 JUDGE = "Compare MAP@R first: it judges the whole ranking, R@1 only the nearest image."
+
 
 def line_names(runs: Sequence[Run], without: Collection[str] = ()) -> dict[str, str]:
     """Return a short name for each run's line, by id.
@@ -80,8 +80,7 @@ def baseline_words(beaten: Baselines, count: int) -> str:
     """Explain the gray lines, and why several runs may have no common PCA."""
     lines = "the backbone's frozen features (dotted)"
     if "centered pca" in beaten:
-        return (f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. "
-                f"{JUDGE}")
+        return f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. {JUDGE}"
     missing = " PCA is not drawn, because these runs have no common width." if count > 1 else ""
     return f"Gray line: {lines} on the same images. {JUDGE}{missing}"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import streamlit as st
 
-from pages.parts.base.address import has_moved, note_address, write_address
+from pages.parts.base.address import address_decides, note_address, note_click, write_address
 from pages.parts.base.selection import Selection
 from pages.parts.explore.cluster import show_cluster
 from pages.parts.explore.instance import discriminates_instances, show_instance
@@ -22,8 +22,6 @@ from pages.parts.kit.palette import CLASSES, color_legend
 from udml_core.explanations import Clusters, Pairs, Triplets
 
 KEY, SELECTED, FIRST = "explore-panel", "selected", "neighbors"
-CLICKED = "explore-panel-clicked"
-"""Session key: whether the user has just chosen a panel, which the address does not show yet."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +78,7 @@ def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Pane
     if len(selected.ids):
         offered[SELECTED] = Panel(f"Selection ({len(selected.ids):,})", show_selected, lambda _bench: True, ())
     linked = st.query_params.get("panel")
-    follows_address = not st.session_state.pop(CLICKED, False) and (KEY not in st.session_state or has_moved("panel"))
+    follows_address = address_decides("panel", KEY)
     current = linked or FIRST if follows_address else st.session_state[KEY]
     seen = st.session_state.get("explore-revision")
     st.session_state["explore-revision"] = selected.revision
@@ -90,13 +88,9 @@ def pick_panel(bench: Workbench, selected: Selection, clicked_map: bool) -> Pane
         current = st.session_state.get("explore-last-panel", FIRST)
     st.session_state[KEY] = current if current in offered else FIRST
     name = st.pills("Panel", list(offered), required=True, key=KEY, label_visibility="collapsed",
-                    format_func=lambda name: offered[name].label, on_change=_note_click) or FIRST
+                    format_func=lambda name: offered[name].label, on_change=note_click, args=(KEY,)) or FIRST
     if name != SELECTED:
         st.session_state["explore-last-panel"] = name
     write_address("panel", name, FIRST)
     note_address("panel")
     return offered[name]
-
-
-def _note_click() -> None:
-    st.session_state[CLICKED] = True

@@ -11,8 +11,8 @@ from pages.parts.base.analyses import load_projection, rows_of
 from pages.parts.base.cached import dataset_of
 from pages.parts.components.map_content import Layout
 from udml_core.analyses import MAPS, Projection, list_analyses
-from udml_core.arrays import Array
-from udml_core.data.dataset import LARGE, Dataset
+from udml_core.arrays import LARGE, Array
+from udml_core.data.dataset import Dataset
 from udml_core.runs import Run
 
 UNITS = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. "

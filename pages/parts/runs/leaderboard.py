@@ -150,8 +150,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
         "Run": column.TextColumn(width=_text_width(frame["Run"], 300)),
-        "Verdict": column.TextColumn("Verdict", width=128,
-                                     help="MAP@R against frozen features and PCA of the same width.")}
+        "Verdict": column.TextColumn(width=128, help="MAP@R against frozen features and PCA of the same width.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from pages.parts.base.run_status import escaped
+from pages.parts.base.run_status import METHOD_TITLES, escaped
 from pages.parts.base.setting_words import setting_words
-from udml_core.methods import METHODS
 from udml_core.runs.comparison import Spread
 from udml_core.sweeps import Combination, Criterion
-
-METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
 
 
 def combination_words(one: Combination) -> str:
