@@ -30,7 +30,7 @@ def planned(dataset: Dataset, method: str, root: Path, **options: Any) -> Spec:
 @pytest.mark.parametrize("method", [method.card.name for method in METHODS])
 def test_every_method_starts_from_the_features_of_the_example_on_its_test_images(method: str, tmp_path: Path) -> None:
     digits = catalog.load("digits")
-    example = jobs.examples_on(digits, tmp_path)[0]
+    example = jobs.examples_on(digits.fingerprint, tmp_path)[0]
     spec = planned(digits, method, tmp_path)
     assert spec.encoder == example.spec().encoder
     assert jobs.shares_test_images(spec, example, digits)
@@ -46,7 +46,7 @@ def test_the_settings_of_an_example_repeat_it(tmp_path: Path) -> None:
 
 def test_another_split_and_excluded_images_change_the_test_images(tmp_path: Path) -> None:
     digits = catalog.load("digits")
-    example = jobs.examples_on(digits, tmp_path)[0]
+    example = jobs.examples_on(digits.fingerprint, tmp_path)[0]
     spec = planned(digits, "rpml", tmp_path)
     test = spec.halves(digits).test
     excluded = spec.model_copy(update={"excluded": ExclusionList.of([digits.names[test[0]]])})

@@ -142,6 +142,22 @@ def test_a_name_a_note_and_tags_are_saved_and_shown(pair: list[Run]) -> None:
     assert table_of_runs(test).value["Run"].tolist() == ["Named"]
 
 
+def test_a_run_is_linked_to_the_example_on_its_test_images(
+        pair: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UDML_EXAMPLES", "1")
+    example = jobs.examples_on(pair[0].spec().fingerprint, pair[0].folder.parent)[0]
+    links = {link.proto.label: link.proto.query_string for link in opened("runs", run=pair[0].id).get("page_link")}
+    assert links["Compare with the example"] == f"runs={pair[0].id}.{example.id}"
+
+
+def test_a_run_is_shown_and_can_be_deleted_without_its_data_set(pair: list[Run]) -> None:
+    spec = json.loads((pair[0].folder / "spec.json").read_text())
+    (pair[0].folder / "spec.json").write_text(json.dumps(spec | {"dataset": "/nowhere", "fingerprint": "gone"}))
+    test = opened("runs", run=pair[0].id)
+    assert not test.exception
+    assert any(button.key == f"delete-{pair[0].id}" for button in test.button), [error.value for error in test.error]
+
+
 def test_damaged_notes_are_ignored_with_a_warning(pair: list[Run]) -> None:
     (pair[0].folder / "notes.json").write_text("{")
     test = opened("runs", run=pair[0].id)

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import psutil
 import pytest
 
 from pages.parts.base.run_status import state_line
@@ -159,7 +158,11 @@ def test_a_sweep_keeps_its_engine_when_it_is_resumed(tmp_path: Path, monkeypatch
     assert chosen == [SLURM, SLURM, SLURM]
 
 
-def test_a_local_job_is_known_by_its_process_and_machine(tmp_path: Path) -> None:
+@pytest.mark.parametrize("code", ["", "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "])
+def test_a_local_job_is_known_by_its_process_and_machine(
+        code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that was started in the background of a script ignores SIGINT."""
+    monkeypatch.setattr(states, "TIME_TO_END", 0.5)
     request, host = EngineRequest(engine="submitit-local"), socket.gethostname()
     run = owned(tmp_path, str(os.getpid()), request=request, host=host)  # this process is no job of submitit
     owner = read_owner(run.folder)
@@ -167,15 +170,15 @@ def test_a_local_job_is_known_by_its_process_and_machine(tmp_path: Path) -> None
     assert job_of(run.folder, owner).state == "ended"
     cancel(run.folder, owner)  # and is not signalled
     assert job_of(run.folder, owner.model_copy(update={"host": "elsewhere"})).state == "unknown"
-    code = "import time; time.sleep(60)"
-    with subprocess.Popen([sys.executable, "-c", code, "submitit.local._local", f"pickles/{run.id}"]) as job:
-        while not psutil.Process(job.pid).cmdline():
-            time.sleep(0.01)  # a process that has just started has no words yet
+    code += "import time; print(flush=True); time.sleep(20)"
+    words = [sys.executable, "-c", code, "submitit.local._local", f"pickles/{run.id}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as job:
+        assert job.stdout is not None
+        job.stdout.readline()  # it has started
         own = owner.model_copy(update={"job": str(job.pid)})
         assert job_of(run.folder, own).state == "running"
         cancel(run.folder, own)
-        assert job.wait(10) != 0
-    assert job_of(run.folder, own).state == "ended"
+        assert job_of(run.folder, own).state == "ended"
 
 
 @pytest.mark.parametrize(("values", "message"), [

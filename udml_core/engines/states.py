@@ -70,12 +70,19 @@ def cancel(folder: Path, owner: Owner) -> None:
         return
     controller = _controller(folder, owner)
     if controller is not None:
-        family = [*controller.children(recursive=True), controller]
-        controller.send_signal(signal.SIGINT)  # what submitit's own `cancel` sends
-        _, alive = psutil.wait_procs(family, timeout=TIME_TO_END)
-        for process in alive:  # a program that was started in the background of a script ignores SIGINT
-            with suppress(psutil.Error):
-                process.kill()
+        with suppress(psutil.Error):  # it may end meanwhile
+            _end(controller)
+
+
+def _end(controller: psutil.Process) -> None:
+    """End submitit's process and its children."""
+    family = [*controller.children(recursive=True), controller]
+    controller.send_signal(signal.SIGINT)  # what submitit's own `cancel` sends
+    _, alive = psutil.wait_procs(family, timeout=TIME_TO_END)
+    for process in alive:  # a program that was started in the background of a script ignores SIGINT
+        with suppress(psutil.Error):
+            process.kill()
+    psutil.wait_procs(alive, timeout=TIME_TO_END)
 
 
 def _slurm_job(folder: Path, owner: Owner) -> Job:

@@ -35,16 +35,16 @@ class ExampleSettings:
     options: Mapping[str, Any]
 
 
-def examples_on(dataset: Dataset, root: Path) -> list[Run]:
+def examples_on(fingerprint: str, root: Path) -> list[Run]:
     """List the examples on the images of a data set; none if the user hid the examples.
 
     Args:
-        dataset: The data set.
+        fingerprint: Fingerprint of the data set.
         root: The user's folder of runs.
     """
     if not are_examples_shown(root):
         return []
-    return [run for run in example_runs() if run.spec().fingerprint == dataset.fingerprint]
+    return [run for run in example_runs() if run.spec().fingerprint == fingerprint]
 
 
 def example_settings(dataset: Dataset, root: Path, method: str = "") -> ExampleSettings | None:
@@ -58,7 +58,7 @@ def example_settings(dataset: Dataset, root: Path, method: str = "") -> ExampleS
     Returns:
         The settings; None if no example is on these images.
     """
-    examples = examples_on(dataset, root)
+    examples = examples_on(dataset.fingerprint, root)
     example = next((run for run in examples if run.spec().method == method), next(iter(examples), None))
     if example is None:
         return None

@@ -65,11 +65,14 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
 
 
 def _compare_with_example(run: Run) -> None:
-    """Link to the comparison with an example that has the same test images."""
-    dataset = dataset_of(run)
-    example = next((example for example in jobs.examples_on(dataset, runs_folder())
-                    if jobs.shares_test_images(run.spec(), example, dataset)), None)
-    if example is not None and not run.is_example:
+    """Link to the comparison with an example that has the same test images.
+
+    Only an example's data set is loaded, which comes with the app: the run's own may be gone.
+    """
+    examples = [] if run.is_example else jobs.examples_on(run.spec().fingerprint, runs_folder())
+    example = next((example for example in examples
+                    if jobs.shares_test_images(run.spec(), example, dataset_of(example))), None)
+    if example is not None:
         st.page_link("pages/compare.py", label="Compare with the example", icon=":material/compare:",
                      query_params={"runs": f"{run.id}.{example.id}"})
 
