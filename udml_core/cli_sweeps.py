@@ -40,10 +40,11 @@ def sweep(file: Annotated[Path, typer.Argument(metavar="FILE", help="A YAML file
     spec = core.read_sweep(file)
     if budget is not None:
         spec = spec.model_copy(update={"budget": budget})
+    request = engine_of(engine, engine_options)
     if plan:
-        _print_plan(spec, root_of(root), as_json)
+        _print_plan(spec, root_of(root), request, as_json)
         return
-    begun = core.start_sweep(spec, root_of(root), engine=engine_of(engine, engine_options))
+    begun = core.start_sweep(spec, root_of(root), engine=request)
     typer.echo(f"sweep {begun.sweep.id}: {begun.words}", err=True)
     _follow_and_print(begun.sweep, wait, None, as_json)
 
@@ -85,19 +86,22 @@ def sweeps(name: Annotated[str, typer.Argument(metavar="[NAME]", show_default=Fa
     _follow_and_print(chosen, resume and wait, criterion, as_json)
 
 
-def _print_plan(spec: Any, root: Path, as_json: bool) -> None:
-    """Print what a sweep would start."""
+def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bool) -> None:
+    """Print what a sweep would start, and where."""
     from udml_core import sweeps as core
+    from udml_core.engines import gpus_of
 
     spec = core.complete(spec)
-    planned = core.plan_runs(spec)
+    planned = core.plan_runs(spec, gpus=gpus_of(engine))
     existing = core.runs_by_key(root)
     rows = [{"method": run.request.method, "dataset": run.request.dataset, "seed": run.request.seed,
              "values": core.values_of(run.request, spec.varied), "exists": run.key in existing,
              "possible": run.spec is not None} for run in planned]
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
     seconds = sum(core.expected_seconds(new))
-    print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds}, as_json,
+    chosen = {"engine": "local"} if engine is None else engine.model_dump(exclude_none=True)
+    print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds} | chosen,
+                 as_json,
                  lambda: [*(f"{row['method']} on {row['dataset']}, seed {row['seed']}  {_words(row['values'])}"
                             + ("" if row["possible"] else "  (not possible)") + ("  (exists)" if row["exists"] else "")
                             for row in rows),

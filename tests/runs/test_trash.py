@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.running import spec
 from udml_core.analyses import create_analysis, plan_analysis
+from udml_core.engines.submission import private_folder
 from udml_core.errors import UserError
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.trash import (
@@ -99,6 +101,33 @@ def test_the_trash_is_emptied_by_the_age_of_the_deletion(root: Path) -> None:
         restore_run(old.id, root)
     assert empty_trash(root) == 1
     assert empty_trash(root) == 0
+
+
+@pytest.mark.parametrize("chosen", [False, True], ids=["beside the runs", "in a chosen folder"])
+def test_the_files_of_a_runs_job_stay_until_it_is_removed_for_good(
+        chosen: bool, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if chosen:
+        monkeypatch.setenv("UDML_ENGINES", str(tmp_path / "jobs"))
+    deleted, copied, other = ended(root), ended(root), ended(root)
+    jobs = {run.id: private_folder(root) / run.id for run in (deleted, copied, other)}
+    for folder in jobs.values():
+        folder.mkdir()
+        (folder / "1_submitted.pkl").touch()
+    for run in (deleted, copied):
+        delete_run(run)
+    assert all(folder.exists() for folder in jobs.values()), "a deleted run can be restored"
+    shutil.copytree(root / ".trash" / copied.id, copied.folder)
+    assert empty_trash(root) == 2
+    assert {run for run, folder in jobs.items() if folder.exists()} == {copied.id, other.id}
+
+
+def test_a_job_folder_that_is_a_link_is_left_alone(root: Path, tmp_path: Path) -> None:
+    run = ended(root)
+    (tmp_path / "elsewhere" / run.id).mkdir(parents=True)
+    (root / ".engines").symlink_to(tmp_path / "elsewhere")
+    delete_run(run)
+    assert empty_trash(root) == 1
+    assert (tmp_path / "elsewhere" / run.id).exists()
 
 
 def test_the_age_of_a_deletion_without_a_readable_time_is_the_folders(root: Path) -> None:

@@ -88,6 +88,18 @@ def forget_owner(folder: Path) -> None:
     (folder / FILE).unlink(missing_ok=True)
 
 
+def remove_submission(root: Path, run: str) -> None:
+    """Remove submitit's files of a run that is deleted for good.
+
+    Args:
+        root: The folder of runs.
+        run: The run's id.
+    """
+    for folder in {root / FOLDER, _chosen_folder(root)}:  # the setting may be younger than the run
+        if not folder.is_symlink():
+            shutil.rmtree(folder / run, ignore_errors=True)
+
+
 def private_folder(root: Path) -> Path:
     """Create the folder of submitit's files, which other users cannot change.
 
@@ -97,8 +109,7 @@ def private_folder(root: Path) -> Path:
     Raises:
         UserError: Others can write to the folder, or replace it.
     """
-    chosen = os.environ.get(SETTING)
-    folder = Path(chosen).expanduser().absolute() if chosen else root / FOLDER
+    folder = _chosen_folder(root)
     advice = f"Set {SETTING} to a folder that is yours alone and that all machines of the cluster see."
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -116,3 +127,8 @@ def private_folder(root: Path) -> Path:
         raise UserError(f"The folder {folder} for submitit's files cannot be used: {error.strerror}. {advice}"
                         ) from error
     return folder
+
+
+def _chosen_folder(root: Path) -> Path:
+    chosen = os.environ.get(SETTING)
+    return Path(chosen).expanduser().absolute() if chosen else root / FOLDER

@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from udml_core.engines import remove_submission
 from udml_core.errors import UserError
 from udml_core.files import read_regular, replace_text
 from udml_core.runs.folder import Run
@@ -113,6 +114,8 @@ def empty_trash(root: Path, older_than_days: float = 0.0) -> int:
     removed = [run for run in deleted_runs(root) if _deleted_at(run.folder) <= last]
     for run in removed:
         shutil.rmtree(run.folder, ignore_errors=True)
+        if not (root / run.id).exists():  # a copy of the run can be there, and its job can run
+            remove_submission(root, run.id)
     return len(removed)
 
 
