@@ -35,3 +35,12 @@ def engine_of(engine: str | None, options: list[str] | None) -> EngineRequest | 
     request = EngineRequest.make({"engine": engine} | parse_settings(options or [], "--engine-option"))
     check_engine(request)
     return request
+
+
+def destination_of(request: EngineRequest | None) -> str:
+    """Return where new runs wait, with the options that the user set."""
+    if request is None:
+        return "the queue of this machine"
+    options = request.model_dump(exclude={"engine"}, exclude_defaults=True)
+    place = "Slurm" if request.engine == "slurm" else "submitit on this machine"
+    return place + (f" ({', '.join(f'{name}={value}' for name, value in options.items())})" if options else "")

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from udml_core.cli_engines import Engine, EngineOptions, engine_of
+from udml_core.cli_engines import Engine, EngineOptions, destination_of, engine_of
 from udml_core.cli_options import Json, Root, root_of
 from udml_core.cli_output import POLL_SECONDS, exit_with, print_answer
 from udml_core.errors import UserError, quoted
 
 if TYPE_CHECKING:
+    from udml_core.engines import EngineRequest
     from udml_core.sweeps import Combination, Progress, Sweep
 
 SHOWN_COMBINATIONS = 20
@@ -99,14 +100,14 @@ def _print_plan(spec: Any, root: Path, engine: EngineRequest | None, as_json: bo
              "possible": run.spec is not None} for run in planned]
     new = [run.spec for run in planned if run.spec is not None and run.key not in existing]
     seconds = sum(core.expected_seconds(new))
-    chosen = {"engine": "local"} if engine is None else engine.model_dump(exclude_none=True)
-    print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds} | chosen,
-                 as_json,
+    options = {} if engine is None else engine.model_dump(exclude={"engine"}, exclude_defaults=True)
+    print_answer({"criterion": spec.criterion, "runs": rows, "new": len(new), "expected_seconds": seconds,
+                  "engine": "local" if engine is None else engine.engine, "engine_options": options}, as_json,
                  lambda: [*(f"{row['method']} on {row['dataset']}, seed {row['seed']}  {_words(row['values'])}"
                             + ("" if row["possible"] else "  (not possible)") + ("  (exists)" if row["exists"] else "")
                             for row in rows),
                           f"{len(rows)} runs, {len(new)} of them new: about {seconds / 60:.1f} minutes; best by "
-                          f"{spec.criterion}"])
+                          f"{spec.criterion}", f"new runs go to {destination_of(engine)}"])
 
 
 def _print_list(root: Path, as_json: bool) -> None:

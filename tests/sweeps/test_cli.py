@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,6 +11,7 @@ from experiments import __file__ as experiments
 from tests.sweeps.test_outcome import finished, run_of
 from tests.test_cli import answer, call
 from udml_core import sweeps
+from udml_core.engines import submission
 from udml_core.jobs import launch
 from udml_core.runs import list_runs, runs_folder
 
@@ -53,6 +55,49 @@ def test_a_sweep_from_a_file_to_its_best_combination(capsys: pytest.CaptureFixtu
     assert " ".join(out.splitlines()[2].split()) == (
         "* 70.00 1 seed pca on digits dimension=4 (test half: MAP@R 10.00)")
     assert answer(capsys, monkeypatch, "sweeps")["sweeps"][0]["runs"] == {"done": 2}
+
+
+@pytest.mark.parametrize(("words", "engine", "options", "place"), [
+    ([], "local", {}, "the queue of this machine"),
+    (["--engine", "submitit-local", "--engine-option", "minutes=30"], "submitit-local", {"minutes": 30},
+     "submitit on this machine (minutes=30)"),
+    (["--engine", "slurm", "--engine-option", "gpus=1", "--engine-option", "partition=long"], "slurm",
+     {"gpus": 1, "partition": "long"}, "Slurm (gpus=1, partition=long)")])
+def test_a_plan_says_where_its_runs_go(words: list[str], engine: str, options: dict[str, Any], place: str, file: str,
+                                       capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission.shutil, "which", lambda name: f"/bin/{name}")
+    planned = answer(capsys, monkeypatch, "sweep", file, "--plan", *words)
+    assert (planned["engine"], planned["engine_options"], planned["new"]) == (engine, options, 2)
+    _, out, _ = call(capsys, monkeypatch, "sweep", file, "--plan", *words)
+    assert out.splitlines()[-1] == f"new runs go to {place}"
+    assert list_runs(runs_folder()) == []
+
+
+@pytest.mark.parametrize(("words", "message"), [
+    (["--engine", "slurm"], "The engine 'slurm' needs Slurm's commands, and sbatch is not on the PATH"),
+    (["--engine", "submitit-local", "--engine-option", "gpus=1"], "The engine option 'gpus' belongs to the engine"),
+    (["--engine-option", "gpus=1"], "--engine-option belongs to the engines 'slurm' and 'submitit-local'")])
+def test_a_plan_for_an_engine_that_cannot_start_runs_is_refused(
+        words: list[str], message: str, file: str, capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission.shutil, "which", lambda _name: None)
+    code, out, error = call(capsys, monkeypatch, "sweep", file, "--plan", *words)
+    assert (code, out) == (2, "")
+    assert message in error
+    monkeypatch.setattr(submission, "find_spec", lambda _name: None)
+    _, _, error = call(capsys, monkeypatch, "sweep", file, "--plan", "--engine", "submitit-local")
+    assert "needs the package submitit, which is not installed" in error
+
+
+def test_a_plan_knows_the_gpus_of_a_cluster(tmp_path: Path, capsys: pytest.CaptureFixture[str],
+                                            monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(submission.shutil, "which", lambda name: f"/bin/{name}")
+    file = tmp_path / "gpu.yaml"
+    file.write_text(TEXT.replace("backbone: pixels", "device: cuda, backbone: pixels"))
+    slurm = ("sweep", str(file), "--plan", "--engine", "slurm")
+    assert answer(capsys, monkeypatch, *slurm, "--engine-option", "gpus=1")["new"] == 2
+    code, _, error = call(capsys, monkeypatch, *slurm)
+    assert (code, "Add --engine-option gpus=1" in error) == (2, True)
 
 
 def test_stopping_resuming_and_forgetting(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
