@@ -12,6 +12,14 @@
 set -euo pipefail
 export PATH="$PATH:/usr/sbin:/sbin"
 
+# Print the number of a program's process, unless the process has ended and another program has this number now.
+process_of() {
+  local pid
+  [ -s "$1/$2.pid" ] || return 0
+  pid=$(cat "$1/$2.pid")
+  [ "$(cat "/proc/$pid/comm" 2>/dev/null)" != "$2" ] || echo "$pid"
+}
+
 stop() {
   local name pid
   # slurmd leaves the jobs running when it ends, so that an update loses none.
@@ -22,10 +30,8 @@ stop() {
     done
   fi
   for name in slurmd slurmctld munged; do
-    [ -s "$1/$name.pid" ] || continue
-    pid=$(cat "$1/$name.pid")
-    # A process of another program may have this number now.
-    [ "$(cat "/proc/$pid/comm" 2>/dev/null)" = "$name" ] || continue
+    pid=$(process_of "$1" "$name")
+    [ -n "$pid" ] || continue
     kill "$pid"
     for _ in $(seq 100); do
       kill -0 "$pid" 2>/dev/null || break
@@ -50,6 +56,13 @@ if [ "$#" != 1 ]; then
 fi
 mkdir -p "$1"
 folder=$(realpath "$1")
+for name in munged slurmctld slurmd; do
+  pid=$(process_of "$folder" "$name")
+  [ -z "$pid" ] || {
+    echo "A cluster runs in $folder: $name is process $pid. Choose another folder, or stop it: $0 --stop $folder" >&2
+    exit 1
+  }
+done
 for program in munged mungekey slurmctld slurmd squeue; do
   command -v "$program" >/dev/null || fail "$program is not installed. Install it: apt-get install slurm-wlm"
 done

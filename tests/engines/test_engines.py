@@ -182,3 +182,29 @@ def test_submitit_local_continues_a_run_after_a_kill_and_at_the_time_limit(
     assert read_owner(ended.folder) == job, "the job was submitted again, not requeued"
     assert_equal_to_serial([killed], tmp_path / "serial")
     np.testing.assert_array_equal(ended.embeddings("final"), killed.embeddings("final"))
+
+
+NAMED = """
+import sys, time
+open("/proc/self/comm", "w").write(sys.argv[1])
+print("ready", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="the script needs Linux")
+@pytest.mark.parametrize("name", ["munged", "slurmctld", "slurmd"])
+def test_a_second_start_leaves_a_running_cluster_alone(name: str, tmp_path: Path) -> None:
+    daemon = subprocess.Popen([sys.executable, "-c", NAMED, name], stdout=subprocess.PIPE)
+    try:
+        assert daemon.stdout is not None
+        daemon.stdout.readline()
+        (tmp_path / f"{name}.pid").write_text(f"{daemon.pid}\n")
+        second = subprocess.run([SCRIPT, tmp_path], capture_output=True, text=True, timeout=60, check=False)
+        assert (second.returncode, second.stdout) == (1, "")
+        assert second.stderr.startswith(f"A cluster runs in {tmp_path}: {name} is process {daemon.pid}. Choose another")
+        assert daemon.poll() is None
+        assert [path.name for path in tmp_path.iterdir()] == [f"{name}.pid"]
+    finally:
+        daemon.kill()
+        daemon.communicate()
