@@ -27,9 +27,11 @@ from udml_core.data.thumbnails import are_sheets_made
 from udml_core.errors import UserError
 from udml_core.exploration.maps import hide_rest
 from udml_core.exporting import export_shards
-from udml_core.galleries.manifest import Recall
+from udml_core.galleries import Gallery, build
+from udml_core.galleries.manifest import Manifest, Recall, Shard, read_manifest
+from udml_core.galleries.storage import write_shard
 from udml_core.jobs.planning import plan
-from udml_core.neighbors import nearest
+from udml_core.neighbors import ignore_progress, nearest
 from udml_core.paths import ASSETS
 from udml_core.projection import pca
 from udml_core.projection.sampled import place_by_neighbors, sampled_layouts
@@ -99,6 +101,69 @@ def test_a_large_run_finds_the_nearest_images(run: Run, gallery: Any, shop: floa
     rows = np.flatnonzero(candidates)
     hits = opened_run.search(Query((17,)), 10, gallery=gallery, allowed=allowed)
     assert [hit.index for hit in hits] == rows[nearest(vectors[rows], 10, vectors[17:18])[1][0]].tolist()
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    """Return the content of each array of a gallery, and its record without the time that it took."""
+    record = read_manifest(folder).model_copy(update={"seconds": 0.0})
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.[nb][pi][yn]")} | {
+        "record": record.model_dump_json().encode()}
+
+
+@pytest.fixture
+def four_shards(run: Run, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The numbers of the shards that are written from now on, four for each index of a run."""
+    for name, value in (("EXACT_UP_TO", 1_000), ("SHARDS", 4), ("LEAST_SHARD", 100)):
+        monkeypatch.setattr(build, name, value)
+    for module in (dataset, evaluate, train):
+        monkeypatch.setattr(module, "LARGE", 1_000)
+    monkeypatch.setattr(evaluate, "EVALUATED", 300)
+    written: list[int] = []
+
+    def write(folder: Path, manifest: Manifest, shard: Shard, *rest: Any) -> None:
+        if shard.number == 2 and len(written) == 2:
+            written.append(-1)
+            raise OSError("No space left on device")
+        written.append(shard.number)
+        write_shard(folder, manifest, shard, *rest)
+
+    monkeypatch.setattr(build.storage, "write_shard", write)
+    return written
+
+
+def test_the_index_of_an_interrupted_run_continues_after_its_last_shard(
+        run: Run, four_shards: list[int], tmp_path: Path) -> None:
+    interrupted = create_run(run.spec(), tmp_path)
+    assert train.work(interrupted, analyse=False).state == "failed"
+    assert "No space left" in interrupted.error()
+    trained = (interrupted.gallery_path / "centers.npy").stat().st_mtime_ns
+    interrupted.clear_failure()
+    assert train.work(interrupted, analyse=False).state == "done"
+    assert four_shards == [0, 1, -1, 2, 3]
+    assert (interrupted.gallery_path / "centers.npy").stat().st_mtime_ns == trained
+    np.testing.assert_array_equal(interrupted.embeddings("final"), run.embeddings("final"))
+    assert interrupted.evaluation() == run.evaluation()
+    Gallery.build(run.embeddings("final"), tmp_path / "whole")
+    assert four_shards[5:] == [0, 1, 2, 3]
+    assert contents(interrupted.gallery_path) == contents(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("change", ["other vectors", "other files", "removed"])
+def test_an_index_that_does_not_fit_the_vectors_is_built_again(
+        change: str, four_shards: list[int], tmp_path: Path) -> None:
+    four_shards.append(-1)  # nothing interrupts
+    vectors = np.random.default_rng(1).normal(size=(1_500, 8)).astype(np.float32)
+    folder = tmp_path / "gallery"
+    if change == "other files":
+        folder.mkdir()
+        (folder / "else").touch()
+    else:
+        gallery = Gallery.build(vectors + (change == "other vectors"), folder)
+        if change == "removed":
+            gallery.remove(np.arange(10))
+    train._build_gallery(vectors, folder, ignore_progress)
+    train._build_gallery(vectors, tmp_path / "new", ignore_progress)
+    assert contents(folder) == contents(tmp_path / "new")
 
 
 def test_a_search_says_how_many_neighbors_it_finds(run: Run) -> None:

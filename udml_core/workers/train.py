@@ -20,7 +20,8 @@ from filelock import BaseFileLock
 from torch import Tensor
 
 from udml_core.analyses import Kind, plan_analysis
-from udml_core.arrays import LARGE
+from udml_core.arrays import LARGE, Array
+from udml_core.data.dataset import Report
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
@@ -285,8 +286,7 @@ class _Work:
         final = embed(embedder.eval(), loaded, everything, lambda s: report(0.5 + s / 2, "embedding"))
         self.run.write_embeddings("final", final)
         if loaded.dataset.is_large:
-            shutil.rmtree(self.run.gallery_path, ignore_errors=True)  # of an interrupted run, perhaps of other vectors
-            Gallery.build(final, self.run.gallery_path, report)
+            _build_gallery(final, self.run.gallery_path, report)
         else:
             write_index(build_index(final), self.run.index_path)
         embedder.save(self.run.embedder_path)
@@ -308,3 +308,15 @@ class _Work:
                 analysis_worker.keep(self.run, plan_analysis(kind=kind, **options), self.reporter.share)
             except Exception as error:
                 log.info("no %s: %s", kind, error)
+
+
+def _build_gallery(vectors: Array, folder: Path, report: Report) -> None:
+    """Build the index of a large run, or continue a build of the same vectors that was interrupted.
+
+    A gallery of other vectors, or one that is damaged or was changed, is replaced.
+    """
+    with suppress(UserError):
+        if Gallery.build(vectors, folder, report).manifest.changes == len(vectors):
+            return
+    shutil.rmtree(folder, ignore_errors=True)
+    Gallery.build(vectors, folder, report)
