@@ -15,7 +15,7 @@ from pages.parts.base.focus import carry_image, choose_image, current_elsewhere,
 from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_picker import app_run
-from pages.parts.base.run_status import run_title, short_titles
+from pages.parts.base.run_status import run_title
 from pages.parts.components.thumbnails import own_sheet
 from pages.parts.components.transport import Message, component
 from pages.parts.home.story import in_dimensions, lines_to_beat, tell_story
@@ -86,7 +86,7 @@ def show_instrument(run: Run) -> None:
     message = Message()
     header = {
         "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
-        "run": short_titles([run])[run.id], "story": tell_story(run, recall, lines),
+        "run": run_title(run), "story": tell_story(run, recall, lines),
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
