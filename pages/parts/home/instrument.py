@@ -13,6 +13,7 @@ from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import epoch_words
 from pages.parts.base.focus import carry_image, choose_image, current_elsewhere, remember_frame
 from pages.parts.base.interesting import interesting_queries
+from pages.parts.base.pools import among_sample
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_picker import app_run
 from pages.parts.base.run_status import run_title
@@ -85,7 +86,7 @@ def show_instrument(run: Run) -> None:
     lines = [] if recall is None else _load_lines(run)
     message = Message()
     header = {
-        "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
+        "label": f"The training of {run_title(run)}",
         "run": run_title(run), "story": tell_story(run, recall, lines),
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
@@ -93,6 +94,7 @@ def show_instrument(run: Run) -> None:
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
+        "pool": among_sample(len(indices), load_split(run), len(dataset)),
         "lines": lines, "note": in_dimensions(run.embeddings("final").shape[1]),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
     _draw(run, indices, message.pack(header))
