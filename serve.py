@@ -41,7 +41,7 @@ HEADERS = {
 
 
 FREQUENT = ("Html", "Selectbox", "BidiComponent", "Button", "ButtonGroup", "Metric", "ImageList", "Checkbox",
-            "TextInput")
+            "TextInput", "PageLink", "FileUploader")
 """Streamlit's scripts of elements that most pages show."""
 
 

@@ -1,6 +1,6 @@
 // The living instrument on Home: a training plays on a map of the fixed sample, beside a query and its neighbors.
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
-// header: {label, run, story, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
+// header: {label, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
 //          classes (s) | null, classNames, pool, recall (e) | null, lines [{name, note, value}], note, sheets, query, measure}
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
@@ -23,7 +23,7 @@ class Instrument {
   constructor(root) {
     this.root = root;
     for (const name of ["stage", "map", "tip", "picture", "words", "curve", "play", "cursor", "epoch",
-      "titled", "now", "story", "legend", "measured"]) {
+      "now", "legend", "measured"]) {
       this[name] = root.querySelector(`.${name}`);
     }
     this.sprites = new Map();
@@ -99,9 +99,6 @@ class Instrument {
       const sizes = positions.filter((_, at) => at % 2 === axis).map(Math.abs).sort();
       return Math.max(1e-6, sizes[Math.floor(KEPT * (sizes.length - 1))]);
     });
-    this.titled.textContent = header.run;
-    this.story.replaceChildren(...header.story.split("**").map((text, at) => (at % 2
-      ? Object.assign(document.createElement("b"), { textContent: text }) : document.createTextNode(text))));
     this.drawCurve();
     this.drawLegend();
     this.buildTiles();

@@ -15,7 +15,7 @@ def among(count: int, split: Split, total: int) -> str:
     """
     if count == total - len(split.excluded):
         return f"among all {count:,} images"
-    if split.name != "all" and count == len(split.test):
+    if count == len(split.test):
         return f"among {count:,} test images"
     return f"among {count:,} of {total:,} images"
 

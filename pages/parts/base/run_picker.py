@@ -152,6 +152,14 @@ def _warn_of_link(wanted: str) -> None:
                "or does not fit this page, so another run is shown.", icon=":material/link_off:")
 
 
+def begin_sidebar() -> None:
+    """Put an element that is not seen into the sidebar before the links to the pages.
+
+    Streamlit shows all links, with a lower logo, until the sidebar has an element, and then hides most of them.
+    """
+    st.sidebar.container(key="sidebar-begun").html("<span></span>")
+
+
 def begin_page() -> None:
     """Note that the page has not drawn the app's run yet, and whether it was just opened."""
     st.session_state[IS_DRAWN] = False

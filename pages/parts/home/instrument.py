@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,7 +34,6 @@ MOST_PLAYED = JUDGED
 MAPS_OF_EPOCHS = ("umap", "tsne")
 KEY = "home-instrument"
 HTML = """<div class="instrument" role="group">
-<div class="headline"><b class="titled"></b><span class="now"></span></div><p class="story"></p>
 <div class="frame">
 <div class="stage"><canvas class="map" tabindex="0" role="application" aria-roledescription="map"
   aria-label="Map of the sample. Left and right move the epoch, up and down choose another query, Space plays, plus and
@@ -41,7 +41,7 @@ HTML = """<div class="instrument" role="group">
 <div class="zooms" role="toolbar" aria-label="Zoom"><button type="button" class="closer" aria-label="Zoom in">+</button>
 <button type="button" class="farther" aria-label="Zoom out">−</button>
 <button type="button" class="fit" aria-label="Show all images">⤢</button></div>
-<div class="legend" role="group" aria-label="Colors of the classes"></div>
+<div class="now"></div><div class="legend" role="group" aria-label="Colors of the classes"></div>
 <div class="tip" hidden><canvas width="72" height="72"></canvas><div></div></div></div>
 <div class="side">
 <div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
@@ -87,7 +87,6 @@ def show_instrument(run: Run) -> None:
     message = Message()
     header = {
         "label": f"The training of {run_title(run)}",
-        "run": run_title(run), "story": tell_story(run, recall, lines),
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
@@ -97,7 +96,15 @@ def show_instrument(run: Run) -> None:
         "pool": among_sample(len(indices), load_split(run), len(dataset)),
         "lines": lines, "note": in_dimensions(run.embeddings("final").shape[1]),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
+    _show_words(run_title(run), tell_story(run, recall, lines))
     _draw(run, indices, message.pack(header))
+
+
+def _show_words(title: str, story: str) -> None:
+    """Show what the picture is about; the words are there before the picture's script, so that nothing moves."""
+    parts = [f"<b>{html.escape(part)}</b>" if place % 2 else html.escape(part)
+             for place, part in enumerate(story.split("**"))]
+    st.html(f'<div class="home-story"><b>{html.escape(title)}</b><p>{"".join(parts)}</p></div>')
 
 
 @st.fragment
