@@ -12,7 +12,7 @@ from pages.parts.base.warming import wait_for_step
 wait_for_step()  # before the imports below, so that they never happen in two threads at once
 
 from pages.parts.base.address import drop_foreign_parameters
-from pages.parts.base.run_picker import begin_page, end_page
+from pages.parts.base.run_picker import begin_page, begin_sidebar, end_page
 from pages.parts.components.keys import listen_to_keys
 from udml_core import jobs
 from udml_core.malloc import keep_freed_memory
@@ -91,6 +91,7 @@ SECTIONS = {
 # The sidebar shows a newcomer these sections; the others appear on a click, and on their own pages.
 FIRST_SECTIONS = ("", "Training", "Exploration")
 first = [page for section in FIRST_SECTIONS for page in SECTIONS[section]]
+begin_sidebar()
 page = st.navigation(SECTIONS, expanded=sum(page.visibility == "visible" for page in first))
 if page not in first:
     page = st.navigation(SECTIONS, expanded=True)  # the sidebar shows where the user is

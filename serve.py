@@ -23,6 +23,9 @@ from udml_core.paths import ASSETS, expose, readable_roots
 INDEX = Path(st.__file__).parent / "static" / "index.html"
 IMPORTED = re.compile(r'(?:from|import)"\./([^"]+\.js)"')
 """A script that another one imports."""
+ADDRESS = '<script>window.__streamlit = {BACKEND_BASE_URL: new URL(".", document.baseURI).href};</script>'
+"""Names the server in Streamlit's page: below the address of a page such as /explore, Streamlit would look for it at
+/explore first, with two requests that fail at each visit. The server is where the page's scripts come from."""
 HEADERS = {
     # Streamlit's own pages need inline styles, compiled scripts and blobs. Nothing comes from another host.
     "Content-Security-Policy": "default-src 'self'; script-src 'self' 'unsafe-inline' 'unsafe-eval' blob:; "
@@ -38,7 +41,7 @@ HEADERS = {
 
 
 FREQUENT = ("Html", "Selectbox", "BidiComponent", "Button", "ButtonGroup", "Metric", "ImageList", "Checkbox",
-            "TextInput")
+            "TextInput", "PageLink", "FileUploader")
 """Streamlit's scripts of elements that most pages show."""
 
 
@@ -79,7 +82,9 @@ class SecurityHeaders:
 
 
 class EarlyStyle:
-    """Put the app's style and links to scripts into Streamlit's page, so that nothing moves when they arrive."""
+    """Put the app's style, links to scripts and the server's address into Streamlit's page.
+
+    So nothing moves when style and scripts arrive, and no request fails."""
 
     FRESH = (b"accept-encoding", b"if-none-match", b"if-modified-since", b"range", b"if-range")
     """Headers of a request that would be answered with a compressed page, a part of it, or none."""
@@ -88,7 +93,7 @@ class EarlyStyle:
         self._app = app
         self._page = INDEX.read_bytes()
         style = (ASSETS / "app.css").read_text(encoding="utf-8")
-        head = f"<style>\n{style}</style>\n{preloads(INDEX.parent)}</head>"
+        head = f"<style>\n{style}</style>\n{ADDRESS}\n{preloads(INDEX.parent)}</head>"
         self._styled = self._page.replace(b"</head>", head.encode(), 1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

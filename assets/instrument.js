@@ -1,7 +1,7 @@
 // The living instrument on Home: a training plays on a map of the fixed sample, beside a query and its neighbors.
 // Everything arrives once; playing, scrubbing, hovering and choosing the query never ask Python.
-// header: {label, run, story, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
-//          classes (s) | null, classNames, recall (e) | null, lines [{name, note, value}], note, sheets, query, measure}
+// header: {label, token, epochs, count, width (k), positions (e, s, 2), neighbors (e, s, k),
+//          classes (s) | null, classNames, pool, recall (e) | null, lines [{name, note, value}], note, sheets, query, measure}
 // answers: trigger "searched" row; state "view" and trigger "opened" {token, query, epoch}, where the epoch is null
 //          while the training plays
 const PATH_MS = 7000; // of a whole training, within the bounds of an epoch
@@ -23,7 +23,7 @@ class Instrument {
   constructor(root) {
     this.root = root;
     for (const name of ["stage", "map", "tip", "picture", "words", "curve", "play", "cursor", "epoch",
-      "titled", "now", "story", "legend", "measured"]) {
+      "now", "legend", "measured"]) {
       this[name] = root.querySelector(`.${name}`);
     }
     this.sprites = new Map();
@@ -99,9 +99,6 @@ class Instrument {
       const sizes = positions.filter((_, at) => at % 2 === axis).map(Math.abs).sort();
       return Math.max(1e-6, sizes[Math.floor(KEPT * (sizes.length - 1))]);
     });
-    this.titled.textContent = header.run;
-    this.story.replaceChildren(...header.story.split("**").map((text, at) => (at % 2
-      ? Object.assign(document.createElement("b"), { textContent: text }) : document.createTextNode(text))));
     this.drawCurve();
     this.drawLegend();
     this.buildTiles();
@@ -389,7 +386,7 @@ class Instrument {
     const rows = this.nearest();
     const [first, second] = this.words.querySelectorAll("span");
     this.words.querySelector("b").textContent = this.name(this.query);
-    first.textContent = this.classes ? `${this.hits(step)} of ${rows.length} neighbors have its class` : "";
+    first.textContent = this.classes ? `${this.hits(step)} of ${rows.length} hits ${this.header.pool}` : "";
     second.textContent = this.classes && step ? `${epochs[0]}: ${this.hits(0)} of ${rows.length}` : "";
     this.now.textContent = epochs[step].startsWith("epoch") ? `${epochs[step]} of ${this.last}` : epochs[step];
     this.tiles.forEach((tile, rank) => {

@@ -7,12 +7,13 @@ import streamlit as st
 from pages.parts.base.address import address_decides, choice_from_address, note_address, note_click, write_address
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.focus import carry_image
+from pages.parts.base.run_status import run_titles
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
 from pages.parts.compare.maps import show_maps
 from pages.parts.compare.measures import show_measures, show_settings
 from pages.parts.compare.queries import show_same_query, show_wins
-from pages.parts.curves.run_curves import line_names, show_curves
+from pages.parts.curves.run_curves import show_curves
 from udml_core.runs import Run, list_runs, runs_folder
 
 QUERY, WINS, MAPS, CURVES, SETTINGS = "Same query", "Where they differ", "Maps", "Curves", "Settings"
@@ -53,7 +54,7 @@ def compare(runs: Sequence[Run]) -> None:
         carry_image(runs[0].spec().fingerprint)
     show_measures(runs)
     part = choose_part(first_part(runs))
-    names = list(line_names(runs).values())
+    names = list(run_titles(runs).values())
     if part in OF_IMAGES and not share_images(runs):
         st.info("These runs search different test images. Choose runs on the same data set and split.",
                 icon=":material/lightbulb:")

@@ -85,8 +85,7 @@ def show_ended_run(run: Run) -> None:
                             if final.get(key) is not None)
     with st.container(border=True):
         text, link = st.columns([5, 1], vertical_alignment="center")
-        example = " :gray-badge[Example]" if run.is_example else ""
-        text.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**{example}  \n"
+        text.markdown(f"{ICONS[status.state]} **{escaped(run_title(run))}**  \n"
                       f"{measures or state_line(run, status)[:300]}")
         page, label = ("retrieval", "Search") if status.state == "done" else ("runs", "Details")
         link.page_link(f"pages/{page}.py", label=label, query_params={"run": run.id})

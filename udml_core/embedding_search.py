@@ -43,6 +43,12 @@ class EmbeddingSearch:
             return self.retrieval.search(query, k, self.name, gallery, allowed)
         return self.refined.search(query, k, allowed, gallery)
 
+    def searched(self, gallery: Gallery = "all", allowed: Array | None = None) -> Array:
+        """Return the mask (n,) of the images that a search covers."""
+        if self.refined is None:
+            return self.retrieval.searched(self.name, gallery, allowed)
+        return self.refined.searched(gallery, allowed)
+
     def describe_searched(self, gallery: Gallery = "all", allowed: Array | None = None) -> str:
         """Describe what a search covers, such as "2,933 of 5,902 images searched (test half)"."""
         if self.refined is None:

@@ -201,7 +201,7 @@ class RefinedRetrieval:
         Returns:
             Hits, nearest first; the similarity is the score of the refinement.
         """
-        searched = self._searched(gallery, allowed)
+        searched = self.searched(gallery, allowed)
         order, scores = self._ranking(query, k, searched)
         kept = ~np.isin(order, query.indices) & searched[order]
         return [Hit(rank, int(index), float(max(0.0, 2 - 2 * score) ** 0.5), float(score),
@@ -212,10 +212,10 @@ class RefinedRetrieval:
         """Describe what a search covers: the refined images only."""
         part = "" if len(self.result.indices) == len(self.retrieval.dataset) else (
             f"{PARTS[self.scope]}, which the refinement covers")
-        searched = self._searched(gallery, allowed)
+        searched = self.searched(gallery, allowed)
         return describe_searched(searched, self.retrieval.split, gallery, allowed is not None, part)
 
-    def _searched(self, gallery: Gallery, allowed: Array | None) -> Array:
+    def searched(self, gallery: Gallery, allowed: Array | None) -> Array:
         """Return the mask (n,) of the images that a search covers."""
         return searched_images(self.result.indices, self.retrieval.split, gallery, allowed, len(self.retrieval.dataset))
 

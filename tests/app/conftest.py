@@ -111,8 +111,7 @@ def _is_complaint(message: ConsoleMessage) -> bool:
 
 
 def _is_missing(response: Response) -> bool:
-    """Return whether a request failed, except Streamlit's own probe for its server below a page's address."""
-    return response.status >= 400 and "_stcore" not in response.url
+    return response.status >= 400
 
 
 def _is_elsewhere(url: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pages.parts.base.run_groups import by_group, group_column, group_words
-from pages.parts.base.run_status import LEGIBLE, begin_with_differences, short_titles
+from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_titles
 from pages.parts.compare.measures import opposed_settings, setting_text
 from pages.parts.compare.queries import difference_words
 from pages.parts.compare.verdict import verdict_words
@@ -105,7 +105,7 @@ def test_runs_whose_names_begin_alike_differ_in_every_list(tmp_path: Path) -> No
     runs = [create_run(spec(seed=seed), tmp_path) for seed in (0, 1)]
     for number, run in enumerate(runs):
         run.write_notes(Notes.make(f"Clothes with many triplets and noise {number}"))
-    for titles in (short_titles(runs).values(), leaderboard(runs)["Run"]):
+    for titles in (run_titles(runs).values(), leaderboard(runs)["Run"]):
         assert len({title[:LEGIBLE] for title in titles}) == 2
 
 

@@ -125,6 +125,16 @@ def test_the_html_page_has_the_style_from_the_start(path: str) -> None:
     assert "etag" not in headers
 
 
+def test_the_html_page_names_the_server() -> None:
+    """Otherwise Streamlit looks for it below the page's address first: two requests fail at each visit."""
+    head = ask("/explore", accept="text/html")[1].decode().split("</head>")[0]
+    assert serve.ADDRESS in head
+    assert " async" not in head, "a module runs after the line, because modules wait for the whole page"
+    scripts = "".join(path.read_text(encoding="utf-8") for path in (serve.INDEX.parent / "static" / "js").glob("*.js"))
+    assert "window.__streamlit" in scripts
+    assert "BACKEND_BASE_URL" in scripts, "the name by which this Streamlit is told where its server is"
+
+
 def test_the_scripts_of_frequent_elements_come_with_the_page_and_with_all_that_they_import() -> None:
     page = ask("/", accept="text/html")[1].decode()
     linked = re.findall(r'href="\./static/js/([^"]+)"|src="\./static/js/([^"]+)"', page)

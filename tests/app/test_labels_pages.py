@@ -15,9 +15,9 @@ import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.run_status import run_titles
 from pages.parts.base.selection import Selection
 from pages.parts.components.gallery import Tile, gallery
-from pages.parts.curves.spectrum import short_names
 from pages.parts.labels.ego_graph import SIZE, ego_drawing
 from tests.app.opening import opened, texts
 from tests.running import worked, write_digits
@@ -402,11 +402,10 @@ def open_with_marks(monkeypatch: pytest.MonkeyPatch, run: Run, picked: int) -> t
     return test, marks
 
 
-def test_two_spectra_are_named_by_the_fields_that_differ(run: Run, free: Run) -> None:
-    assert short_names([run, free]) == ["ssdml orthogonal True", "ssdml orthogonal False"]
+def test_two_spectra_have_the_names_of_their_runs(run: Run, free: Run) -> None:
     test = opened("affinity", run=run.id, run2=free.id, moment="1")
     assert not test.exception
-    for name, shown in (("ssdml orthogonal True", run), ("ssdml orthogonal False", free)):
+    for shown, name in zip((run, free), run_titles([run, free]).values(), strict=True):
         assert f"{name}**: effective rank {views.spectrum(shown.epoch_sample(1)).rank:.1f} of 8" in texts(test)
 
 

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.navigation.page import Page
+from streamlit.proto.RootContainer_pb2 import RootContainer
 
 from tests.app.opening import ROOT, opened
 
@@ -70,3 +72,22 @@ def test_the_search_lists_every_page_of_the_sidebar_and_opens_it(calls: list[Cal
     assert [page["title"] for page in sent[0]["pages"]] == titles(calls[0][0])
     assert all(page["help"] for page in sent[0]["pages"])
     assert test.title[0].value == "Pairs"
+
+
+def test_the_sidebar_has_an_element_before_the_links(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until it has one, Streamlit shows all links, and then hides most of them, so that the page moves."""
+    steps: list[str] = []
+    fill, show = DeltaGenerator.html, st.navigation
+
+    def note_element(place: DeltaGenerator, *content: Any, **options: Any) -> Any:
+        steps.append("sidebar" if place._root_container == RootContainer.SIDEBAR else "page")
+        return fill(place, *content, **options)
+
+    def note_links(*sections: Any, **options: Any) -> Page:
+        steps.append("links")
+        return show(*sections, **options)
+
+    monkeypatch.setattr(DeltaGenerator, "html", note_element)
+    monkeypatch.setattr(st, "navigation", note_links)
+    assert not opened("learn").exception
+    assert "sidebar" in steps[:steps.index("links")]

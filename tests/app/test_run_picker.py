@@ -9,10 +9,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.base.interesting import interesting_queries
-from pages.parts.base.run_status import short_titles
+from pages.parts.base.run_status import escaped, run_title, run_titles
 from tests.app.opening import opened, texts
 from tests.running import worked
-from udml_core.runs import Run, example_runs
+from udml_core.runs import Run, example_runs, list_runs, runs_folder
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -77,13 +77,29 @@ def test_the_image_that_a_page_shows_by_itself_is_shown_on_the_next_page(newer: 
 
 def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older: Run,
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    assert short_titles([newer]) == {newer.id: "RPML on Digits"}
-    assert short_titles([newer, older]) == {run.id: f"RPML on Digits · {run.id[-6:]}" for run in (newer, older)}
+    assert run_titles([newer, older]) == {run.id: f"RPML on Digits · {run.id[-6:]}" for run in (newer, older)}
+    assert run_title(newer) == run_titles([newer, older])[newer.id], "told apart also from a run that is not listed"
     monkeypatch.delenv("UDML_EXAMPLES")
-    examples = short_titles(example_runs())
+    examples = run_titles(example_runs())
     assert "Example: PLM on Fashion-MNIST" in examples.values()
     assert len(set(examples.values())) == len(examples)
     assert max(map(len, examples.values())) < 32, "the box shows about 31 letters"
+
+
+def test_a_run_has_one_name_in_every_list(newer: Run, older: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("UDML_EXAMPLES")
+    names = list(run_titles(list_runs(runs_folder())).values())
+    runs, compare, home = (opened(page) for page in ("runs", "compare", "home"))
+    for test in (runs, compare, home):
+        assert test.sidebar.selectbox(key="choose-run").options == names
+    assert sorted(runs.dataframe[0].value["Run"]) == sorted(names)
+    assert compare.multiselect(key="compare-runs").options == names
+    listed = [text for text in texts(home).splitlines() if text.startswith(":material/check_circle:")]
+    assert [text.split("**")[1] for text in listed] == [escaped(name) for name in names[:5]]
+    chosen = opened("runs", run=example_runs()[0].id)
+    title, = (text.value for text in chosen.markdown if text.value.startswith("####"))
+    assert title.endswith(escaped(run_title(example_runs()[0])))
+    assert title.count("Example") == 1
 
 
 def test_a_link_chooses_the_run_of_the_following_pages(newer: Run, older: Run) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.parts.base.run_status import distinct_titles, title_of
+from pages.parts.base.run_status import run_titles, title_of
 from pages.parts.base.setting_words import setting_title, setting_words, with_titles
 from pages.parts.compare.measures import measure_table, setting_text
 from pages.parts.compare.queries import disputed_queries
-from pages.parts.curves.run_curves import common_baselines, line_names, shown_rows
+from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.kit.tables import evaluation_table
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.runs.trash import loss_words, size_words
@@ -260,9 +260,9 @@ def test_curves_are_percent_and_have_lines_to_beat(pair: list[Run], root: Path) 
 
 
 def test_equal_titles_get_the_end_of_the_id(pair: list[Run]) -> None:
-    assert len(set(line_names(pair).values())) == 2
+    assert len(set(run_titles(pair).values())) == 2
     pair[0].write_notes(Notes.make("Best"))
-    assert line_names(pair)[pair[0].id] == "Best"
+    assert run_titles(pair)[pair[0].id] == "Best"
 
 
 def test_measures_are_percent_with_one_decimal_and_never_none() -> None:
@@ -303,10 +303,10 @@ def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pa
     assert rows["Seeds"].tolist() == [1, 1]
     assert "±" not in " ".join(rows["MAP@R after"])
     assert rows["Run"].nunique() == 2
-    assert rows["Run"].tolist() == list(line_names([pair[0], repeated]).values()), "named as in the curves"
+    assert rows["Run"].tolist() == list(run_titles([pair[0], repeated]).values()), "named as in the curves"
     equal = [info.value for info in opened("compare", runs=f"{pair[0].id}.{repeated.id}").info]
     assert len(equal) == 1
-    assert equal[0].startswith("**RPML · ")
+    assert equal[0].startswith("**RPML on Digits, seed 1 · ")
     assert "have equal settings, also the seed" in equal[0]
     assert not opened("compare", runs=f"{pair[0].id}.{pair[1].id}").info, "another seed is no repetition"
 
@@ -334,7 +334,8 @@ def test_names_show_symbols_and_titles_of_settings(root: Path) -> None:
     free = {"learning_rate": 0.01, "orthogonal": False}
     runs = [create_run(spec(method="ssdml", labels_per_class=count, fields=free), root) for count in (4, 9)]
     assert title_of(runs[0].spec()) == "SSDML on Digits (learning rate 0.01, orthonormal projection off)"
-    assert list(line_names(runs).values()) == ["SSDML, labels per class 4", "SSDML, labels per class 9"]
+    assert list(run_titles(runs).values()) == ["… labels per class 4 · SSDML on Digits",
+                                               "… labels per class 9 · SSDML on Digits"]
     steep = create_run(spec(fields={"alpha": 15.0, "epsilon": 0.7, "dimension": 4}), root)
     assert title_of(steep.spec(), with_dataset=False) == "RPML (α 15°, ε 0.7, dimension 4)"
     assert setting_words("not_known", 1.5, "rpml") == "not known 1.5"
@@ -357,11 +358,10 @@ def test_titles_name_only_what_differs_among_runs_of_a_method(root: Path) -> Non
     requests: list[dict[str, Any]] = [{"fields": long}, {"fields": long | {"alpha": 15.0}},
                                       {"method": "pca", "fields": {"dimension": 4}}]
     runs = [create_run(spec(**request), root) for request in requests]
-    assert list(distinct_titles(runs).values()) == ["RPML on Digits, α 45°", "RPML on Digits, α 15°", "PCA on Digits"]
+    assert list(run_titles(runs).values()) == ["RPML on Digits, α 45°", "RPML on Digits, α 15°", "PCA on Digits"]
     runs.append(create_run(spec(fields=long, seed=3), root))
-    names = list(distinct_titles(runs, with_dataset=False).values())
-    assert names == ["RPML, α 45°, seed 0", "RPML, α 15°, seed 0", "PCA", "RPML, α 45°, seed 3"]
-    assert sorted(leaderboard(runs)["Run"]) == sorted(names), "listed data sets are all the same"
+    assert list(run_titles(runs).values()) == ["RPML on Digits, α 45°, seed 0", "RPML on Digits, α 15°, seed 0",
+                                               "PCA on Digits", "RPML on Digits, α 45°, seed 3"]
 
 
 def test_disputed_queries_come_first() -> None:

@@ -7,7 +7,7 @@ import html
 import streamlit as st
 
 from pages.parts.base.analyses import frame_words
-from pages.parts.base.run_status import method_title, run_title
+from pages.parts.base.run_status import method_title, title_of
 from pages.parts.kit.palette import percent
 from udml_core.runs import Run
 
@@ -26,7 +26,7 @@ def run_header(run: Run, embedding: str | None = None) -> None:
             one that the run keeps.
     """
     spec = run.spec()
-    parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), run_title(run)), *_measures(run),
+    parts = [_part("Data set", spec.dataset_title), _part("Method", method_title(run), title_of(spec)), *_measures(run),
              _part("Embedding", embedding or _kept(run))]
     with st.container(key="run-header"):
         st.html(f'<div class="run-header">{"".join(parts)}</div>')

@@ -13,7 +13,7 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.focus import carry_image, note_page
-from pages.parts.base.run_status import escaped, run_title, short_titles
+from pages.parts.base.run_status import escaped, run_title, run_titles
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
 
@@ -59,8 +59,7 @@ def pick_run(label: str = "Run", parameter: str = PARAMETER, fits: Callable[[Run
             st.page_link("pages/train.py", label="Train", icon=":material/model_training:")
             offer_example(fits)
         return None
-    titles = {run.id: f"{run_title(run)} · {run.id}" for run in finished}
-    titles |= {run.id: f"{run_title(run)} · {run.id} · {run.status().state}" for run in begun}
+    titles = _titles_with_states(finished + begun)
     if parameter == PARAMETER:
         return _pick_app_run(runs, finished + begun, label)
     choices = [*([""] if optional else []), *titles]
@@ -113,14 +112,19 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
     """Draw the select box of the app's run in the sidebar; return the chosen id."""
     st.session_state[IS_DRAWN] = True
     st.session_state[BOX] = preferred.id  # The user's own choice is remembered before the page runs, so it is kept.
-    states = {run.id: run.stored_status().state for run in runs}
-    titles = {run_id: title if states[run_id] == "done" else f"{title} · {states[run_id]}"
-              for run_id, title in short_titles(runs).items()}
+    titles = _titles_with_states(runs)
     use = "Every page shows this run" if label == "Run" else label
     with st.sidebar.container(key="app-run-box"):
         return st.selectbox("Run", list(titles), key=BOX, on_change=on_change,
                             format_func=lambda run_id: titles.get(run_id, run_id),
                             help=f"{use}: {escaped(run_title(preferred))}, `{preferred.id}`.")
+
+
+def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the names of runs by id; the state follows where a run has not finished."""
+    states = {run.id: run.stored_status().state for run in runs}
+    return {run_id: title if states[run_id] == "done" else f"{title} · {states[run_id]}"
+            for run_id, title in run_titles(runs).items()}
 
 
 def _remember_choice() -> None:
@@ -146,6 +150,14 @@ def _say_instead(wanted: Run, shown: Run) -> None:
 def _warn_of_link(wanted: str) -> None:
     st.warning(f"The link names a run that cannot be shown here: {wanted[:60]}. It was removed, is not finished, "
                "or does not fit this page, so another run is shown.", icon=":material/link_off:")
+
+
+def begin_sidebar() -> None:
+    """Put an element that is not seen into the sidebar before the links to the pages.
+
+    Streamlit shows all links, with a lower logo, until the sidebar has an element, and then hides most of them.
+    """
+    st.sidebar.container(key="sidebar-begun").html("<span></span>")
 
 
 def begin_page() -> None:

@@ -6,6 +6,7 @@ import html
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
+from functools import lru_cache
 from itertools import takewhile
 from typing import Any
 
@@ -15,7 +16,7 @@ from pages.parts.base.setting_words import setting_words
 from udml_core import jobs
 from udml_core.errors import UserError
 from udml_core.methods import METHODS
-from udml_core.runs import Run, Spec, runs_folder
+from udml_core.runs import Run, Spec, list_runs, runs_folder
 from udml_core.runs.comparison import differing_settings, settings_of
 from udml_core.tasks import ADVICE, Status, Task
 
@@ -24,7 +25,7 @@ ICONS = {"waiting": ":material/hourglass_empty:", "running": ":material/autorene
 METHOD_TITLES = {method.card.name: method.card.title for method in METHODS}
 MOST_SETTINGS = 3
 """Differing settings that name a run."""
-LEGIBLE = 28
+LEGIBLE = 30
 """Characters of a title that boxes and tables always show."""
 SEPARATORS = (", ", " · ", " ", "-", "_")
 """Where a title is divided, if possible before a setting."""
@@ -46,7 +47,7 @@ def hyperparameters(run: Run) -> dict[str, Any]:
 
 
 def title_of(spec: Spec, with_dataset: bool = True) -> str:
-    """Return a run's title.
+    """Describe a run's settings in full; `run_titles` names it.
 
     Returns:
         Method, data set, hyper-parameters that differ from the defaults, seed and parent run.
@@ -61,36 +62,41 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
 
 
 def run_title(run: Run) -> str:
-    """Return the name that the user gave a run, else its title; an example is marked."""
-    return f"Example: {title_of(run.spec())}" if run.is_example else run.notes().name or title_of(run.spec())
+    """Return the name of a run; see `run_titles`, which names many runs faster."""
+    return run_titles([run])[run.id]
 
 
-def short_titles(runs: Sequence[Run]) -> dict[str, str]:
-    """Return titles by id that fit the sidebar: the user's name, else method and data set.
+def run_titles(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the names of runs by id. A run has one short name, the same on every page.
 
-    Equal titles end with the end of the id.
+    It is the name that the user gave the run, else method and data set. An example's begins with "Example: ". Runs with
+    equal names, listed here or not, also have the settings in which they differ.
     """
-    titles = {run.id: run.notes().name or f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
-              for run in runs}
-    titles |= {run.id: f"Example: {titles[run.id]}" for run in runs if run.is_example}
-    counts = Counter(titles.values())
-    return begin_with_differences({run_id: title if counts[title] == 1 else f"{title} · {run_id[-6:]}"
-                                   for run_id, title in titles.items()})
+    known = {run.id: run for run in [*list_runs(runs_folder()), *runs]}
+    titles = _titles_of_all(tuple(known.values()), tuple(map(_plain_title, known.values())))
+    return {run.id: titles[run.id] for run in runs}
 
 
-def distinct_titles(runs: Sequence[Run], with_dataset: bool = True) -> dict[str, str]:
-    """Return titles by id for lists and tables: the user's name, else the method and the settings that differ.
+def group_titles(groups: Sequence[Sequence[Run]]) -> list[str]:
+    """Return a name for each group of runs that differ only in the seed: a single run's own, else one without seed."""
+    first = [members[0] for members in groups]
+    shared = tell_apart(first, {run.id: _plain_title(run) for run in first}, without=("seed",))
+    own = run_titles(first)
+    titles = tell_apart(first, {members[0].id: (own if len(members) == 1 else shared)[members[0].id]
+                                for members in groups}, without=("seed",))
+    return [titles[run.id] for run in first]
 
-    The settings are compared among the listed runs with the same method and data set. An example says so.
 
-    Args:
-        runs: The listed runs.
-        with_dataset: Whether the titles name the data sets.
-    """
-    titles = {run.id: run.notes().name or method_title(run)
-              + (f" on {run.spec().dataset_title.split(',')[0]}" if with_dataset else "") for run in runs}
-    titles |= {run.id: f"Example: {titles[run.id]}" for run in runs if run.is_example}
-    return tell_apart(runs, titles)
+def _plain_title(run: Run) -> str:
+    """Return a run's name without what tells it apart from others."""
+    title = run.notes().name or f"{method_title(run)} on {run.spec().dataset_title.split(',')[0]}"
+    return f"Example: {title}" if run.is_example else title
+
+
+@lru_cache(maxsize=4)
+def _titles_of_all(runs: tuple[Run, ...], titles: tuple[str, ...]) -> dict[str, str]:
+    """Tell runs apart once, because a page asks for names many times, and settings never change."""
+    return tell_apart(runs, {run.id: title for run, title in zip(runs, titles, strict=True)})
 
 
 def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collection[str] = ()) -> dict[str, str]:
@@ -108,7 +114,7 @@ def tell_apart(runs: Sequence[Run], titles: Mapping[str, str], without: Collecti
              for run, words in zip(alike, _differing_words(alike, without), strict=True)}
     counts = Counter(named.values())
     return begin_with_differences({run.id: named[run.id] if counts[named[run.id]] == 1 else
-                                   f"{named[run.id]} · {'example' if run.is_example else run.id[-6:]}" for run in runs})
+                                   f"{named[run.id]} · {run.id[-6:]}" for run in runs})
 
 
 def begin_with_differences(titles: Mapping[str, str]) -> dict[str, str]:
@@ -131,7 +137,7 @@ def _difference_first(title: str, alike: Sequence[str]) -> str:
     ends = [common.rfind(separator) + len(separator) for separator in SEPARATORS if separator in common]
     end = max(ends, default=len(common))
     # A setting such as α 15° stays whole, if that does not bring a long common part to the front.
-    whole = next((whole for whole in ends if whole > len(common) - LEGIBLE // 2), end)
+    whole = next((whole for whole in ends if whole > len(common) - 2 * LEGIBLE // 3), end)
     return f"… {title[whole:]} · {title[:whole].rstrip(' ,·-_')}" if whole and title[whole:] else title
 
 

@@ -8,7 +8,7 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.run_picker import app_run, run_just_chosen
-from pages.parts.base.run_status import distinct_titles, escaped, run_title
+from pages.parts.base.run_status import escaped, run_title, run_titles
 from udml_core.runs import Run
 from udml_core.runs.comparison import differing_settings, settings_of
 
@@ -38,7 +38,7 @@ def choose_compared(runs: Sequence[Run]) -> list[Run]:
         st.session_state[BOX] = compared_by_default(runs, own)
     chosen: list[str] = st.multiselect(
         "Runs to compare", list(by_id), key=BOX, max_selections=MOST,
-        format_func=distinct_titles(runs).__getitem__,
+        format_func=run_titles(runs).__getitem__,
         placeholder="Choose two to six runs", label_visibility="collapsed")
     if own.id not in chosen and not rivals_of(own, runs) and chosen == compared_by_default(runs, own):
         _say_alone(own)

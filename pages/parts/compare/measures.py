@@ -9,11 +9,10 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.base.run_groups import group_column, group_of
-from pages.parts.base.run_status import METHOD_TITLES, escaped
+from pages.parts.base.run_status import METHOD_TITLES, escaped, group_titles, run_titles
 from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
 from pages.parts.compare.verdict import verdict_words
-from pages.parts.curves.run_curves import line_names
 from pages.parts.kit.palette import percent, points
 from udml_core.jobs.presets import show
 from udml_core.runs import Run
@@ -28,8 +27,7 @@ HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 def repetitions(runs: Sequence[Run]) -> dict[str, list[Run]]:
     """Return the runs by name; runs that differ only in the seed share a name."""
     groups = [[runs[position] for position in group] for group in seed_groups([settings_of(run) for run in runs])]
-    names = line_names([members[0] for members in groups], without=("seed",))
-    return {names[members[0].id]: members for members in groups}
+    return dict(zip(group_titles(groups), groups, strict=True))
 
 
 def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
@@ -62,7 +60,7 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
 def equal_runs(runs: Sequence[Run]) -> list[list[str]]:
     """Return the names of the runs in Markdown, grouped by equal settings, the seed included."""
     groups: list[tuple[dict[str, Any], list[str]]] = []
-    for run, name in zip(runs, line_names(runs).values(), strict=True):
+    for run, name in zip(runs, run_titles(runs).values(), strict=True):
         settings = settings_of(run)
         names = next((names for known, names in groups if known == settings), None)
         if names is None:

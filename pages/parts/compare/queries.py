@@ -9,6 +9,7 @@ import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import load_retrieval
+from pages.parts.base.pools import among
 from pages.parts.base.run_status import escaped
 from pages.parts.components.gallery import Tile, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import color_legend, percent
@@ -74,12 +75,13 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
 
 
 def _ranking(retrieval: Retrieval, query: int, name: str, key: str) -> int | None:
-    """Show one run's nearest test images of a query."""
+    """Show one run's nearest images of a query."""
     hits = retrieval.search_item(query, SHOWN_HITS)
+    pool = among(int(retrieval.searched("final").sum()), retrieval.split, len(retrieval.dataset))
     known = [hit.correct for hit in hits if hit.correct is not None]
-    st.markdown(f"**{escaped(name)}**" + (f" · {sum(known)} of {len(known)} hits" if known else ""))
+    st.markdown(f"**{escaped(name)}**" + (f" · {sum(known)} of {len(known)} hits {pool}" if known else ""))
     tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct], f"{hit.rank}.") for hit in hits]
-    return gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest test images in {name}", key, side=64)
+    return gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images in {name}", key, side=64)
 
 
 def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:

@@ -10,7 +10,7 @@ from streamlit.navigation.page import Page
 
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_picker import app_run
-from pages.parts.base.run_status import run_title
+from pages.parts.base.run_status import run_titles
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.components.transport import component
 from udml_core.exploration.finding import find_image
@@ -48,7 +48,7 @@ def listen_to_keys(sections: Mapping[str, Sequence[Page]]) -> None:
     pages = {page.title: page for section in sections.values() for page in section if page.visibility == "visible"}
     runs = [run for run in list_runs(runs_folder()) if run.stored_status().state == "done"][:MOST_RUNS]
     current = next((run for run in runs if run.id == app_run()), next(iter(runs), None))
-    data = {"runs": [{"id": run.id, "title": run_title(run)} for run in runs],
+    data = {"runs": [{"id": run_id, "title": title} for run_id, title in run_titles(runs).items()],
             "pages": [{"title": title, "help": page.help} for title, page in pages.items()],
             "dataset": current.spec().dataset_title if current else ""}
     with st.container(key="app-keys", height=1, border=False):  # Its style, which takes no room, may arrive late.

@@ -9,7 +9,7 @@ import pandas as pd
 import plotly.graph_objects as go
 import streamlit as st
 
-from pages.parts.base.run_status import title_of
+from pages.parts.base.run_status import run_titles, title_of
 from pages.parts.kit.figures import GRAY, draw, line_style, width_axis
 from pages.parts.kit.tables import EMBEDDING_WORDS, table_behind
 from udml_core.arrays import Array
@@ -44,8 +44,7 @@ def precision_of(runs: Sequence[Run]) -> None:
                 "`python -m udml_core evaluate RUN --again`.", icon=":material/lightbulb:")
     left, right = st.columns(2)
     with left:
-        _by_depth([f"{title} d={row['dimension']:g} · {run.id[-6:]}"
-                   for title, row, (run, *_) in zip(titles, finals, comparable, strict=True)], finals, references)
+        _by_depth(list(run_titles([run for run, *_ in comparable]).values()), finals, references)
     if len({row["dimension"] for row in finals}) > 1:
         with right:
             _by_width(views.precision_over_width(titles, finals), references)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -12,7 +12,7 @@ import streamlit as st
 
 from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import method_title, tell_apart
+from pages.parts.base.run_status import run_titles
 from pages.parts.kit.figures import CURVE_WORDS, axis_title, curve_names, draw, line_style
 from pages.parts.kit.palette import BEFORE, percent
 from pages.parts.kit.tables import table_behind
@@ -32,25 +32,12 @@ FEWEST_POINTS = 3
 JUDGE = "Compare MAP@R first: it judges the whole ranking, R@1 only the nearest image."
 
 
-def line_names(runs: Sequence[Run], without: Collection[str] = ()) -> dict[str, str]:
-    """Return a short name for each run's line, by id.
-
-    A run is called by the user's name, else by its method and the settings in which it differs from other runs of the
-    method.
-
-    Args:
-        runs: The runs.
-        without: Settings that name no line.
-    """
-    return tell_apart(runs, {run.id: run.notes().name or method_title(run) for run in runs}, without)
-
-
 def show_curves(runs: Sequence[Run], key: str) -> None:
     """Show a small chart for each curve, with a line for each run and the baselines.
 
     A curve of fewer than three points is listed in the table only.
     """
-    names = line_names(runs)
+    names = run_titles(runs)
     metrics = {names[run.id]: shown_rows(run.metrics()[0]) for run in runs}
     rows = [row for of_run in metrics.values() for row in of_run]
     if not rows:

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.parts.base.epochs import epoch_at, pick_epoch_cursor
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import hyperparameters
+from pages.parts.base.run_status import run_titles
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.kit.figures import GRAY, curve, draw, line_style
 from pages.parts.kit.tables import table_behind
@@ -27,17 +27,6 @@ CURVES = ("effective rank", "sample recall@1")
 @st.cache_data(max_entries=256, show_spinner=False, hash_funcs=RUN_HASH)
 def _spectrum(run: Run, epoch: int) -> Spectrum:
     return spectrum(run.epoch_sample(epoch))
-
-
-def short_names(runs: Sequence[Run]) -> list[str]:
-    """Return short names of runs: the method and the fields in which the runs differ."""
-    fields = [hyperparameters(run) for run in runs]
-    names = []
-    for run, values in zip(runs, fields, strict=True):
-        differing = [f"{name} {value}" for name, value in values.items()
-                     if any(other.get(name) != value for other in fields)]
-        names.append(" ".join([run.spec().method, ", ".join(differing) or run.id[-6:]]))
-    return names
 
 
 def explore_spectrum(runs: Sequence[Run]) -> None:
@@ -64,7 +53,7 @@ def _spectra(runs: Sequence[Run], live: list[bool]) -> None:
     if not runs:
         st.caption("The run has no finished epoch.")
         return
-    names = short_names(runs)
+    names = list(run_titles(runs).values())
     position = pick_epoch_cursor(runs, "spectrum")
     spectra = {name: _spectrum(run, epoch_at(run, position)) for run, name in zip(runs, names, strict=True)}
     start = _spectrum(runs[0], runs[0].epoch_numbers()[0])

@@ -21,7 +21,7 @@ from udml_core.runs import Run, runs_folder
 
 def show_doors(run: Run) -> None:
     """Show three links: search in a run, its sliders, and the lessons."""
-    browse, tune, teach = st.columns(3)
+    browse, tune, teach = st.container(key="home-doors").columns(3)
     parameters = {"run": run.id}
     with browse.container(border=True):
         st.page_link("pages/retrieval.py", label="**Browse**: search with any image", icon=":material/image_search:",

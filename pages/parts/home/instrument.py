@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,9 +14,10 @@ from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import epoch_words
 from pages.parts.base.focus import carry_image, choose_image, current_elsewhere, remember_frame
 from pages.parts.base.interesting import interesting_queries
+from pages.parts.base.pools import among_sample
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_picker import app_run
-from pages.parts.base.run_status import run_title, short_titles
+from pages.parts.base.run_status import run_title
 from pages.parts.components.thumbnails import own_sheet
 from pages.parts.components.transport import Message, component
 from pages.parts.home.story import in_dimensions, lines_to_beat, tell_story
@@ -32,7 +34,6 @@ MOST_PLAYED = JUDGED
 MAPS_OF_EPOCHS = ("umap", "tsne")
 KEY = "home-instrument"
 HTML = """<div class="instrument" role="group">
-<div class="headline"><b class="titled"></b><span class="now"></span></div><p class="story"></p>
 <div class="frame">
 <div class="stage"><canvas class="map" tabindex="0" role="application" aria-roledescription="map"
   aria-label="Map of the sample. Left and right move the epoch, up and down choose another query, Space plays, plus and
@@ -40,7 +41,7 @@ HTML = """<div class="instrument" role="group">
 <div class="zooms" role="toolbar" aria-label="Zoom"><button type="button" class="closer" aria-label="Zoom in">+</button>
 <button type="button" class="farther" aria-label="Zoom out">−</button>
 <button type="button" class="fit" aria-label="Show all images">⤢</button></div>
-<div class="legend" role="group" aria-label="Colors of the classes"></div>
+<div class="now"></div><div class="legend" role="group" aria-label="Colors of the classes"></div>
 <div class="tip" hidden><canvas width="72" height="72"></canvas><div></div></div></div>
 <div class="side">
 <div class="asked"><canvas class="picture" width="96" height="96" role="img" aria-label="The query"></canvas>
@@ -85,17 +86,25 @@ def show_instrument(run: Run) -> None:
     lines = [] if recall is None else _load_lines(run)
     message = Message()
     header = {
-        "label": f"The training of {run_title(run)}, on {len(indices)} images of the test half",
-        "run": short_titles([run])[run.id], "story": tell_story(run, recall, lines),
+        "label": f"The training of {run_title(run)}",
         "token": _token(run, indices), "count": len(indices),
         "epochs": [epoch_words(run, epoch) for epoch in run.epoch_numbers()],
         "width": played.neighbors.shape[2], "query": _first_query(run, indices, played), "measure": "R@1",
         "positions": message.once(played.positions), "neighbors": message.once(played.neighbors),
         "classes": None if dataset.labels is None else message.once(dataset.labels[indices].astype(np.int32)),
         "classNames": list(dataset.class_names), "recall": None if recall is None else recall.tolist(),
+        "pool": among_sample(len(indices), load_split(run), len(dataset)),
         "lines": lines, "note": in_dimensions(run.embeddings("final").shape[1]),
         "sheets": own_sheet(message, dataset, tuple(indices.tolist()), 64)}
+    _show_words(run_title(run), tell_story(run, recall, lines))
     _draw(run, indices, message.pack(header))
+
+
+def _show_words(title: str, story: str) -> None:
+    """Show what the picture is about; the words are there before the picture's script, so that nothing moves."""
+    parts = [f"<b>{html.escape(part)}</b>" if place % 2 else html.escape(part)
+             for place, part in enumerate(story.split("**"))]
+    st.html(f'<div class="home-story"><b>{html.escape(title)}</b><p>{"".join(parts)}</p></div>')
 
 
 @st.fragment

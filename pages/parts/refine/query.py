@@ -152,7 +152,8 @@ def moved(before: int, after: int) -> str:
 def _show_ranking(live: Live, query: int, image: int, word: str, order: Array, arrows: list[str]) -> int | None:
     labels, score = live.labels, ""
     if labels is not None:
-        score = f" · {(labels[order] == labels[query]).sum()} of {len(order)} hits"
+        hits = (labels[order] == labels[query]).sum()
+        score = f" · {hits} of {len(order)} hits among {len(live.images):,} test images"
     st.markdown(f"**{word}**{score}")
     index = int(live.images[query])
     tiles = [tile_of(live.dataset, int(live.images[row]), mark_of(live.dataset, int(live.images[row]), index),

@@ -14,7 +14,7 @@ import streamlit as st
 from pages.parts.base.address import write_address
 from pages.parts.base.cached import load_retrieval
 from pages.parts.base.run_hash import RUN_HASH
-from pages.parts.base.run_status import escaped, run_title
+from pages.parts.base.run_status import escaped, run_titles
 from pages.parts.kit.palette import AFTER, BEFORE, REFINED
 from udml_core.analyses import find_analysis
 from udml_core.embedding_search import EmbeddingSearch, open_search
@@ -108,8 +108,8 @@ def _titles(retrieval: Retrieval) -> dict[str, str]:
 @st.cache_data(ttl="10s", max_entries=8, show_spinner=False)
 def _other_runs(folder: Path, fingerprint: str) -> dict[str, str]:
     """Return the titles of the finished runs on a data set, read from the disk at most every ten seconds."""
-    return {run.id: f"{run_title(run)} · {run.id}" for run in list_runs(folder)
-            if run.stored_status().state == "done" and run.spec().fingerprint == fingerprint}
+    return run_titles([run for run in list_runs(folder)
+                       if run.stored_status().state == "done" and run.spec().fingerprint == fingerprint])
 
 
 def _column(retrieval: Retrieval, name: str, title: str) -> Column:

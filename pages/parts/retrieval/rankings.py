@@ -10,10 +10,11 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.epochs import epoch_words
+from pages.parts.base.pools import among
 from pages.parts.base.run_status import escaped
 from pages.parts.components.gallery import Mark, Tile, gallery, mark_of, tile_of
 from pages.parts.kit.downloads import Download, share, table_file
-from pages.parts.kit.palette import color_legend, percent
+from pages.parts.kit.palette import color_legend
 from pages.parts.retrieval.embeddings import Column
 from pages.parts.retrieval.filters import Filter
 from pages.parts.retrieval.own_embedding import query_in
@@ -39,12 +40,14 @@ class Ranking:
     Attributes:
         column: The embedding.
         hits: The hits, nearest first.
-        searched: The number of searched images, in words.
+        pool: Among which images the hits are counted, in words.
+        searched: The number of searched images with the reasons, in words.
         problem: Why this embedding cannot be searched with the query; empty if it can.
     """
 
     column: Column
     hits: list[Hit]
+    pool: str
     searched: str
     problem: str = ""
 
@@ -57,11 +60,13 @@ def rank_images(columns: Sequence[Column], query: PageQuery, search_filter: Filt
 def _rank(column: Column, query: PageQuery, search_filter: Filter) -> Ranking:
     gallery, allowed = search_filter.gallery, search_filter.allowed
     searched = column.search.describe_searched(gallery, allowed)
+    mask = column.search.searched(gallery, allowed)
+    pool = among(int(mask.sum()), column.search.retrieval.split, len(mask))
     try:
         hits = column.search.search(query_in(column, query), search_filter.k, gallery, allowed)
-        return Ranking(column, hits, searched)
+        return Ranking(column, hits, pool, searched)
     except UserError as error:
-        return Ranking(column, [], searched, str(error))
+        return Ranking(column, [], pool, searched, str(error))
 
 
 def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Callable[[int], None]) -> None:
@@ -85,7 +90,7 @@ def show_rankings(retrieval: Retrieval, rankings: Sequence[Ranking], on_pick: Ca
 def _show_ranking(retrieval: Retrieval, ranking: Ranking, separator: str, on_pick: Callable[[int], None]) -> None:
     column, hits = ranking.column, ranking.hits
     known = [hit.correct for hit in hits if hit.correct is not None]
-    score = f"{separator}{sum(known)} of {len(known)} hits · {percent(100 * sum(known) / len(known))}" if known else ""
+    score = f"{separator}{sum(known)} of {len(known)} hits {ranking.pool}" if known else ""
     with st.container(key=f"heading-{column.name}"):
         mark = f'<span style="color:{column.color}" aria-hidden="true">■</span>'
         st.markdown(f"{mark} **{escaped(column.title)}**{score}", unsafe_allow_html=True)
@@ -108,7 +113,7 @@ def _explain(rankings: Sequence[Ranking]) -> str:
     number = " or, without unit length, its ".join(sorted(kinds)) or "cosine similarity"
     if any(ranking.column.search.refined for ranking in rankings):
         number += ", or the score of a re-ranking"
-    return (f"A hit has the class of the query; the percentage is the precision. The number below an image is its "
+    return (f"A hit has the class of the query. The number below an image is its "
             f"{number}. Click an image to search with it. Evaluation figures use the test half alone.")
 
 

@@ -23,9 +23,7 @@ VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[
 def show_header(run: Run) -> None:
     """Show a run's title and its verdict in two lines."""
     status, spec = run.status(), run.spec()
-    title = run_title(run)
-    badge = " :gray-badge[Example]" if run.is_example else ""
-    st.markdown(f"#### {ICONS[status.state]} {escaped(title)}{badge}")
+    st.markdown(f"#### {ICONS[status.state]} {escaped(run_title(run))}")
     if status.state == "done":
         judged = verdict(method_title(run), run.evaluation(), spec.method == "frozen")
         st.markdown(f"{VERDICT_ICONS.get(judged.rank, ':material/help:')} **{judged.sentence}**")

@@ -11,7 +11,7 @@ import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of, group_words
-from pages.parts.base.run_status import distinct_titles, method_title
+from pages.parts.base.run_status import method_title, run_titles
 from pages.parts.kit.palette import percent, points
 from udml_core.runs import Run
 from udml_core.runs.verdict import Rank, best_runs, standing, verdict
@@ -64,8 +64,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     evaluations, notes = [run.evaluation() for run in runs], [run.notes() for run in runs]
     best = best_runs((run.id, group_of(run), standing(evaluation).after)
                      for run, evaluation in zip(runs, evaluations, strict=True))
-    titles = {run_id: title for members in by_group(runs)
-              for run_id, title in distinct_titles(members, with_dataset=False).items()}
+    titles = run_titles(runs)
     heading, groups = group_column(runs)
     are_tagged = any(written.tags for written in notes)
     rows = []

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, stop_button
+from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, run_titles, stop_button
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
 from udml_core.runs import Run, runs_folder
@@ -40,8 +40,9 @@ def show_queue(live: Sequence[Run]) -> None:
             first = MOST_LINES * (st.number_input(
                 f"Page of the queue, 1 to {pages}", 1, pages, key="queue-page", width=200,
                 help=f"Each page lists {MOST_LINES} waiting runs in the order in which they start.") - 1)
+        titles = run_titles(waiting)
         for place, run in enumerate(waiting[first:first + MOST_LINES], first):
-            _waiting_line(run, place, len(waiting))
+            _waiting_line(run, titles[run.id], place, len(waiting))
 
 
 def show_waiting_analyses() -> None:
@@ -60,9 +61,8 @@ def show_waiting_analyses() -> None:
             st.caption(f"The first {MOST_LINES} of {len(waiting)} are listed; the others follow as these end.")
 
 
-def _waiting_line(run: Run, place: int, count: int) -> None:
+def _waiting_line(run: Run, title: str, place: int, count: int) -> None:
     """Show a waiting run as one line with buttons that move or cancel it."""
-    title = run_title(run)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.markdown(f"{ICONS['waiting']} {place + 1}. {escaped(title)}", width="stretch")
         for icon, to, name, off in ((":material/vertical_align_top:", 0, "Start next", place == 0),
