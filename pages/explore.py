@@ -11,7 +11,7 @@ from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.undo import undo_buttons
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.explore.layouts import FEW, pick_frame, pick_layout
+from pages.parts.explore.layouts import pick_frame, pick_layout
 from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import (
@@ -56,9 +56,7 @@ def explore(run: Run) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small", key="explore-toolbar"):
             layout = pick_layout(run)
             color_place = st.container(width="content")
-            frame_place = st.container(width="stretch")
-        # Two embeddings fit beside the boxes; the cursor of many epochs takes a line of its own, right above the map.
-        with frame_place if len(layout.frames) <= FEW else st.container(key="explore-cursor"):
+        with st.container(key="explore-cursor"):  # a line of its own right above the map, whose main control it is
             frame = pick_frame(run, layout)
         with header:  # before the map is loaded, so that nothing moves when the header arrives
             run_header(run, frame_words(frame, run))

@@ -26,7 +26,7 @@ FRAMES: tuple[str, ...] = ("initial", "final")
 DEFAULT = "explore-map-default"
 """Session key of the run and its default layout when the page was drawn last."""
 LAYOUT_WIDTH, COLOR_WIDTH = 240, 180
-"""Pixels of the boxes in the toolbar, beside which the two embeddings of a layout have room."""
+"""Pixels of the boxes in the toolbar."""
 FEW = 2
 """Up to this number, embeddings are buttons; more are a slider with a play button."""
 
