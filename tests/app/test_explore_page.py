@@ -115,7 +115,7 @@ def test_without_records_the_first_image_belongs_to_the_test_half(isif: Run, nml
     assert np.isin(interesting_images(isif), isif.sample_indices()).all()
     first, test = interesting_images(nml), bench_of(nml, 0).split.test
     assert np.isin(first[:MOST - MOST_TEST], recorded_images(nml)).all()
-    assert np.isin(first[MOST - MOST_TEST:], test).all(), "Home and Refine show images of the test half"
+    assert np.isin(first[MOST - MOST_TEST:], test).all(), "Home shows images of the test half"
     assert len(first) == MOST
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import number_from_address
-from pages.parts.base.interesting import interesting_queries
 from pages.parts.components.gallery import clicked_tile, gallery, mark_of, tile_of
 from pages.parts.kit.palette import color_legend
 from pages.parts.kit.pictures import picture
@@ -37,14 +36,13 @@ COMMON = {"average": " ∩: also in the query's own mean.", "diffuse": " ∩: al
 
 
 def current_query(live: Live) -> int:
-    """Return the row of the query in the address, else of the first image in the test half that pages show first.
+    """Return the row of the query in the address, else of the first sample query.
 
     An image outside the gallery is represented by the nearest image of the gallery; the page says so.
     """
     index = int(number_from_address("query", -1, 0, len(live.dataset) - 1))
     if index < 0:
-        first = [image for image, _ in interesting_queries(live.run) if image in live.images]
-        return live_row(live, first[0]) if first else int(live.samples[0])
+        return int(live.samples[0])
     shown = stand_in(live.run.embeddings("final"), index, live.images)
     if shown != index:
         st.caption(f"The current image, {live.dataset.caption(index)}, is not in the test half, which this page "
