@@ -2,7 +2,7 @@
 // Positions are fetched once; an update draws only the parts of the header that changed.
 // header: {label, height, group, count, positions, steps: {low, width}, bounds, fitKey, ids, color: {label, kind,
 //          values, names | low, high, unit}, classes, classNames, names, sheets, neighbors, width (k), segments,
-//          selection: {mask, revision}, marks, placed, linked, camera, cameraKey,
+//          selection: {mask, revision}, marks, placed, linked, below, camera, cameraKey,
 //          grid: {right, down, columns, rows, low, high}}
 // answers: state "selection" {mask, revision}; trigger "picked" row; trigger "searched" row (right-click, long press or
 //          Q: the image becomes the query)
@@ -10,6 +10,7 @@ const TRAVEL = 700;
 const SIGHT = 0.8; // share of the window in which some point always lies
 const NONE = -1;
 const FINEST = 100; // closest zoom of positions in steps: one step is then about one pixel
+const MOST_FOLLOWED = 100000; // coordinates of points that travel when some images leave the map
 const TOOLBAR = 40; // pixels of the line of tools above the points
 
 const ICONS = {
@@ -78,8 +79,11 @@ class Chart {
     this.root.setAttribute("aria-label", header.label);
     this.canvas.setAttribute("aria-label", header.label);
     this.root.style.setProperty("--height", tall(header.height));
-    Object.assign(this, { ids, classes, neighbors, segments, seams: { right, down } });
+    this.root.classList.toggle("below", Boolean(header.below));
     const fresh = header.count !== old?.count || differs("ids");
+    const refit = differs("fitKey");
+    const earlier = fresh && !refit && this.to.length < MOST_FOLLOWED ? this.places() : null;
+    Object.assign(this, { ids, classes, neighbors, segments, seams: { right, down } });
     if (fresh) { // other images: the old selection does not apply
       this.selected = new Uint8Array(header.count);
       this.selectedCount = 0;
@@ -88,7 +92,7 @@ class Chart {
       this.hovered = NONE;
     }
     const moved = fresh || differs("positions");
-    if (moved) this.move(inSteps(positions, header.steps), fresh, differs("fitKey"));
+    if (moved) this.move(inSteps(positions, header.steps), fresh, refit, earlier);
     const recolored = fresh || old.color.token !== header.color.token;
     if (recolored) this.recolor(values);
     const reselected = header.selection.revision > this.revision;
@@ -101,22 +105,44 @@ class Chart {
     this.root.dataset.colored = header.color.token;
   }
 
-  move(positions, fresh, refit) {
+  // The positions of the images that are drawn now, by id.
+  places() {
+    const now = this.current();
+    const places = new Map();
+    for (let row = 0; 2 * row < now.length; row += 1) places.set(this.idOf(row), [now[2 * row], now[2 * row + 1]]);
+    return places;
+  }
+
+  // Where the points begin to travel: other images of the same map begin where these images were drawn.
+  begin(positions, fresh, earlier) {
+    if (!fresh) return this.current();
+    const places = positions.slice();
+    this.stays = false;
+    for (let row = 0; earlier && 2 * row < places.length; row += 1) {
+      const place = earlier.get(this.idOf(row));
+      if (!place) continue;
+      places.set(place, 2 * row);
+      this.stays = true;
+    }
+    return places;
+  }
+
+  move(positions, fresh, refit, earlier) {
     const first = !this.camera;
-    this.from = fresh ? positions : this.current();
+    this.from = this.begin(positions, fresh, earlier);
     this.to = positions;
     this.index = null;
     this.points.upload("from", this.from);
     this.points.upload("to", this.to);
     this.measure();
-    if (fresh || refit) this.fit();
+    if (refit || (fresh && !this.stays)) this.fit();
     if (first && this.header.camera) {
       const [x, y, zoom] = this.header.camera;
       this.camera = { x, y, zoom: this.withinLimits(zoom) };
       this.keepInSight();
       this.cameraIsFitted = false;
     }
-    this.travel = fresh || calm() ? 1 : 0;
+    this.travel = (fresh && !this.stays) || calm() ? 1 : 0;
     this.started = performance.now();
   }
 

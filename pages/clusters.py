@@ -6,6 +6,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import request_analysis, show_analysis_progress
 from pages.parts.base.cached import load_split
 from pages.parts.base.empty_state import offer_example
+from pages.parts.base.interesting import default_image
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.clusters.ascent import show_moved, show_path
@@ -60,18 +61,16 @@ def explore(run: Run) -> None:
     shown = covering_map(run, clustering.indices)
     if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
-    current = int(number_from_address("picked", -1, 0, len(clustering.dataset) - 1))
+    chosen = int(number_from_address("picked", -1, 0, len(clustering.dataset) - 1))
+    current = chosen if chosen >= 0 else default_image(run)
     show_map(clustering, shown, current)
 
     def path() -> int | None:
-        if current < 0:
-            st.caption("Click an image to see its ascent path.")
-            return None
         return show_path(clustering, current)
 
-    first = "path" if current in clustering.indices and "cluster" not in st.query_params else ""
+    first = "path" if chosen in clustering.indices and "cluster" not in st.query_params else ""
     clicked = show_sections([
-        Section("largest", "Largest clusters", lambda: largest_clusters(clustering)),
+        Section("largest", "Largest clusters", lambda: largest_clusters(clustering, current)),
         Section("path", PATH, path), Section("moved", "Moved images", lambda: show_moved(clustering)),
         Section("sweep", "Over ε", lambda: show_sweep(clustering, shown.map_id if shown else None)),
         Section("sizes", "Sizes", lambda: show_sizes(clustering))], SECTIONS, first)

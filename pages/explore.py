@@ -11,7 +11,7 @@ from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
 from pages.parts.base.undo import undo_buttons
 from pages.parts.base.user_errors import show_user_errors
-from pages.parts.explore.layouts import offer_epochs, pick_frame, pick_layout
+from pages.parts.explore.layouts import pick_frame, pick_layout
 from pages.parts.explore.map_view import KEY, draw_map, pick_color, show_facts, shown_images
 from pages.parts.explore.panels import pick_panel
 from pages.parts.explore.workbench import (
@@ -25,7 +25,7 @@ from pages.parts.map.excluding import PARAMETER as EXCLUDED
 from pages.parts.map.images import announce_missing, follow_click
 from udml_core.runs import Run
 
-PANEL_HEIGHT = 570
+PANEL_HEIGHT = 650
 
 
 def show_focus(bench: Workbench) -> None:
@@ -51,28 +51,26 @@ def explore(run: Run) -> None:
     """Show the map and the panel, which share the current image, the selection and the epoch."""
     dataset = dataset_of(run)
     header = st.container(key="explore-header")
-    left, right = st.columns([62, 38], gap="medium")
+    left, right = st.columns([57, 43], gap="small")
     with left:
-        toolbar = st.columns([2, 2, 3], vertical_alignment="bottom")
-        with toolbar[0]:
+        with st.container(horizontal=True, vertical_alignment="center", gap="small", key="explore-toolbar"):
             layout = pick_layout(run)
-        with toolbar[2]:
+            color_place = st.container(width="content")
+        with st.container(key="explore-cursor"):  # a line of its own right above the map, whose main control it is
             frame = pick_frame(run, layout)
         with header:  # before the map is loaded, so that nothing moves when the header arrives
             run_header(run, frame_words(frame, run))
         shown = layout.load(run, frame)
-        with toolbar[1]:
+        with color_place:
             color = pick_color(shown)
         clicked_map = follow_click(KEY, shown_images(layout, shown, frame))
         bench = Workbench(run, dataset, current_image(run, dataset), frame)
         selected = selection(dataset)
         draw_map(bench, layout, shown, color, selected)
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            show_facts(shown)
+            show_facts(layout, shown)
             undo_buttons(dataset, "explore", parameters=(EXCLUDED,))
-        with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-            announce_missing(dataset, bench.focus, shown_images(layout, shown, frame))
-            offer_epochs(run, layout)
+        announce_missing(dataset, bench.focus, shown_images(layout, shown, frame))
     with right:
         show_focus(bench)
         panel = pick_panel(bench, selected, clicked_map)

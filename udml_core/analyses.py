@@ -13,7 +13,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, get_args
 
@@ -22,7 +22,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from udml_core.arrays import Array, misfit
 from udml_core.declaration import Options, Shown
 from udml_core.errors import UserError, quoted
-from udml_core.files import publish_folder, read_arrays, read_regular, replace_arrays
+from udml_core.files import publish_folder, read_arrays, read_regular, replace_arrays, version_of
 from udml_core.refinement.recipe import Recipe
 from udml_core.tasks import ADVICE, State, Status, Task
 
@@ -301,7 +301,7 @@ class Analysis(Task):
         """
         path = self.folder / "spec.json"
         try:
-            return AnalysisSpec.model_validate_json(read_regular(path))
+            return _read_spec(path, *version_of(path))
         except (OSError, ValueError) as error:
             raise UserError(f"{path} must describe an analysis, but could not be read: {error}") from error
 
@@ -471,6 +471,15 @@ def find_analysis(run: Run, text: str) -> Analysis:
         raise UserError(f"'{text}' is the beginning of {len(matches)} analysis ids: "
                         f"{', '.join(analysis.id for analysis in matches[:4])}. Give more of the id.")
     raise UserError(f"The run {run.id} has no analysis {quoted(text)}. `udml analyses {run.id}` lists its analyses.")
+
+
+@lru_cache(maxsize=1024)
+def _read_spec(path: Path, *_version: int) -> AnalysisSpec:
+    """Parse a spec once, because every movement of a cursor lists the analyses of a run several times.
+
+    A replaced file is parsed again.
+    """
+    return AnalysisSpec.model_validate_json(read_regular(path))
 
 
 def _is_readable(analysis: Analysis) -> bool:

@@ -32,6 +32,11 @@ def test_map_and_panel_share_one_image_and_one_selection(page: Page, finished: R
         box = shown.bounding_box()
         assert box is not None
         assert box["y"] + box["height"] <= 900
+    play, picture = page.get_by_role("button", name="Play").bounding_box(), chart.bounding_box()
+    assert play is not None
+    assert picture is not None
+    assert 0 <= picture["y"] - play["y"] - play["height"] <= 24, "the cursor is right above the map"
+    assert picture["width"] >= 500
     first = current.get_attribute("alt")
     _click_a_point(page, chart)
     expect(current).not_to_have_attribute("alt", first or "")

@@ -11,17 +11,21 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.epoch_images import EpochImages
+from pages.parts.base.interesting import MOST, MOST_TEST, recorded_images
 from pages.parts.base.selection import Selection
 from pages.parts.explore import map_view
-from pages.parts.explore.layouts import EPOCHS, MapLayout
+from pages.parts.explore.layouts import EPOCHS, MOVING, MapLayout
 from pages.parts.explore.map_view import shown_images
 from pages.parts.explore.neighborhood import run_geometry
+from pages.parts.explore.panels import PANELS
 from pages.parts.explore.workbench import Workbench, current_image, interesting_images
 from tests.app.opening import opened, texts
 from tests.app.test_refine_page import components, tiles
 from tests.running import worked
-from udml_core.analyses import plan_analysis
+from udml_core.analyses import Analysis, plan_analysis
 from udml_core.data.selections import store_selection
+from udml_core.data.splits import fixed_sample
 from udml_core.explanations import Clusters, Pairs, Triplets
 from udml_core.exploration.clusters import cluster_purity
 from udml_core.retrieval import Retrieval
@@ -92,11 +96,38 @@ def test_without_a_choice_the_image_whose_neighbors_changed_most_is_shown(rpml: 
     index = interesting_images(rpml)[0]
     shown = texts(explored(rpml))
     assert dataset.labels is not None
-    assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Test half." in shown
+    assert f"**{dataset.class_names[dataset.labels[index]]}**  \n:small[{dataset.names[index]}. Training half." in shown
     assert "changed most through training" in shown
     assert "changed most through training" not in texts(explored(rpml, picked=interesting_images(rpml)[1]))
     strip = tiles(opened("retrieval", run=rpml.id), "Sample queries")
     assert [tile["id"] for tile in strip] == interesting_images(rpml), "Retrieval shows the same images in this order"
+
+
+@pytest.mark.parametrize("method", ["rpml", "ssdml", "nml"])
+def test_every_panel_shows_the_first_image_itself(method: str, request: pytest.FixtureRequest) -> None:
+    run: Run = request.getfixturevalue(method)
+    for panel in [name for name, panel in PANELS.items() if panel.is_offered(bench_of(run, 0))]:
+        assert "The current image is not" not in texts(explored(run, panel=panel)), panel
+
+
+def test_without_records_the_first_image_belongs_to_the_test_half(isif: Run, nml: Run) -> None:
+    assert len(recorded_images(isif)) == 0
+    assert np.isin(interesting_images(isif), isif.sample_indices()).all()
+    first, test = interesting_images(nml), bench_of(nml, 0).split.test
+    assert np.isin(first[:MOST - MOST_TEST], recorded_images(nml)).all()
+    assert np.isin(first[MOST - MOST_TEST:], test).all(), "Home shows images of the test half"
+    assert len(first) == MOST
+
+
+def test_deep_pages_open_with_the_image_that_explore_shows_first(rpml: Run) -> None:
+    index = interesting_images(rpml)[0]
+    name = rpml.dataset().caption(index)
+    assert name in texts(opened("neighborhoods", run=rpml.id))
+    anchors = next(header for header in components(opened("triplets", run=rpml.id), "gallery")
+                   if header["label"].startswith("Anchors"))
+    assert anchors["chosen"] == index
+    sizes = re.findall(r"\*\*([\d,]+) images\*\*", texts(explored(rpml, panel="cluster")))
+    assert int(sizes[0].replace(",", "")) > 1, "a cluster of one image says nothing"
 
 
 def test_neighbors_are_those_of_a_search_in_all_images(rpml: Run) -> None:
@@ -113,21 +144,34 @@ def test_the_epoch_cursor_changes_the_neighbors(rpml: Run) -> None:
     index = int(rpml.sample_indices()[4])
     shown = texts(explored(rpml, picked=index, map="pca-epochs", frame=1))
     assert "**Epoch 1** ·" in shown
-    points, labels = rpml.epoch_sample(1), rpml.dataset().labels
+    stored, labels = EpochImages(rpml, bench_of(rpml, 0).split.train), rpml.dataset().labels
     assert labels is not None
-    order = np.argsort(((points - points[4]) ** 2).sum(axis=1), kind="stable")
-    ten = rpml.sample_indices()[order[order != 4][:10]]
+    points, row = stored.embedding(1), int(np.searchsorted(stored.indices, index))
+    order = np.argsort(((points - points[row]) ** 2).sum(axis=1), kind="stable")
+    ten = stored.indices[order[order != row][:10]]
     assert f"**Epoch 1** · {(labels[ten] == labels[index]).sum()} of 10 hits" in shown
+    assert f"searched in the {len(stored.indices):,} images stored for every epoch" in shown
 
 
-def test_a_layout_of_all_images_leads_to_the_layout_with_an_epoch_cursor(rpml: Run, frozen: Run) -> None:
-    test = explored(rpml, frame=0)
-    assert f"stored for a fixed sample of {len(rpml.sample_indices())} test images only" in texts(test)
-    test.button(key="explore-every-epoch").click().run()
-    assert test.selectbox(key=f"explore-map-{rpml.id}").value == EPOCHS
-    assert "**After training** · " in texts(test), "the epoch that the run keeps is named as on other pages"
-    assert "fixed sample of" not in "".join(caption.value for caption in test.caption if "cursor" in caption.value)
-    assert not [button for button in explored(frozen).button if button.key == "explore-every-epoch"]
+def test_every_epoch_has_images_of_both_halves_with_their_own_embedding(rpml: Run) -> None:
+    train = bench_of(rpml, 0).split.train
+    stored, trained = EpochImages(rpml, train), rpml.epoch_trained(1)
+    assert trained is not None
+    own = fixed_sample(train, len(trained))
+    np.testing.assert_array_equal(stored.indices, np.union1d(rpml.sample_indices(), own))
+    points = stored.embedding(1)
+    np.testing.assert_array_equal(points[np.isin(stored.indices, own)], trained)
+    np.testing.assert_array_equal(points[np.isin(stored.indices, rpml.sample_indices())], rpml.epoch_sample(1))
+
+
+def test_the_first_layout_has_the_cursor_right_before_the_map(rpml: Run, frozen: Run) -> None:
+    test = explored(rpml)
+    names = [element.proto.component_name.removeprefix("udml_") for element in test.get("bidi_component")]
+    assert names.index("scatter") == names.index("slider") + 1, names
+    slider = components(test, "slider")[0]
+    assert slider["play"]
+    assert (slider["words"][0], slider["words"][-1], slider["value"]) == ("before training", "after training", 2)
+    assert not components(explored(frozen), "slider")
 
 
 def test_cluster_shows_size_and_purity_of_the_images_own_cluster(rpml: Run) -> None:
@@ -299,11 +343,11 @@ def test_pca_is_shown_at_once_and_a_finished_map_comes_first(rpml: Run, places: 
 
 
 def test_an_epoch_that_lacks_the_current_image_is_named_in_place_of_its_neighbors(rpml: Run) -> None:
-    sample = rpml.sample_indices()
-    outside = int(np.setdiff1d(np.arange(int(sample.max())), sample)[0])
-    missing = "stored for a fixed sample of the test half, which the current image is not in"
+    stored = EpochImages(rpml, bench_of(rpml, 0).split.train).indices
+    outside = int(np.setdiff1d(np.arange(len(rpml.dataset())), stored)[0])
+    missing = f"stored for {len(stored):,} images, which the current image is not among"
     assert missing in texts(explored(rpml, map="pca-epochs", frame=1, picked=outside))
-    assert missing not in texts(explored(rpml, map="pca-epochs", frame=1, picked=sample[0]))
+    assert missing not in texts(explored(rpml, map="pca-epochs", frame=1, picked=stored[0]))
 
 
 def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chosen(rpml: Run, places: Path) -> None:
@@ -313,17 +357,34 @@ def test_umap_is_shown_as_soon_as_it_is_finished_unless_another_layout_was_chose
     run = Run(shutil.copytree(rpml.folder, places / "runs" / "20250101-000000-rpml-0000aa"))
     shutil.rmtree(run.folder / "analyses")
     waiting, chosen = opened("explore", run=run.id), opened("explore", run=run.id)
-    chosen.selectbox(key=f"explore-map-{run.id}").set_value("pca-epochs").run()
-    assert (layout(waiting), layout(chosen)) == ("pca-now", "pca-epochs")
+    chosen.selectbox(key=f"explore-map-{run.id}").set_value("pca-now").run()
+    assert (layout(waiting), layout(chosen)) == ("pca-epochs", "pca-now")
     umap = analyse.keep(run, plan_analysis(kind="umap"), lambda _share, _step: None)
-    assert (layout(waiting.run()), layout(chosen.run())) == (umap.id, "pca-epochs")
+    assert (layout(waiting.run()), layout(chosen.run())) == (f"{MOVING}{umap.id}", "pca-now")
+    _check_epochs_on_a_map(run, umap)
+
+
+def _check_epochs_on_a_map(run: Run, umap: Analysis) -> None:
+    """Check that an early epoch is drawn among its neighbors on the map, and the last epoch as the map itself."""
+    layout = MapLayout(f"{MOVING}{umap.id}", "UMAP", ("0", "1", "2"))
+    after, early = layout.load(run, "2"), layout.load(run, "1")
+    ground = umap.projection()
+    np.testing.assert_array_equal(after.layout.positions, ground.positions[ground.frames.index("final")])
+    stored = EpochImages(run, bench_of(run, 0).split.train)
+    np.testing.assert_array_equal(early.projection.indices, stored.indices)
+    points, row = stored.embedding(1), 7
+    order = np.argsort(((points - points[row]) ** 2).sum(axis=1), kind="stable")
+    ten = stored.indices[order[order != row][:10]]
+    np.testing.assert_allclose(early.layout.positions[row], after.layout.positions[ten].mean(axis=0), rtol=1e-4)
+    assert layout.draw(early).bounds == layout.draw(after).bounds
 
 
 def test_a_map_without_the_current_image_says_so(rpml: Run) -> None:
-    outside, inside = int(bench_of(rpml, 0).split.train[0]), int(rpml.sample_indices()[0])
-    words = f"is not among the {len(rpml.sample_indices())} images of this map"
+    stored = EpochImages(rpml, bench_of(rpml, 0).split.train).indices
+    outside = int(np.setdiff1d(np.arange(len(rpml.dataset())), stored)[0])
+    words = f"is not among the {len(stored):,} images of this map"
     assert f"{rpml.dataset().caption(outside)}, {words}" in texts(explored(rpml, picked=outside, map=EPOCHS))
-    assert words not in texts(explored(rpml, picked=inside, map=EPOCHS))
+    assert words not in texts(explored(rpml, picked=stored[0], map=EPOCHS))
 
 
 def test_nonsense_in_the_link_is_ignored(rpml: Run) -> None:

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.interesting import MOST, MOST_TEST
 from pages.parts.retrieval.own_images import OwnImage, Side
 from pages.parts.retrieval.query import PageQuery
 from tests.app.opening import opened, texts
@@ -54,9 +55,14 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
                          for which in ("initial", "final"))
         assert tile["badge"] == f"{before} → {after}"
         changes.append(abs(after - before))
-    assert changes == sorted(changes, reverse=True)
+    recorded, test_half = changes[:-MOST_TEST], changes[-MOST_TEST:]
+    assert len(changes) == MOST
+    assert recorded == sorted(recorded, reverse=True)
+    assert test_half == sorted(test_half, reverse=True)
     assert changes[0] > 0
-    assert {tile["id"] for tile in strip} <= set(retrieval.split.test.tolist())
+    ids = [tile["id"] for tile in strip]
+    assert set(ids[:-MOST_TEST]) <= set(retrieval.split.train.tolist()), "images that the run's records contain"
+    assert set(ids[-MOST_TEST:]) <= set(retrieval.split.test.tolist())
     hits = retrieval.search_item(strip[0]["id"], 10)
     assert [tile["id"] for tile in tiles(test, "The 10 nearest images, after training")] == [hit.index for hit in hits]
     assert texts(test).count("1,797 of 1,797 images searched (training half included)") == 2

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.interesting import evenly_spread, most_changed
+from udml_core.explanations import Clusters, LatentLayer, Pairs, Triplets, Uncertainty
+from udml_core.exploration.interesting import evenly_spread, most_changed, recorded_rows
 
 
 def nearest_rows(points: np.ndarray, row: int, k: int) -> list[int]:
@@ -73,3 +74,17 @@ def test_many_images_are_thinned() -> None:
     assert 0 in rows
     assert 499 in rows
     assert evenly_spread(10, 20).tolist() == list(range(10))
+
+
+def test_a_record_contains_the_images_that_it_says_something_about() -> None:
+    some, three = np.zeros(2, dtype=int), np.zeros(3)
+    clusters = Clusters(np.array([0, 1, 0, 2, 2]), np.array([0, 1, 3]), np.array([0, 1, 0, 3, 3]))
+    triplets = Triplets(np.array([4, 1, 4]), np.array([5, 2, 6]), np.array([7, 3, 8]), *[three] * 8)
+    assert recorded_rows(clusters).tolist() == [0, 2, 3, 4], "the cluster of point 1 has no other image"  # type: ignore[union-attr]
+    assert recorded_rows(triplets).tolist() == [1, 4], "anchors alone"  # type: ignore[union-attr]
+    pairs = np.array([[3, 1], [1, 9]])
+    assert recorded_rows(Pairs(pairs, some == 0, some, some, some)).tolist() == [1, 3, 9]  # type: ignore[union-attr]
+    one_of_each = np.array([True, False])
+    assert recorded_rows(Pairs(pairs, one_of_each, some, some, some)).tolist() == [1]  # type: ignore[union-attr]
+    assert recorded_rows(Uncertainty(three)).tolist() == [0, 1, 2]  # type: ignore[union-attr]
+    assert recorded_rows(LatentLayer(np.eye(2))) is None

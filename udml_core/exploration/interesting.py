@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from udml_core.arrays import Array
+from udml_core.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.exploration.maps import neighbors_kept
 from udml_core.neighbors import nearest
 
@@ -46,6 +47,29 @@ def most_changed(before: Array, after: Array, labels: Array | None = None, k: in
     hits = [((classes[neighbors] == own) & (own >= 0)).sum(axis=1) for neighbors in (first, second)]
     gain = hits[1] - hits[0]
     return gallery[queries[np.lexsort((kept, -gain, -np.abs(gain)))]]
+
+
+def recorded_rows(record: Explanation) -> Array | None:
+    """Return the training images (m,) that a record says something about, ascending; None if it names no images.
+
+    A cluster of one image says nothing, a triplet is shown at its anchor, and pairs at an image that has similar and
+    dissimilar ones, if there is any.
+    """
+    match record:
+        case Clusters():
+            return np.flatnonzero(np.bincount(record.labels)[record.labels] > 1)
+        case Triplets():
+            return np.unique(record.anchor)
+        case Affinities():
+            return np.unique(record.points)
+        case Pairs():
+            similar, dissimilar = (np.unique(record.pairs[record.same == kind]) for kind in (True, False))
+            both = np.intersect1d(similar, dissimilar)
+            return both if len(both) else np.union1d(similar, dissimilar)
+        case Uncertainty():
+            return np.arange(len(record.sigma))
+        case _:
+            return None
 
 
 def evenly_spread(count: int, limit: int) -> Array:

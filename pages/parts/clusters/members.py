@@ -17,8 +17,12 @@ from udml_core.exploration import clusters as views
 LARGEST, RANKED, MEMBERS = 36, 200, 300
 
 
-def largest_clusters(clustering: Clustering) -> int | None:
+def largest_clusters(clustering: Clustering, image: int) -> int | None:
     """Show the modes of the largest clusters, and the members of the current cluster.
+
+    Args:
+        clustering: The clusters.
+        image: The current image, whose cluster is shown unless the address names another.
 
     Returns:
         The data set index of the member that was clicked just now, or None.
@@ -31,7 +35,7 @@ def largest_clusters(clustering: Clustering) -> int | None:
                "cluster.")
     tiles = [tile_of(dataset, modes[cluster], badge=f"{sizes[cluster]:,}"
                      + ("" if purity is None else f" · {100 * purity[cluster]:.1f} %")) for cluster in largest]
-    cluster = _current_cluster(clustering, tiles[0].id)
+    cluster = _current_cluster(clustering, image, tiles[0].id)
     clicked = gallery(dataset, tiles, "Modes of the largest clusters", "clusters-largest", 88,
                       chosen=int(modes[cluster]))
     if clicked is not None:
@@ -41,9 +45,9 @@ def largest_clusters(clustering: Clustering) -> int | None:
     return _show_members(clustering, cluster)
 
 
-def _current_cluster(clustering: Clustering, default: int) -> int:
-    """Return the number of the cluster that contains the image in the address, else the current image."""
-    wanted = int(number_from_address("cluster", number_from_address("picked", default)))
+def _current_cluster(clustering: Clustering, image: int, default: int) -> int:
+    """Return the number of the cluster that contains the image in the address, else the current or a default image."""
+    wanted = int(number_from_address("cluster", image))
     row = rows_of(clustering.indices, np.array([wanted]))[0]
     if row < 0:
         row = rows_of(clustering.indices, np.array([default]))[0]

@@ -34,7 +34,7 @@ HTML = """<div class="scatter" role="group"><div class="layout">
 def scatter(dataset: Dataset, layout: Layout, color: Color, selected: Selection, label: str, key: str, *,
             segments: Array | None = None, marks: Sequence[Mapping[str, Any]] = (),
             placed: Sequence[Mapping[str, Any]] = (), height: int = 560, linked: bool = False,
-            images: bool = True, grid: ImageGrid | None = None) -> int | None:
+            images: bool = True, grid: ImageGrid | None = None, legend_below: bool = False) -> int | None:
     """Show a map.
 
     Points selected on it become the data set's selection (see `pages.parts.base.selection`). A right-click, a long
@@ -54,6 +54,7 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, selected: Selection,
         linked: Whether another map on the page shows the same selection.
         images: Whether the points have images to show.
         grid: The image grid to draw; `layout` must then come from `grid_layout`.
+        legend_below: Whether the legend lies below the map, which then has the whole width.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -61,8 +62,8 @@ def scatter(dataset: Dataset, layout: Layout, color: Color, selected: Selection,
     message = Message()
     header = map_header(message, dataset, layout, color, selected, images) | {
         "label": label, "height": height, "segments": message.once(row_array(segments)), "marks": list(marks),
-        "placed": list(placed), "linked": linked, "group": dataset.fingerprint[:8], "camera": _camera(key),
-        "cameraKey": f"camera-{key}", "grid": None if grid is None else seams(message, grid)}
+        "placed": list(placed), "linked": linked, "below": legend_below, "group": dataset.fingerprint[:8],
+        "camera": _camera(key), "cameraKey": f"camera-{key}", "grid": None if grid is None else seams(message, grid)}
     count = len(layout.indices)
     result = component("scatter", HTML)(
         data=message.pack(header), key=key, on_picked_change=lambda: None, on_searched_change=lambda: None,

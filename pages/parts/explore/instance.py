@@ -6,7 +6,7 @@ import streamlit as st
 
 from pages.parts.base.epochs import has_record
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.explore.workbench import DeepLink, Workbench, link
+from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
 from pages.parts.instances.chosen import EMBEDDINGS, other_images
 from pages.parts.kit.palette import percent
 from pages.parts.map.uncertainty import noise
@@ -28,6 +28,9 @@ def show_instance(bench: Workbench) -> DeepLink:
     """Show the images with the largest shares of the softmax before and after training."""
     fields = hyperparameters(bench.run)
     temperature = float(fields.get("temperature", describe_field(PSLR, "temperature").default))
+    explain("Every image is a class of its own; images with a large share compete with it most.",
+            "The share of image j is e^(cos(i, j)/τ) divided by the sum over all other images of the half. The number "
+            "of effective competitors is e to the entropy of the shares.")
     latent = has_record(bench.run, LatentLayer)
     for which, words in EMBEDDINGS.items():
         others = other_images(bench.run, bench.focus, which, latent, 0, 0)
@@ -35,14 +38,13 @@ def show_instance(bench: Workbench) -> DeepLink:
         shares = softmax(others.cosines, -1.0, temperature, 1.0)
         rival = shares.shares / max(1 - shares.own, 1e-12)
         st.markdown(f"**{words.capitalize()}** · {shares.competitors:,.1f} effective competitors of "
-                    f"{len(others.indices):,}", help="e to the entropy of the competitors' shares: a small number "
-                                                     "means that few images compete with this image.")
+                    f"{len(others.indices):,}")
         tiles = [bench.tile(int(index), percent(100 * share)) for index, share
                  in zip(others.indices[:MOST], rival[:MOST].tolist(), strict=False)]
         bench.tiles(tiles, f"Strongest competitors {words}", f"instance-{which}")
     _show_noise(bench)
-    st.caption(f"The badge is the share of e^(cosine/τ) among the images of its half, τ = {temperature:g}. Images of "
-               "the same class compete as well, because the loss does not know the classes.")
+    st.caption(f"The badge is the share, τ = {temperature:g}. Images of the same class compete as well, because the "
+               "loss does not know the classes.")
     return link("instances", bench, picked=bench.focus)
 
 

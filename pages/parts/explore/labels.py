@@ -12,7 +12,7 @@ from pages.parts.base.cached import dataset_of
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
 from pages.parts.kit.palette import percent
 from pages.parts.labels.few_labels import assigned_now
 from pages.parts.labels.graph_view import SOURCES, GraphView, load_view, training_labels
@@ -35,6 +35,11 @@ def label_graphs(bench: Workbench) -> list[str]:
 
 def show_labels(bench: Workbench) -> DeepLink:
     """Show the class that spreads to the current image, its sources and its affinities."""
+    explain("Few labels spread to all images by random walks.",
+            "A walk in the neighbor graph moves to a neighbor with probability γ and stops with probability 1 − γ. An "
+            "image gets the class at which most of its walks stop: F = (1 − γ)(I − γP)⁻¹ Y, where P are the transition "
+            "probabilities and Y the labels. The certainty is the share of this class among the walks that "
+            "stop at a label.")
     sources = label_graphs(bench)
     source = choice_from_address("source", sources, sources[0])
     epoch = bench.epoch_with(Affinities) or 0
@@ -49,7 +54,7 @@ def show_labels(bench: Workbench) -> DeepLink:
     _show_ends(view, ends)
     if len(ends.rows):
         tiles = [tile_of(bench.dataset, int(view.graph.images[row]), view.mark(int(row)),
-                         f"{view.label_name(int(row))} · {percent(100 * share)}")
+                         percent(100 * share))
                  for row, share in zip(ends.rows[:MOST].tolist(), ends.shares[:MOST].tolist(), strict=True)]
         bench.tiles(tiles, "Labeled images at which walks from this image end", "label-sources")
     _show_affinities(bench, view)
@@ -72,8 +77,7 @@ def _show_ends(view: GraphView, ends: LabelSources) -> None:
         st.markdown("No label reaches this image.")
     else:
         st.markdown(f"The class **{view.names[ends.best]}** spreads to this image, certainty "
-                    f"**{percent(100 * ends.certainty)}**", help="Share of the random walks from this image to any "
-                    "label that end at a label of this class.")
+                    f"**{percent(100 * ends.certainty)}**")
 
 
 def _show_affinities(bench: Workbench, view: GraphView) -> None:

@@ -13,7 +13,7 @@ from pages.parts.base.selection import Selection
 from pages.parts.components.image_grid import grid_layout
 from pages.parts.components.map_content import Color
 from pages.parts.components.scatter import scatter
-from pages.parts.explore.layouts import MapLayout
+from pages.parts.explore.layouts import COLOR_WIDTH, MapLayout
 from pages.parts.explore.workbench import Workbench
 from pages.parts.map.coloring import COLOR_WORDS, NEEDS_NEIGHBORS, colorings
 from pages.parts.map.excluding import excluded_images, show_excluded, visible_images, without_excluded
@@ -21,17 +21,33 @@ from pages.parts.map.frame import MapFrame
 
 KEY = "explore-map"
 HEIGHT = 600
+"""Pixels; the legend below the map takes up to 60 more."""
+MOVING_WORDS = ("The map is the one after training. At an earlier epoch an image is drawn at the mean position of its "
+                "neighbors in that epoch's embedding, x = (1/k) Σ y(i): images whose neighbors belong to several "
+                "clusters lie between them.")
 LINES = 10
 """Number of lines from the current image to its neighbors."""
 
 
+def is_quick(shown: MapFrame) -> bool:
+    """Return whether a layout was computed at once: its distortion is unknown, and colors know it by no id."""
+    return bool(np.isnan(shown.projection.trustworthiness).all())
+
+
+def _plain(shown: MapFrame) -> MapFrame:
+    """Name the embedding of a quick layout "final", as its images are not the fixed sample, which epochs stand for."""
+    frames = ("final",) * len(shown.projection.frames)
+    return replace(shown, projection=replace(shown.projection, frames=frames)) if is_quick(shown) else shown
+
+
 def pick_color(shown: MapFrame) -> Color:
     """Choose the colors of the points; the address parameter `color` holds the choice."""
-    is_quick = not shown.neighbors.shape[1]
-    choices = {name: make for name, make in colorings(shown).items() if not (is_quick and name in NEEDS_NEIGHBORS)}
+    choices = {name: make for name, make in colorings(_plain(shown)).items()
+               if not (is_quick(shown) and name in NEEDS_NEIGHBORS)}
     default = next(iter(choices))
     wanted = choice_from_address("color", list(choices), default)
-    chosen = st.selectbox("Color", list(choices), list(choices).index(wanted), key="explore-color",
+    chosen = st.selectbox("Color", list(choices), list(choices).index(wanted), key="explore-color", width=COLOR_WIDTH,
+                          label_visibility="collapsed", icon=":material/palette:",
                           format_func=lambda name: COLOR_WORDS.get(name, name))
     write_address("color", chosen, default)
     return choices[chosen]()
@@ -48,7 +64,7 @@ def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color,
         selected: The data set's selection.
     """
     grid = layout.grid(bench.run, bench.frame)
-    points = shown.layout if shown.neighbors.shape[1] else replace(shown.layout, neighbors=None)
+    points = layout.draw(shown)
     if grid is not None:
         points = grid_layout(grid, f"{layout.id} {bench.frame}")
         color = replace(color, values=np.asarray(color.values)[rows_of(shown.projection.indices, grid.indices)])
@@ -57,7 +73,7 @@ def draw_map(bench: Workbench, layout: MapLayout, shown: MapFrame, color: Color,
     lines = [] if row < 0 or points.neighbors is None else points.neighbors[row][:LINES].tolist()
     marks = [] if row < 0 else [{"row": row, "word": "current", "lines": lines}]
     scatter(bench.dataset, points, color, selected, f"{layout.title}, {bench.frame_words}, {len(points.indices):,} "
-            f"images", KEY, marks=marks, height=HEIGHT, grid=grid)
+            f"images", KEY, marks=marks, height=HEIGHT, grid=grid, legend_below=True)
 
 
 def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.ndarray:
@@ -68,12 +84,16 @@ def shown_images(layout: MapLayout, shown: MapFrame, bench_frame: str) -> np.nda
     return drawn
 
 
-def show_facts(shown: MapFrame) -> None:
-    """Say in one line how far the map can be trusted."""
+def show_facts(layout: MapLayout, shown: MapFrame) -> None:
+    """Say in one line what the map shows and how far it can be trusted."""
     show_excluded(shown.dataset, shown.projection.indices, KEY)
-    trust = np.nanmean(shown.projection.trustworthiness[shown.frame]) if shown.neighbors.shape[1] else np.nan
+    trust = np.nan if is_quick(shown) else np.nanmean(shown.projection.trustworthiness[shown.frame])
     kept = "" if np.isnan(trust) else f" {100 * trust:.1f} % of the map's neighbors are true neighbors."
-    st.caption(f"{len(shown.projection.indices):,} images. Click an image to make it the current image; Shift and drag "
-               f"to select images.{kept}", help=(
-                   "Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The "
-                   "share is the trustworthiness. Lines lead to the neighbors of the current image."))
+    text = f"Click an image; Shift and drag to select.{kept}"
+    hint = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The share is "
+            "the trustworthiness. Lines lead to the neighbors of the current image.")
+    if layout.moves:
+        hint += " " + MOVING_WORDS
+    if layout.moves and is_quick(shown):
+        text = f"Each image lies at the mean position of its {shown.neighbors.shape[1]} neighbors at this epoch."
+    st.caption(text, help=hint)

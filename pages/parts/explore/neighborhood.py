@@ -6,7 +6,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.run_status import hyperparameters
-from pages.parts.explore.workbench import DeepLink, Workbench, link
+from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
 from udml_core.declaration import describe_field
 from udml_core.exploration import neighborhoods as views
 from udml_core.methods import PLM
@@ -32,13 +32,15 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
     hoods = around.neighborhoods(geometry)
     similar = dict(zip(rows.tolist(), views.similarities(around, hoods, geometry).tolist(), strict=True))
     candidates, admitted = hoods.neighbors[0].tolist(), hoods.members[0].tolist()
+    explain("A linear neighborhood holds the neighbors that lie near one flat through the image.",
+            f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared distance in "
+            f"a flat of {geometry.flat} dimensions through the image. s = (s'(i, j) + s'(j, i)) / 2 with s' = "
+            "(1 + o/2)^−Nα · (1 + p)^−Nβ, where o is the distance across the flat and p along it (PLM eq. 2–5).")
     when = "before training" if which == "initial" else "after training"
     for word, wanted in (("Members", True), ("Rejected", False)):
         images = [index for index, is_member in zip(candidates, admitted, strict=True) if is_member == wanted]
         if images:
-            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {when}", help=(
-                f"A candidate is admitted if every member keeps at least {geometry.threshold:g} of its squared "
-                f"distance in a flat of {geometry.flat} dimensions through the image."))
+            st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {when}")
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
     used = "" if bench.run.spec().method == PLM.card.name else " PLM trains with it; this run did not."

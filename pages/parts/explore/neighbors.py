@@ -9,7 +9,8 @@ import streamlit as st
 
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import load_retrieval
-from pages.parts.explore.workbench import DeepLink, Workbench, link
+from pages.parts.base.epoch_images import epoch_images
+from pages.parts.explore.workbench import DeepLink, Workbench, explain, link
 from pages.parts.retrieval.embeddings import load_refined
 from udml_core.analyses import REFINED
 from udml_core.exploration.neighborhoods import nearest_rows
@@ -48,27 +49,32 @@ class Ranking:
 
 def show_neighbors(bench: Workbench) -> DeepLink:
     """Show the ten nearest images before training and in the map's embedding."""
-    is_epoch = bench.frame.isdecimal()
-    in_sample = is_epoch and (bench.run.sample_indices() == bench.focus).any()
-    frames = ("initial", "final") if bench.frame == "initial" or is_epoch else ("initial", bench.frame)
-    if in_sample and bench.frame != "0":
-        frames = ("0", bench.frame)
-    elif is_epoch and not in_sample:
-        st.caption(f"{bench.frame_words.capitalize()} is stored for a fixed sample of the test half, which the current "
-                   "image is not in. Click an image on the map to see its neighbors in that epoch.")
-    rankings = [_sample_ranking(bench, int(frame)) if in_sample and frame.isdecimal() else _ranking(bench, frame)
-                for frame in frames]
+    frame = "final" if bench.frame == str(bench.run.kept_epoch()) else bench.frame
+    is_epoch = frame.isdecimal()
+    in_epochs = is_epoch and (epoch_images(bench.run).indices == bench.focus).any()
+    frames = ("initial", "final") if frame == "initial" or is_epoch else ("initial", frame)
+    if in_epochs:
+        frames = ("0", frame if frame != "0" else str(bench.run.kept_epoch()))
+    count = len(epoch_images(bench.run).indices) if is_epoch else 0
+    explain("Training should bring images of the same class near each other.",
+            "Neighbors have the smallest distance ‖xᵢ − xⱼ‖ to the current image in an embedding, or with unit length "
+            "the largest cosine similarity xᵢᵀxⱼ. The number below an image is that value. A hit has the class of the "
+            "current image.")
+    if is_epoch and not in_epochs:
+        st.caption(f"{bench.frame_words.capitalize()} is stored for {count:,} images, which the current image is not "
+                   "among. Click an image on the map to see its neighbors in that epoch.")
+    rankings = [_epoch_ranking(bench, int(name)) if in_epochs and name.isdecimal() else _ranking(bench, name)
+                for name in frames]
     for position, ranking in enumerate(rankings):
         st.markdown(ranking.words)
         tiles = [bench.tile(index, f"{value:.2f}")
                  for index, value in zip(ranking.images, ranking.values, strict=True)]
         bench.tiles(tiles, f"The {len(tiles)} nearest images, {ranking.embedding}", f"neighbors-{position}")
-    where = (f"the fixed sample of {len(bench.run.sample_indices()):,} test images, which is stored for every epoch"
-             if frames[0] == "0" else f"all {len(bench.dataset):,} images")
+    where = f"the {count:,} images stored for every epoch" if in_epochs else f"all {len(bench.dataset):,} images"
     if bench.frame.startswith(REFINED):
         where += ", after the refinement in the images that it covers"
     numbers = " or, without unit length, the ".join(sorted({ranking.number for ranking in rankings}))
-    st.caption(f"The nearest first, searched in {where}. The number is the {numbers}.")
+    st.caption(f"Nearest first, searched in {where}. The number is the {numbers}.")
     return link("retrieval", bench, add=bench.focus, gallery="all")
 
 
@@ -81,9 +87,10 @@ def _ranking(bench: Workbench, frame: str) -> Ranking:
                    "distance" if any(hit.similarity is None for hit in hits) else "cosine similarity")
 
 
-def _sample_ranking(bench: Workbench, epoch: int) -> Ranking:
-    """Search the fixed sample in the embedding of an epoch."""
-    indices, points = bench.run.sample_indices(), bench.run.epoch_sample(epoch)
+def _epoch_ranking(bench: Workbench, epoch: int) -> Ranking:
+    """Search the images that every epoch has, in the embedding of one epoch."""
+    images = epoch_images(bench.run)
+    indices, points = images.indices, images.embedding(epoch)
     row = int(np.searchsorted(indices, bench.focus))
     rows = nearest_rows(points, row, COUNT)
     labels = bench.dataset.labels

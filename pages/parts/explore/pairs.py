@@ -7,7 +7,7 @@ import streamlit as st
 
 from pages.parts.base.address import join_indices
 from pages.parts.components.gallery import Mark, tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
 from pages.parts.pairs.stored import StoredPairs
 from udml_core.explanations import Pairs
 
@@ -18,6 +18,9 @@ def show_pairs(bench: Workbench) -> DeepLink:
     """Show the other images of the current image's pairs with their distances."""
     record, epoch = bench.record(Pairs), bench.epoch_with(Pairs)
     assert record is not None
+    explain("Similar pairs should end up nearer than b, dissimilar pairs farther, both by a margin m.",
+            "A pair violates the margin if m − y(b − d²) is above 0, where y is 1 for a similar and −1 for a "
+            "dissimilar pair, and d² the squared distance.")
     stored = StoredPairs(bench.run, bench.dataset, record)
     shown = bench.nearest_of(np.unique(stored.pairs))
     say_stand_in(bench, shown, "in a stored pair")
@@ -33,6 +36,6 @@ def show_pairs(bench: Workbench) -> DeepLink:
         if of_kind.any():
             tiles = [tile_of(bench.dataset, int(other), mark, f"{record.before[row]:.2g} → {record.after[row]:.2g}")
                      for row, other in zip(rows[of_kind][:MOST], others[of_kind][:MOST], strict=True)]
-            bench.tiles(tiles, f"{word} to the image", f"pairs-{word.lower()}", 84)
+            bench.tiles(tiles, f"{word} to the image", f"pairs-{word.lower()}", 96)
     st.caption("The numbers are d² before training and after the epoch. Pairs that violate the margin most come first.")
     return link("pairs", bench, epoch=epoch, pair=join_indices(stored.pairs[rows[0]].tolist()))

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.run_status import hyperparameters
 from pages.parts.components.gallery import tile_of
-from pages.parts.explore.workbench import DeepLink, Workbench, link, say_stand_in
+from pages.parts.explore.workbench import DeepLink, Workbench, explain, link, say_stand_in
 from pages.parts.kit.drawing import page_colors
 from pages.parts.triplets.detail import verdict
 from pages.parts.triplets.stored import ROLES, StoredTriplets
@@ -18,7 +18,7 @@ from udml_core.explanations import Triplets
 from udml_core.exploration import triplets as views
 from udml_core.methods.rpml import RPML
 
-MOST, HEIGHT = 6, 340
+MOST, HEIGHT = 6, 310
 """Most listed triplets of an anchor, and the height of the drawing in pixels: the panel shows all of it."""
 STAGES = {"initial": "Before training", "loss": "In the loss", "final": "After training"}
 
@@ -28,6 +28,9 @@ def show_triplets(bench: Workbench) -> DeepLink:
     record, epoch = bench.record(Triplets), bench.epoch_with(Triplets)
     assert record is not None
     stored = StoredTriplets(bench.run, record)
+    explain("Training pulls the positive near and pushes the negative away.",
+            "The angle is arctan(‖a − p‖ / (2‖n − m‖)) with m = (a + p)/2. A triplet violates α if "
+            "z = ‖a − p‖² − 4tan²α · ‖n − m‖² is above 0 (RPML eq. 8). Distances are of the learned embedding.")
     shown = bench.nearest_of(np.unique(stored.images[0]))
     say_stand_in(bench, shown, "the anchor of a stored triplet")
     own = np.flatnonzero(stored.images[0] == shown)

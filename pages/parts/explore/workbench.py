@@ -14,8 +14,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import load_split
 from pages.parts.base.epochs import epochs_with
-from pages.parts.base.focus import suggest_image
-from pages.parts.base.interesting import interesting_queries
+from pages.parts.base.interesting import default_image, interesting_queries
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Tile, gallery, mark_of, tile_of
 from udml_core.arrays import Array
@@ -26,7 +25,7 @@ from udml_core.exploration.focus import stand_in
 from udml_core.runs import Run
 
 PARAMETER = "picked"
-SIDE = 58
+SIDE = 70
 """Least width of a tile: five fit beside each other in the panel at 1400 pixels."""
 Record = TypeVar("Record", bound=Explanation)
 
@@ -115,13 +114,9 @@ def interesting_images(run: Run) -> list[int]:
 
 
 def current_image(run: Run, dataset: Dataset) -> int:
-    """Return the image in the address, else the test image whose neighbors changed most."""
+    """Return the image in the address, else the image that pages show first."""
     index = int(number_from_address(PARAMETER, -1, 0, len(dataset) - 1))
-    if index >= 0:
-        return index
-    index = next(iter(interesting_images(run)), int(load_split(run).test[0]))
-    suggest_image(index)
-    return index
+    return index if index >= 0 else default_image(run)
 
 
 def set_current_image(index: int) -> None:
@@ -145,6 +140,16 @@ def show_another(images: Sequence[int] | Array, current: int, step: int) -> None
     at = np.flatnonzero(listed == current)
     position = np.random.default_rng().integers(len(listed)) if not step else (at[0] + step if len(at) else 0)
     set_current_image(int(listed[position % len(listed)]))
+
+
+def explain(sentence: str, formula: str) -> None:
+    """Explain a panel in one sentence, with the formula behind a question mark.
+
+    Args:
+        sentence: What to notice.
+        formula: How the panel's numbers are computed.
+    """
+    st.markdown(f":small[{sentence}]", help=formula)
 
 
 def say_stand_in(bench: Workbench, index: int, where: str) -> None:

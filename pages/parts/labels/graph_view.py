@@ -12,6 +12,7 @@ from pages.parts.base.address import choice_from_address, number_from_address, w
 from pages.parts.base.cached import load_split
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
+from pages.parts.base.interesting import default_image
 from pages.parts.components.gallery import Mark
 from pages.parts.labels.few_labels import assigned_now, graph_of_run
 from udml_core.arrays import Array
@@ -138,7 +139,8 @@ def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
     """Return the graph of a source at the current image.
 
     Returns:
-        The graph at the image in the address, else at the image with the most classes around it.
+        The graph at the image in the address, else at the image that pages show first if the graph contains it, else at
+        the image with the most classes around it.
     """
     received = training_labels(run, dataset)
     trained = None
@@ -156,7 +158,8 @@ def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
             labels, names = assigned_now(dataset), assigned_classes(dataset)
             codes = spreading.label_codes(labels, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
-    row = graph.row_of(image_in_address(dataset))
+    image = image_in_address(dataset)
+    row = graph.row_of(image if image >= 0 else default_image(run))
     return GraphView(run, dataset, source, graph, names, trained, graph.most_informative_row if row is None else row)
 
 

@@ -10,7 +10,8 @@ import streamlit as st
 from PIL import Image
 
 from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.cached import load_retrieval, load_split
+from pages.parts.base.cached import load_retrieval
+from pages.parts.base.interesting import default_image
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Mark, mark_of
 from pages.parts.retrieval.own_images import OwnImage, embed_image
@@ -103,14 +104,14 @@ def load_center(run: Run, dataset: Dataset, which: Which) -> Center:
     """Return the first image.
 
     Returns:
-        The session's own image, else the image in the address, else the first test image.
+        The session's own image, else the image in the address, else the image that pages show first.
     """
     own: OwnImage | None = st.session_state.get(OWN_IMAGE)
     if own is not None:
         around = _surroundings(run, which, own.digest, embed_image(load_retrieval(run), own, which))
         return Center(run, dataset, which, -1, own.name, own.image, around)
-    first_test = int(load_split(run).test[0])
-    index = int(number_from_address("picked", first_test, 0, len(dataset) - 1))
+    index = int(number_from_address("picked", -1, 0, len(dataset) - 1))
+    index = index if index >= 0 else default_image(run)
     around = _surroundings(run, which, index, None)
     return Center(run, dataset, which, index, dataset.caption(index), dataset.images[index], around)
 

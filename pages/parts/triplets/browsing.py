@@ -9,6 +9,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.interesting import default_image
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.triplets.stored import StoredTriplets
 from udml_core.arrays import Array
@@ -70,15 +71,19 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
 
 
 def _current_triplet(stored: StoredTriplets, ordered: Array) -> int:
-    """Return the triplet in the address, else the current image's first listed triplet, else the first of all.
+    """Return the triplet in the address, else the current image's first listed triplet.
 
-    An image that is no anchor is represented by the nearest anchor; the page says so.
+    Without a current image it is the first triplet of the image that pages show first, else the first of all. A chosen
+    image that is no anchor is represented by the nearest anchor; the page says so.
     """
     triplet = int(number_from_address("triplet", -1, 0, len(stored.record.anchor) - 1))
+    if triplet >= 0:
+        return triplet
     image = int(number_from_address("picked", -1, 0, len(stored.dataset) - 1))
-    if triplet >= 0 or image < 0:
-        return triplet if triplet >= 0 else int(ordered[0])
     anchors = stored.images[0, ordered]
+    if image < 0:
+        own = ordered[anchors == default_image(stored.run)]
+        return int(own[0] if len(own) else ordered[0])
     anchor = stand_in(stored.run.embeddings("final"), image, np.unique(anchors))
     if anchor != image:
         st.caption(f"The current image, {stored.dataset.caption(image)}, is not the anchor of a listed triplet. The "
