@@ -10,7 +10,7 @@ from pages.parts.curves.run_curves import show_curves
 from pages.parts.curves.similarities import explore_similarities
 from pages.parts.runs.details import show_actions, show_header, show_record
 from pages.parts.runs.leaderboard import choose_dataset, choose_runs, choose_tags
-from pages.parts.runs.queue import live_runs, show_queue, show_waiting_analyses
+from pages.parts.runs.queue import follow_queue, live_states, show_waiting_analyses
 from pages.parts.runs.trash import show_trash, show_undo
 from udml_core.runs import (
     Run,
@@ -25,14 +25,6 @@ from udml_core.runs import (
 MOST_COMPARED = 6
 # The queue is read every two seconds; a long queue less often, because each reading looks at every run.
 LEAST_SECONDS, RUNS_A_SECOND = 2.0, 100
-
-
-def show_live_queue(live_before: Sequence[Run]) -> None:
-    """Show the queue; the page runs again when a run starts or ends."""
-    live = live_runs(list_runs(runs_folder()))
-    show_queue(live)
-    if set(live) != set(live_before):
-        st.rerun(scope="app")
 
 
 @st.fragment(run_every="2s")
@@ -53,7 +45,7 @@ def show_chosen(chosen: Sequence[Run], tags: list[str]) -> None:
     else:
         st.caption(f"The page Compare shows up to {MOST_COMPARED} runs; {len(chosen)} are chosen.")
     compared = chosen[:MOST_COMPARED]
-    if live_runs(compared):
+    if live_states(compared):
         show_live_curves(compared)
     else:
         show_curves(compared, "runs")
@@ -79,8 +71,8 @@ def toggle_examples() -> None:
 
 def show_runs(runs: list[Run]) -> None:
     """Show the queue, the leaderboard, the chosen runs and the trash."""
-    if live_now := live_runs(runs):
-        st.fragment(show_live_queue, run_every=max(LEAST_SECONDS, len(live_now) / RUNS_A_SECOND))(live_now)
+    if live_now := live_states(runs):
+        st.fragment(follow_queue, run_every=max(LEAST_SECONDS, len(live_now) / RUNS_A_SECOND))(live_now)
     show_waiting_analyses()
     with st.container(horizontal=True, vertical_alignment="center"):
         listed = choose_tags(choose_dataset(runs))

@@ -218,6 +218,38 @@ def test_waiting_runs_are_lines_that_can_be_moved(root: Path) -> None:
     lock.lock.release()
 
 
+def queue_page() -> None:
+    """Follow the queue as the page Runs does: `known` are the states that its leaderboard shows."""
+    import streamlit as st
+
+    from pages.parts.runs.queue import follow_queue, live_states
+    from udml_core.runs import list_runs, runs_folder
+
+    st.session_state["runs of the page"] = st.session_state.get("runs of the page", 0) + 1
+    known = st.session_state.pop("known", None)
+    follow_queue(live_states(list_runs(runs_folder())) if known is None else known)
+
+
+@pytest.mark.parametrize(("known", "count"), [("running", 1), ("waiting", 2)])
+def test_the_page_runs_again_when_a_waiting_run_starts(root: Path, known: str, count: int) -> None:
+    run = create_run(spec(), root)
+    run.write_status(run.stored_status().model_copy(update={"state": "running"}))
+    with run.lock().acquire():
+        test = AppTest.from_function(queue_page)
+        test.session_state["known"] = {run: known}
+        test.run()
+    assert not test.exception
+    assert test.session_state["runs of the page"] == count
+
+
+def test_a_phone_shows_the_names_and_the_measures_first(pair: list[Run]) -> None:
+    pair[0].write_notes(Notes.make("The run with the long name of thirty-nine"))
+    table = table_of_runs(opened("runs", run=pair[0].id))
+    assert table.value.columns[:3].tolist() == ["Run", "MAP@R", "R@1"]
+    columns = json.loads(table.proto.columns)
+    assert sum(columns[name]["width"] for name in ("Run", "MAP@R", "R@1")) <= 390 - 2 * 16 - 33, "beside the ticks"
+
+
 def test_every_run_of_a_long_queue_can_be_moved_to_the_front_and_canceled(root: Path) -> None:
     first = create_run(spec(method="pca", fields={"dimension": 8}), root)
     for number in range(24):
