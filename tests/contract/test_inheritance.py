@@ -40,7 +40,8 @@ def test_no_two_fields_of_a_method_have_the_same_symbol_or_label(method: type[Me
 
 
 TERMS = ("pseudo-label", "manifold", "gradient", "triplet", "negative", "orthonormal", "projection", "softmax",
-         "kernel", "covariance", "embedding", "latent", "affinit", "encoder", "optimi", "loss", "graph", "metric", "cluster")
+         "kernel", "covariance", "embedding", "latent", "affinit", "encoder", "optimi", "loss", "graph", "metric",
+         "cluster")
 
 
 @every_method
