@@ -41,7 +41,7 @@ def show_chosen(chosen: Sequence[Run], tags: list[str]) -> None:
     elif len(chosen) <= MOST_COMPARED:
         st.page_link("pages/compare.py", label=f"Compare these {len(chosen)} runs", icon=":material/compare:",
                      query_params={"runs": ".".join(run.id for run in chosen)},
-                     help="Measures with spread, the same query in all, maps side by side, and differing fields.")
+                     help="Measures with spread, the same query in all, maps side by side, and settings that differ.")
     else:
         st.caption(f"The page Compare shows up to {MOST_COMPARED} runs; {len(chosen)} are chosen.")
     compared = chosen[:MOST_COMPARED]
@@ -63,7 +63,8 @@ def toggle_examples() -> None:
         return
     shown = are_examples_shown(runs_folder())
     if st.button("Hide examples" if shown else "Show examples", key="runs-examples", type="tertiary",
-                 help="Examples are finished runs that come with the app. They can be trained again, not changed."):
+                 help="Examples are finished runs that come with the app. You can train them again, but not "
+                      "change them."):
         with show_user_errors():
             (hide_examples if shown else show_examples)(runs_folder())
             st.rerun()

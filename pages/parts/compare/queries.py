@@ -12,7 +12,7 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import load_retrieval
 from pages.parts.base.run_status import escaped
 from pages.parts.compare.colors import run_heading, swatch
-from pages.parts.compare.maps import draw_map, maps_by_kind, matched_maps
+from pages.parts.compare.maps import MOST_MAPS, draw_map, maps_by_kind, matched_maps
 from pages.parts.components.gallery import Tile, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import color_legend, percent
 from pages.parts.retrieval.rankings import MARKS
@@ -26,7 +26,6 @@ from udml_core.runs import Run
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10
 STRIP = 13
-A_ROW = 3
 MAP_HEIGHT = 280
 FIRST_TWO = (0, 1)
 HITS_IN_ROW = 3
@@ -78,9 +77,9 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
                                 for index in dict.fromkeys([query, *map(int, strip)])],
                       "Queries to choose from", "compare-strip", side=64, strip=True)]
-    found = maps_by_kind(runs)
+    found = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
     maps = matched_maps(runs, max(found.values(), key=len)) if found else {}
-    a_row = min(A_ROW, len(runs))
+    a_row, side = (2, 43) if len(runs) in (2, 4) else (3, 56)  # ten or five images a row on a laptop
     for start in range(0, len(runs), a_row):
         for column, number in zip(st.columns(a_row), range(start, len(runs)), strict=False):
             run, name = runs[number], names[number]
@@ -89,8 +88,7 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
                 known = [hit.correct for hit in hits if hit.correct is not None]
                 run_heading(number, name, f" · {sum(known)} of {len(known)} hits" if known else "")
                 clicks.append(gallery(dataset, [_tile(dataset, hit) for hit in hits], f"The {len(hits)} nearest test "
-                                      f"images in {name}", f"compare-hits-{run.id}", side=64,
-                                      columns=SHOWN_HITS if a_row < A_ROW else SHOWN_HITS // 2))
+                                      f"images in {name}", f"compare-hits-{run.id}", side))
                 if run.id in maps:
                     clicks.append(draw_map(maps[run.id], name, query, [hit.index for hit in hits], MAP_HEIGHT))
     if dataset.labels is not None:
@@ -98,6 +96,8 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     if maps:
         st.caption("Lines join the query with its nearest images. Each map is turned to match the first; distances on "
                    "a map carry no unit.")
+    elif len(runs) > MOST_MAPS:
+        st.caption(f"The part Maps shows the maps of up to {MOST_MAPS} runs.")
     _make_query(clicked_tile(clicks))
     if dataset.labels is not None and len(runs) == len(FIRST_TWO):
         _show_won(runs, names, FIRST_TWO, FEW_ROWS)

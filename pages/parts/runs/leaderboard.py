@@ -90,11 +90,15 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def show_marks(runs: Sequence[Run]) -> None:
-    """Explain the stars and the verdicts of the leaderboard in one line."""
+    """Explain the stars and the verdicts of the leaderboard."""
     groups = by_group(runs)
     together = f"All runs: {group_words(runs[0])}. " if len(groups) == 1 else ""
-    st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. Both means "
-               "frozen features and PCA of the same width. Differences are in percentage points.")
+    st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
+               "verdict compares MAP@R with two baselines that need no training: the network's own features (frozen), "
+               "and PCA.",
+               help="R@1: how often the nearest image has the query's class. MAP@R: how well the whole ranking puts "
+                    "images of the query's class first. PCA has as many dimensions as the run's embedding. Differences "
+                    "are in percentage points.")
 
 
 def choose_runs(runs: Sequence[Run]) -> list[Run]:
