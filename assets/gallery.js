@@ -3,7 +3,7 @@
 // header: {label, side, height, group, multiple, chosen, count, tiles: {url} | {list}, sheets: {urls, count,
 //          columns, perSheet}, byPosition, pairs, selection: {mask, revision}}; a tile is {id, caption, mark, badge};
 //          with `pairs` it shows two images side by side, its cell is twice as wide, and it cannot become the query;
-//          with `strip` all tiles lie in one row; with `resizable` the page's image size slider sets the tiles' width
+//          with `strip` all tiles lie in one row; with `columns` every row has so many tiles; with `resizable` the page's image size slider sets the tiles' width
 // answers: trigger "picked" id; trigger "searched" id (right-click, long press or Q: the image becomes the query);
 //          with `multiple` state "selection" {mask over the tiles, revision}
 const MARKS = { hit: "✓", miss: "✕", query: "★", same: "=", different: "≠", anchor: "★", positive: "+", negative: "−" };
@@ -66,6 +66,7 @@ class Gallery {
     this.grid.classList.toggle("scrolls", Boolean(header.height));
     this.grid.classList.toggle("pairs", Boolean(header.pairs));
     this.grid.classList.toggle("strip", Boolean(header.strip));
+    this.grid.style.gridTemplateColumns = header.columns ? `repeat(${header.columns}, minmax(0, 1fr))` : "";
     this.grid.classList.toggle("few", tiles.length <= FEW);
     if (content !== this.content) this.build(tiles);
     this.content = content;

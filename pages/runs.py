@@ -10,7 +10,7 @@ from pages.parts.curves.run_curves import show_curves
 from pages.parts.curves.similarities import explore_similarities
 from pages.parts.runs.details import show_actions, show_header, show_record
 from pages.parts.runs.leaderboard import choose_dataset, choose_runs, choose_tags
-from pages.parts.runs.queue import live_runs, show_queue, show_waiting_analyses
+from pages.parts.runs.queue import follow_queue, live_states, show_waiting_analyses
 from pages.parts.runs.trash import show_trash, show_undo
 from udml_core.runs import (
     Run,
@@ -27,14 +27,6 @@ MOST_COMPARED = 6
 LEAST_SECONDS, RUNS_A_SECOND = 2.0, 100
 
 
-def show_live_queue(live_before: Sequence[Run]) -> None:
-    """Show the queue; the page runs again when a run starts or ends."""
-    live = live_runs(list_runs(runs_folder()))
-    show_queue(live)
-    if set(live) != set(live_before):
-        st.rerun(scope="app")
-
-
 @st.fragment(run_every="2s")
 def show_live_curves(runs: Sequence[Run]) -> None:
     """Show the curves of runs of which one is in progress."""
@@ -49,11 +41,11 @@ def show_chosen(chosen: Sequence[Run], tags: list[str]) -> None:
     elif len(chosen) <= MOST_COMPARED:
         st.page_link("pages/compare.py", label=f"Compare these {len(chosen)} runs", icon=":material/compare:",
                      query_params={"runs": ".".join(run.id for run in chosen)},
-                     help="Measures with spread, the same query in all, maps side by side, and differing fields.")
+                     help="Measures with spread, the same query in all, maps side by side, and settings that differ.")
     else:
         st.caption(f"The page Compare shows up to {MOST_COMPARED} runs; {len(chosen)} are chosen.")
     compared = chosen[:MOST_COMPARED]
-    if live_runs(compared):
+    if live_states(compared):
         show_live_curves(compared)
     else:
         show_curves(compared, "runs")
@@ -71,7 +63,8 @@ def toggle_examples() -> None:
         return
     shown = are_examples_shown(runs_folder())
     if st.button("Hide examples" if shown else "Show examples", key="runs-examples", type="tertiary",
-                 help="Examples are finished runs that come with the app. They can be trained again, not changed."):
+                 help="Examples are finished runs that come with the app. You can train them again, but not "
+                      "change them."):
         with show_user_errors():
             (hide_examples if shown else show_examples)(runs_folder())
             st.rerun()
@@ -79,8 +72,8 @@ def toggle_examples() -> None:
 
 def show_runs(runs: list[Run]) -> None:
     """Show the queue, the leaderboard, the chosen runs and the trash."""
-    if live_now := live_runs(runs):
-        st.fragment(show_live_queue, run_every=max(LEAST_SECONDS, len(live_now) / RUNS_A_SECOND))(live_now)
+    if live_now := live_states(runs):
+        st.fragment(follow_queue, run_every=max(LEAST_SECONDS, len(live_now) / RUNS_A_SECOND))(live_now)
     show_waiting_analyses()
     with st.container(horizontal=True, vertical_alignment="center"):
         listed = choose_tags(choose_dataset(runs))

@@ -37,10 +37,10 @@ from udml_core.methods import METHODS, Method
 from udml_core.runs import RunRequest, Spec, form_options, list_runs, runs_folder
 from udml_core.tasks import LIVE_STATES
 
-NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.", "pairs": "Needs pairs of images.",
-         "all": "Needs labels of all images."}
+NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.",
+         "pairs": "Needs pairs of images marked as similar or dissimilar.", "all": "Needs labels of all images."}
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
-PROMISES = {"gain": "Expected to improve on its own start", "may fall": "May end below its start"}
+PROMISES = {"gain": "Expected to end better than it began", "may fall": "May end worse than it began"}
 
 
 def choose_dataset() -> Dataset | None:
@@ -84,10 +84,10 @@ def options_for(dataset: Dataset) -> list[str]:
 
 
 def explain(method: type[Method]) -> None:
-    """Show the method's idea, paper and expected effect."""
+    """Show what the method does in two plain sentences, with its terms, paper and evidence behind the "?"."""
     card = method.card
-    st.markdown(card.idea)
-    st.caption(f"{NEEDS[card.supervision]} {PROMISES[card.promise]}. {card.source} {card.paper}")
+    st.markdown(card.summary, help=f"{card.idea}\n\n{PROMISES[card.promise]}. {card.source}\n\n{card.paper}")
+    st.caption(f"**{NEEDS[card.supervision]}** {PROMISES[card.promise]}.")
 
 
 def show_departures(spec: Spec, dataset: Dataset) -> None:
@@ -135,12 +135,15 @@ def start(spec: Spec, dataset: Dataset, pairs: PairChoice) -> None:
     """Show the expected time, memory and disk space, and the button."""
     expected = jobs.estimate(spec, dataset)
     waiting = sum(run.stored_status().state in LIVE_STATES for run in list_runs(runs_folder()))
-    seconds = expected.feature_seconds + expected.training_seconds
-    st.markdown(f"**About {duration(seconds)}**" + (" on this machine, as measured" if expected.measured else ""))
-    st.caption(f"Features {duration(expected.feature_seconds) if expected.feature_seconds else 'cached'} · training "
-               f"{duration(expected.training_seconds)} · {expected.memory / 1e9:.1f} GB memory"
+    st.markdown(f"**About {duration(expected.seconds)}**, as measured on this machine" if expected.measured else
+                f"**Not measured on this machine yet:** roughly {duration(expected.seconds)}",
+                help="The expected time from the start of the run to its results. It rests on the last epochs of this "
+                     "method on this machine; before the first run it assumes two CPU cores, and a GPU is faster.")
+    evaluation = f" · evaluation {duration(expected.evaluation_seconds)}" if expected.evaluation_seconds else ""
+    st.caption(f"Features {duration(expected.feature_seconds) if expected.feature_seconds else 'computed already'} · "
+               f"training {duration(expected.training_seconds)}{evaluation} · {expected.memory / 1e9:.1f} GB memory"
                + (f" · {expected.disk / 1e9:.1f} GB new files" if expected.disk >= SHOWN_DISK else "")
-               + ("" if expected.measured else ". A rough estimate for two CPU cores; a GPU is faster.")
+               + ("" if expected.measured else ". The first run measures the time.")
                + (f" Runs waiting or running: {waiting}. A device trains one run at a time." if waiting else ""))
     if spec.excluded.count:
         st.caption(f"{spec.excluded.count:,} excluded images are neither trained on nor evaluated.")

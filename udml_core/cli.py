@@ -122,11 +122,11 @@ def methods(as_json: Json = False) -> None:
     rows: list[dict[str, Any]] = []
     for method in METHODS:
         card = method.card
-        rows.append({"name": card.name, "title": card.title, "paper": card.paper, "idea": card.idea,
-                     "supervision": card.supervision, "promise": card.promise, "promise_source": card.source,
-                     "fields": _field_rows(method)})
+        rows.append({"name": card.name, "title": card.title, "paper": card.paper, "summary": card.summary,
+                     "idea": card.idea, "supervision": card.supervision, "promise": card.promise,
+                     "promise_source": card.source, "fields": _field_rows(method)})
     print_answer({"methods": rows}, as_json, lambda: [
-        line for row in rows for line in (f"{row['name']}: {row['idea']}", *(
+        line for row in rows for line in (f"{row['name']}: {row['summary']}", *(
             f"    {field['name']}={field['default']}  {field['allowed']}. {field['text']}" for field in row["fields"]),
             "")])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ from streamlit.testing.v1 import AppTest
 
 from pages.parts.base.run_status import run_titles, title_of
 from pages.parts.base.setting_words import setting_title, setting_words, with_titles
-from pages.parts.compare.measures import measure_table, setting_text
+from pages.parts.compare.measures import measure_table, setting_text, table_html
 from pages.parts.compare.queries import disputed_queries
 from pages.parts.curves.run_curves import common_baselines, shown_rows
+from pages.parts.kit.figures import line_style
+from pages.parts.kit.palette import points
 from pages.parts.kit.tables import evaluation_table
 from pages.parts.runs.leaderboard import leaderboard
 from pages.parts.runs.trash import loss_words, size_words
@@ -27,6 +30,7 @@ from udml_core.analyses import create_analysis, plan_analysis
 from udml_core.runs import Run, create_run, list_runs
 from udml_core.runs.notes import Notes
 from udml_core.runs.trash import deleted_runs
+from udml_core.runs.verdict import standing
 
 pytestmark = pytest.mark.usefixtures("own_runs")
 
@@ -218,6 +222,38 @@ def test_waiting_runs_are_lines_that_can_be_moved(root: Path) -> None:
     lock.lock.release()
 
 
+def queue_page() -> None:
+    """Follow the queue as the page Runs does: `known` are the states that its leaderboard shows."""
+    import streamlit as st
+
+    from pages.parts.runs.queue import follow_queue, live_states
+    from udml_core.runs import list_runs, runs_folder
+
+    st.session_state["runs of the page"] = st.session_state.get("runs of the page", 0) + 1
+    known = st.session_state.pop("known", None)
+    follow_queue(live_states(list_runs(runs_folder())) if known is None else known)
+
+
+@pytest.mark.parametrize(("known", "count"), [("running", 1), ("waiting", 2)])
+def test_the_page_runs_again_when_a_waiting_run_starts(root: Path, known: str, count: int) -> None:
+    run = create_run(spec(), root)
+    run.write_status(run.stored_status().model_copy(update={"state": "running"}))
+    with run.lock().acquire():
+        test = AppTest.from_function(queue_page)
+        test.session_state["known"] = {run: known}
+        test.run()
+    assert not test.exception
+    assert test.session_state["runs of the page"] == count
+
+
+def test_a_phone_shows_the_names_and_the_measures_first(pair: list[Run]) -> None:
+    pair[0].write_notes(Notes.make("The run with the long name of thirty-nine"))
+    table = table_of_runs(opened("runs", run=pair[0].id))
+    assert table.value.columns[:3].tolist() == ["Run", "MAP@R", "R@1"]
+    columns = json.loads(table.proto.columns)
+    assert sum(columns[name]["width"] for name in ("Run", "MAP@R", "R@1")) <= 390 - 2 * 16 - 33, "beside the ticks"
+
+
 def test_every_run_of_a_long_queue_can_be_moved_to_the_front_and_canceled(root: Path) -> None:
     first = create_run(spec(method="pca", fields={"dimension": 8}), root)
     for number in range(24):
@@ -280,21 +316,35 @@ def test_seeds_are_averaged_with_their_spread(pair: list[Run], root: Path) -> No
     rows = measure_table([*pair, other])
     assert rows["Seeds"].tolist() == [2, 1]
     assert rows["MAP@R after"].tolist() == ["32.0 ± 2.8 %", "31.0 %"]
-    assert rows["MAP@R − frozen"].tolist() == ["−1.2 points", "−2.2 points"]
+    assert rows["MAP@R against frozen"].tolist() == ["−1.2 points", "−2.2 points"]
     assert rows[""].tolist() == ["★", ""]
     assert "seed" not in rows["Run"].iloc[0]
 
 
-def test_every_heading_of_compare_names_its_measure_and_columns_fit_the_page(pair: list[Run]) -> None:
-    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
-    columns = json.loads(next(table for table in test.dataframe if "Seeds" in table.value).proto.columns)
-    shown = [columns[name].get("label") or name for name in columns if name not in ("", "Run", "Seeds", "_index")]
-    assert shown == [f"{measure} {what}" for measure in ("MAP@R", "R@1") for what in (
-        "before", "after", "− frozen", "− PCA")]
-    assert sum(column.get("width") or 0 for column in columns.values()) < 1020
-    pair[0].write_notes(Notes.make("The run with the long name of thirty-nine"))
-    columns = json.loads(next(table for table in test.run().dataframe if "Seeds" in table.value).proto.columns)
-    assert columns["Run"]["width"] > 39 * 7, "a name is not cut where names differ"
+def test_the_table_of_compare_heads_its_columns_and_has_the_color_of_each_run(pair: list[Run]) -> None:
+    pair[0].write_notes(Notes.make("A <b> & a long name of thirty-nine letters"))
+    for run, value in zip(pair, (31.0, 35.0), strict=True):
+        with_values(run, value)
+    other = Run(shutil.copytree(pair[0].folder, pair[0].folder.with_name("20250101-000000-rpml-0000aa")))
+    runs = [pair[1], pair[0], other]
+    shown = table_html(measure_table(runs), [[0, 1], [2]])
+    headings = ["before", "after", "change", "against frozen", "against best"]
+    assert re.findall(r"<th scope='col'>(.*?)</th>", shown) == headings * 2
+    assert re.findall(r"colspan='5'>(.*?)</th>", shown) == ["MAP@R", "R@1"]
+    assert "A &lt;b&gt; &amp; a long name" in shown
+    colors = [line_style(number)["color"] for number in range(3)]
+    assert re.findall("solid (#......)|dashed (#......)|dotted (#......)", shown) == [
+        (colors[0], "", ""), ("", colors[1], ""), ("", "", colors[2])]
+
+
+def test_the_table_of_compare_has_the_distance_to_the_best_run(pair: list[Run], root: Path) -> None:
+    other = with_values(worked(root, fields={"dimension": 8, "epochs": 2, "steps": 3}), 31.0)
+    with_values(pair[0], 34.24)
+    rows = measure_table([pair[0], other])
+    assert rows["MAP@R against best"].tolist() == ["0.0 points", "−3.2 points"]
+    before = standing(pair[0].evaluation()).before
+    assert before is not None
+    assert rows["MAP@R change"].iloc[0] == points(round(34.24, 1) - round(before, 1))
 
 
 def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pair: list[Run], root: Path) -> None:

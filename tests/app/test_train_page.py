@@ -18,8 +18,10 @@ from udml_core.backbones import Encoder, choose_spec
 from udml_core.data import catalog
 from udml_core.data.dataset import Dataset
 from udml_core.data.features import features_of, features_path
+from udml_core.data.speed import measured_speed, record_speed
 from udml_core.declaration import Shown
 from udml_core.errors import UserError
+from udml_core.jobs.estimate import evaluation_kind, image_kind, record_epoch
 from udml_core.methods import METHODS, find_method
 from udml_core.runs import Run, RunRequest, Spec, create_run, example_runs, hide_examples, runs_folder
 
@@ -264,6 +266,34 @@ def test_the_choices_are_kept_after_a_start(submitted: list[Spec]) -> None:
     assert len(submitted) == 2
     same = {"created"}
     assert submitted[1].model_dump(exclude=same) == submitted[0].model_dump(exclude=same)
+
+
+def test_the_expected_time_says_whether_it_was_measured_here(submitted: list[Spec]) -> None:
+    link = {"dataset": "digits", "method": "pca", "backbone": "pixels", "split": "seen", "fields": "dimension:9",
+            "size": "9"}
+    test = opened("train", **link)
+    assert "**Not measured on this machine yet:** roughly 1 s" in texts(test)
+    start(test)
+    (spec,) = submitted
+    record_speed(image_kind(spec), 0.01)
+    record_epoch(spec, 1438, 40.0)
+    record_speed(evaluation_kind(spec), 5.0)
+    words = texts(opened("train", **link))
+    assert "**About 63 s**, as measured on this machine" in words
+    assert "Features 18 s · training 40 s · evaluation 5 s" in words
+    assert "The first run measures" not in words
+
+
+def test_a_finished_run_has_measured_its_evaluation(pair: list[Run]) -> None:
+    assert (measured_speed(evaluation_kind(pair[0].spec())) or 0) > 0
+
+
+def test_the_method_is_explained_in_plain_words_with_its_terms_behind_the_question_mark() -> None:
+    card = find_method("rpml").card
+    text = next(text for text in opened("train", dataset="digits", method="rpml").markdown
+                if text.value == card.summary)
+    assert card.idea in text.proto.help
+    assert card.paper in text.proto.help
 
 
 def test_quick_settings_take_about_a_minute(submitted: list[Spec]) -> None:

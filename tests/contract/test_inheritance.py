@@ -37,3 +37,17 @@ def test_no_two_fields_of_a_method_have_the_same_symbol_or_label(method: type[Me
     symbols = [field.shown.symbol for field in fields if field.shown.symbol]
     for names in (symbols, [field.label for field in fields]):
         assert len(set(names)) == len(names), sorted(names)
+
+
+TERMS = ("pseudo-label", "manifold", "gradient", "triplet", "negative", "orthonormal", "projection", "softmax",
+         "kernel", "covariance", "embedding", "latent", "affinit", "encoder", "optimi", "loss", "graph", "metric",
+         "cluster")
+
+
+@every_method
+def test_a_newcomer_can_read_the_summary(method: type[Method]) -> None:
+    summary = method.card.summary
+    assert summary.endswith(".")
+    assert summary.count(". ") <= 1, "at most two sentences"
+    assert len(summary.split()) <= 50
+    assert not [term for term in TERMS if term in summary.lower()], "terms belong to the idea"

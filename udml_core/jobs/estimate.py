@@ -27,7 +27,9 @@ class Estimate:
         training_seconds: Time of all epochs.
         memory: Bytes.
         disk: Bytes of the features and activations that are not cached.
-        measured: Whether all times rest on earlier runs on this machine.
+        measured: Whether the times of features and epochs rest on earlier runs on this machine.
+        evaluation_seconds: Time to embed and evaluate all images after the last epoch; 0 until an evaluation of the
+            data set was measured.
     """
 
     feature_seconds: float
@@ -35,6 +37,12 @@ class Estimate:
     memory: float
     disk: float
     measured: bool = False
+    evaluation_seconds: float = 0.0
+
+    @property
+    def seconds(self) -> float:
+        """Time of the whole run."""
+        return self.feature_seconds + self.training_seconds + self.evaluation_seconds
 
 
 def estimate(spec: Spec, dataset: Dataset) -> Estimate:
@@ -68,7 +76,8 @@ def estimate(spec: Spec, dataset: Dataset) -> Estimate:
                     600e6 + method.expected_bytes(len(train), width) + gradients,
                     4.0 * (whole + views) * width + activation_bytes(spec.encoder) * early,
                     epoch_speed is not None and (image_speed is not None or whole + early == 0)
-                    and (view_speed is not None or views == 0))
+                    and (view_speed is not None or views == 0),
+                    measured_speed(evaluation_kind(spec)) or 0.0)
 
 
 def image_kind(spec: Spec) -> str:
@@ -84,6 +93,11 @@ def view_kind(spec: Spec) -> str:
 def epoch_kind(spec: Spec) -> str:
     """Return the kind of speed of an epoch, relative to the method's expectation."""
     return f"epoch {spec.method} {spec.build_method().trained_part} {spec.encoder.key} {spec.device}"
+
+
+def evaluation_kind(spec: Spec) -> str:
+    """Return the kind of speed of embedding and evaluating all images of a data set."""
+    return f"evaluation {spec.fingerprint[:12]} {spec.encoder.key} {spec.device}"
 
 
 def record_epoch(spec: Spec, images: int, seconds: float) -> None:

@@ -77,13 +77,12 @@ def quick_fields(method: type[Method], seconds: Callable[[Mapping[str, Any]], fl
 
 
 def expected_seconds(request: RunRequest, dataset: Dataset, pairs: PairSet | None = None) -> float:
-    """Return the expected seconds of features and training.
+    """Return the expected seconds of a run.
 
     Raises:
         UserError: An option does not fit; the message names it.
     """
-    expected = estimate(plan(request, dataset, pairs), dataset)
-    return expected.feature_seconds + expected.training_seconds
+    return estimate(plan(request, dataset, pairs), dataset).seconds
 
 
 def apply_suggestion(request: RunRequest, suggestion: Suggestion, dataset: Dataset,

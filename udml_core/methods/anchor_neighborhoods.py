@@ -52,6 +52,9 @@ class AND(InstanceMethod):
         name="and",
         title="AND",
         paper="J. Huang, Q. Dong, S. Gong, X. Zhu: Unsupervised Deep Learning by Neighbourhood Discovery.",
+        summary=("Pairs each image with its most similar image, the surest pairs first, and trains the model to keep "
+                 "each pair together and apart from all other images. It needs many images but no labels, and helps "
+                 "most when the network itself is trained."),
         idea=("At first, each image is its own class in a memory bank. In later rounds, an image and its nearest "
               "neighbor become one class: first for the images whose neighborhood is most certain, at the end for all "
               "images. A wrong neighbor does less harm this way, because the embedding improves before uncertain "

@@ -48,6 +48,9 @@ class BarlowTwins(InstanceMethod):
         title="Barlow Twins",
         paper=("J. Zbontar, L. Jing, I. Misra, Y. LeCun, S. Deny: Barlow Twins: Self-Supervised Learning via "
                "Redundancy Reduction."),
+        summary=("Compares two randomly changed copies of each image and adjusts the model so that both get the same "
+                 "description, without any number in it repeating another. It needs no labels, and helps most when "
+                 "the network itself is trained for a long time."),
         idea=("Each dimension should have the same value in two random views of an image, and different dimensions "
               "should not be correlated over a batch. The correlations are measured behind a projection head, which is "
               "discarded after training. Negatives are not needed."),

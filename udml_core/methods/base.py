@@ -83,7 +83,9 @@ class Card:
         name: The name on the command line.
         title: The name on pages.
         paper: Authors and title.
-        idea: Three sentences for pages.
+        summary: At most two plain sentences for newcomers: what the method looks at, what it changes, when it helps
+            and what it needs.
+        idea: The same in the terms of the field, in about three sentences.
         supervision: The labels or pairs that `fit` receives.
         promise: `gain` if MAP@R is expected to rise above the method's own start, `may fall` if not.
         source: The evidence for the promise.
@@ -92,6 +94,7 @@ class Card:
     name: str
     title: str
     paper: str
+    summary: str
     idea: str
     supervision: Supervision
     promise: Literal["gain", "may fall"]

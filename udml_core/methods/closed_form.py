@@ -26,6 +26,8 @@ class Frozen(Method):
         name="frozen",
         title="Frozen features",
         paper="No paper; the baseline of all training.",
+        summary=("Compares images by the features of the pretrained network and changes nothing. It shows what the "
+                 "network can do without training, so every other method should do better."),
         idea=("Nothing is learned. Images are compared by the angle between their features. A method that does not "
               "beat this baseline gains nothing from training."),
         supervision="none",
@@ -48,6 +50,9 @@ class PCA(Method):
         name="pca",
         title="PCA",
         paper="K. Pearson, 1901.",
+        summary=("Keeps only the directions in which the images differ most, and drops the rest as noise. It needs "
+                 "no labels, takes seconds, and is hard to beat at the same width if the network's features are "
+                 "good."),
         idea=("Subtract the mean and keep the directions in which the unit features vary most. Nothing is learned "
               "about similarity, but noise is removed and the embedding is small. With strong features, PCA is hard "
               "to beat at the same dimension."),
@@ -88,6 +93,9 @@ class Whiten(Method):
         name="whiten",
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
+        summary=("Looks for pairs of images that are each other's nearest neighbors, and pays less attention to "
+                 "whatever differs within such pairs. It needs no labels, takes seconds, and helps if the network's "
+                 "features are already good."),
         idea=("Two images that are among each other's nearest neighbors probably show the same class. Whitening "
               "shrinks the directions in which such pairs differ. It needs a covariance matrix and no training loop."),
         supervision="none",

@@ -86,6 +86,9 @@ class Distill(Method):
         name="distill",
         title="Distilled refinement",
         paper="No paper; our own method from the steps of the page Refine.",
+        summary=("Improves the search with slow steps that need several views and the neighbors of each image, then "
+                 "trains the network to give a similar result from one view. It needs no labels, and helps if new "
+                 "images must be searched quickly."),
         idea=("Averaging an image's views, whitening and averaging neighbors improve retrieval without labels. Here "
               "these steps run once on the training half, and the encoder learns to give the same neighborhoods from "
               "a single view. New images then need no refinement."),

@@ -59,6 +59,9 @@ class Exemplar(InstanceMethod):
         title="Exemplar",
         paper=("A. Dosovitskiy, J. T. Springenberg, M. Riedmiller, T. Brox: Discriminative Unsupervised Feature "
                "Learning with Convolutional Neural Networks."),
+        summary=("Makes many randomly changed copies of single images and trains the network to tell which image a "
+                 "copy comes from. It needs no labels, and helps if the random changes, such as crops and colors, do "
+                 "not matter for your search."),
         idea=("Each seed image and its random transformations form a surrogate class. The network learns to classify "
               "a transformed image into the class of its seed, among all seeds. The embedding becomes invariant to the "
               "transformations and keeps what tells images apart."),

@@ -28,6 +28,8 @@ class ISIF(InstanceMethod):
         title="ISIF",
         paper=("M. Ye, X. Zhang, P. C. Yuen, S.-F. Chang: Unsupervised Embedding Learning via Invariant and Spreading"
                " Instance Feature."),
+        summary=("Compares two randomly changed copies of each image, pulls them together and pushes all other "
+                 "images of the batch away. It needs no labels, and helps most when the network itself is trained."),
         idea=("Two random views of an image should be nearest to each other among all images of a batch, and all other "
               "images should be far. The softmax compares the embeddings themselves, so no memory between batches is "
               "needed. The embedding becomes invariant to changes between views and keeps differences between images."),

@@ -37,6 +37,9 @@ class ML(PairMethod):
         name="ml",
         title="ML, linear",
         paper=PAPER,
+        summary=("Looks at pairs of images marked as similar or dissimilar, and weights the features so that similar "
+                 "pairs come closer and dissimilar pairs move apart. It is quick, and helps if a simple reweighting "
+                 "of the features separates the pairs."),
         idea=("Learn a linear projection of unit features that brings similar pairs closer than a threshold and moves "
               "dissimilar pairs farther apart. It is NML with the dot product as its kernel. It is the strongest of "
               "NML's baselines."),
@@ -94,6 +97,9 @@ class KML(PairMethod):
         name="kml",
         title="KML, kernelized",
         paper=PAPER,
+        summary=("Describes each image by its similarity to every training image, then moves similar pairs closer "
+                 "and dissimilar pairs apart. It can follow more complicated differences than ML, but takes long and "
+                 "much memory with many images."),
         idea=("Describe each image by its χ² kernel with every training image, and learn a projection of this "
               "description. This is the usual way to make a linear metric nonlinear. Its cost grows with the number of "
               "training images."),

@@ -91,6 +91,9 @@ class NCA(NeighborhoodMethod):
         name="nca",
         title="NCA",
         paper="J. Goldberger, S. Roweis, G. Hinton, R. Salakhutdinov: Neighbourhood Components Analysis.",
+        summary=("Looks at the class of each image's neighbors and changes the distances so that neighbors more "
+                 "often share its class. It needs the label of every training image, and helps for the classes it "
+                 "was trained on."),
         idea=("Each image picks a neighbor at random, and near neighbors are more likely. The learned map makes it "
               "likely that the neighbor has the same class. NCA needs all labels and compares every two images in "
               "every step."),
@@ -128,6 +131,9 @@ class LMNN(NeighborhoodMethod):
         title="LMNN",
         paper=("K. Q. Weinberger, L. K. Saul: Distance Metric Learning for Large Margin Nearest Neighbor "
                "Classification, JMLR 2009."),
+        summary=("Looks at the nearest images of the same class, keeps them close, and pushes images of other "
+                 "classes beyond them. It needs the label of every training image, and helps for the classes it was "
+                 "trained on."),
         idea=("The nearest neighbors of the same class should stay close to each image. Images of other classes should "
               "be farther away by at least a margin. LMNN needs all labels and compares every two images in every "
               "step."),

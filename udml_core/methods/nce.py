@@ -37,6 +37,9 @@ class NCE(InstanceMethod):
         title="NCE",
         paper=("Z. Wu, Y. Xiong, S. X. Yu, D. Lin: Unsupervised Feature Learning via Non-Parametric Instance "
                "Discrimination."),
+        summary=("Treats each image as a class of its own and trains the model to recognize it from a randomly "
+                 "changed copy, beside a random sample of other images. It needs no labels, and helps most when the "
+                 "network itself is trained."),
         idea=("Each image is its own class, and the network learns to recognize an image from a random view. A memory "
               "bank stores the last embedding of every image. Noise-contrastive estimation compares a view with a "
               "sample of the bank instead of the whole bank."),

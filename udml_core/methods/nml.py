@@ -46,6 +46,9 @@ class NML(PairMethod):
         name="nml",
         title="NML",
         paper=PAPER,
+        summary=("Compares each image with a small set of learned reference points, and moves these points until "
+                 "similar pairs are close and dissimilar pairs are far apart. It helps for classes seen in training, "
+                 "and its steps stay quick with many images."),
         idea=("Learn a set of prototypes, and describe each image by how similar its features are to each prototype "
               "under a kernel. Move the prototypes so that similar pairs are closer than a threshold and dissimilar "
               "pairs are farther apart. The cost of a step does not depend on the number of images."),

@@ -70,6 +70,9 @@ class PLM(Method):
         name="plm",
         title="PLM",
         paper="S. Bhatnagar, N. Ahuja: Piecewise-Linear Manifolds for Deep Metric Learning.",
+        summary=("Looks at small groups of neighboring images and follows chains of neighbors to decide which images "
+                 "belong together; then it trains the distances to agree. It needs no labels, and helps most when "
+                 "the network itself is trained."),
         idea=("Fit a low-dimensional linear neighborhood to the nearest neighbors of each image, and admit only "
               "neighbors that lie in it. Two images are similar if a path along these neighborhoods joins them, and "
               "dissimilar if the path leads across; the distances are trained to agree. Proxies with linear "

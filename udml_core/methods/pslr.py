@@ -63,6 +63,9 @@ class PSLR(InstanceMethod):
         name="pslr",
         title="PSLR",
         paper="M. Ye, J. Shen: Probabilistic Structural Latent Representation for Unsupervised Embedding.",
+        summary=("Compares two randomly changed copies of each image, pulls them together and pushes other images "
+                 "away, and also learns how uncertain each image's position is. It needs no labels, and helps most "
+                 "when the network itself is trained."),
         idea=("Two random views of an image should be nearest to each other in a latent space behind the embedding, so "
               "that the embedding itself need not separate all images. Learned noise is added to each latent point, "
               "and the embedding must be reconstructed from the result. The learned amount of noise measures how "

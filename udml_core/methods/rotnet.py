@@ -45,6 +45,9 @@ class RotNet(InstanceMethod):
         title="RotNet",
         paper=("S. Gidaris, P. Singh, N. Komodakis: Unsupervised Representation Learning by Predicting Image "
                "Rotations."),
+        summary=("Turns each image by 0, 90, 180 and 270 degrees and trains the network to tell the rotation. It "
+                 "needs no labels but images with a clear upright position, and trains the whole network; it does "
+                 "not compare images, so search may not improve."),
         idea=("Rotate each image by 0, 90, 180 and 270 degrees, and train the network to predict the rotation. To know "
               "which side is up, the network must recognize what the image shows. No two images are compared, so "
               "nothing makes the embedding tell similar images apart."),

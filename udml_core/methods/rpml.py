@@ -63,6 +63,9 @@ class RPML(AuthorityMethod):
         name="rpml",
         title="RPML",
         paper=PAPER,
+        summary=("Groups images that gather in the same dense region, then changes the distances so that each group "
+                 "moves together and away from others, with less weight on doubtful cases. It needs no labels, and "
+                 "helps if the network's features already place similar images near each other."),
         idea=("Each image moves along a neighbor graph toward denser regions, and images that reach the same mode "
               "share a pseudo-label. Triplets drawn from the pseudo-labels require a small angle at the negative, and "
               "a learned weight down-weights doubtful triplets. Conjugate gradient on the Grassmann manifold optimizes "
@@ -151,6 +154,9 @@ class SRPML(AuthorityMethod):
         name="srpml",
         title="sRPML",
         paper=PAPER,
+        summary=("Works like RPML, but on small batches of images, so that the network itself can be trained too. It "
+                 "needs no labels but pretrained features that already place similar images near each other, and "
+                 "helps with more images than RPML can take at once."),
         idea=("This is RPML in small batches, so that the network itself can learn. In each batch the projection and "
               "the weight of the triplets take a few conjugate-gradient steps, and then the encoder takes one step of "
               "gradient descent on the same loss. The pseudo-labels come from the frozen features and stay the same."),

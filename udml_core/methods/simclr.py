@@ -43,6 +43,9 @@ class SimCLR(InstanceMethod):
         title="SimCLR",
         paper=("T. Chen, S. Kornblith, M. Norouzi, G. Hinton: A Simple Framework for Contrastive Learning of Visual "
                "Representations."),
+        summary=("Compares two randomly changed copies of each image with all other copies in the batch, and brings "
+                 "the matching two together. It needs no labels but large batches, and helps most when the network "
+                 "itself is trained for a long time."),
         idea=("Two random views of an image should be more similar to each other than to any other view in the batch. "
               "The views are compared behind a small projection head, which is discarded after training. The embedding "
               "before the head can then keep what the views do not share, such as color."),

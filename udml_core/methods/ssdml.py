@@ -72,6 +72,9 @@ class SSDML(Method):
         name="ssdml",
         title="SSDML",
         paper=PAPER,
+        summary=("Passes a few labels from each image to its neighbors, then brings images with similar labels "
+                 "together and moves others apart. It helps if you can label a few images of each class and "
+                 "neighbors mostly share a class."),
         idea=("The few labels spread along a graph that connects each image with its nearest neighbors. The neighbors "
               "of an image are sorted by the affinities that result: the upper half are positives, the lower half "
               "negatives. An orthonormal projection and the network below it learn from these triplets in turn."),

@@ -53,6 +53,8 @@ class LRML(GraphMetric):
         name="lrml",
         title="Deep-LRML",
         paper=PAPER,
+        summary=("Pulls labeled images of a class together, pushes different classes apart, and keeps neighboring "
+                 "unlabeled images close. It is quick, and helps if neighbors mostly share a class."),
         idea=("Pull labeled images of one class together, push labeled images of different classes apart, and keep "
               "neighbors in a graph close. The best metric for these three goals has a closed form. If pushing apart "
               "outweighs the rest, no best metric exists, and its weight is halved until one does."),
@@ -80,6 +82,8 @@ class ISDML(GraphMetric):
         name="isdml",
         title="Deep-ISDML (approximated)",
         paper=PAPER,
+        summary=("Works like LRML, but lets images in sparse regions count as much as images in crowded regions. It "
+                 "is quick, and helps if some kinds of images are much rarer than others."),
         idea=("This is LRML with one change: each edge of the graph is divided by the density around its two images. "
               "Neighbors in sparse regions then count as much as neighbors in dense regions. The original objective "
               "was not available, so the method is an approximation."),
@@ -106,6 +110,9 @@ class APLLR(GraphMetric):
         name="apllr",
         title="Deep-APLLR",
         paper=PAPER,
+        summary=("Learns distances from a few labels, passes the labels on to neighboring images, and adjusts the "
+                 "distances to the result. It is mainly a baseline: with few labels its first distances are "
+                 "unreliable, and the result is often poor."),
         idea=("Compare two Gaussians, of differences within classes and of differences between classes, to get a first "
               "metric. Then spread the labels along a neighbor graph and adapt the metric to the result. With few "
               "labels the first metric is nearly singular, and the embedding is poor."),
@@ -138,6 +145,9 @@ class APIT(GraphMetric):
         name="apit",
         title="Deep-APIT",
         paper=PAPER,
+        summary=("Changes the distances just enough to agree with a few labels, passes the labels on to neighboring "
+                 "images, and repeats. It is more careful than APLLR, and helps only if the passed-on labels are "
+                 "mostly right."),
         idea=("Find the metric closest to the Euclidean one that keeps similar labeled pairs below a bound and "
               "dissimilar ones above another. Then spread the labels along a neighbor graph and adapt the metric to "
               "the result. The first metric changes only where labeled pairs violate a bound, so it is less extreme "

@@ -64,6 +64,9 @@ class STML(InstanceMethod):
         name="stml",
         title="STML",
         paper="S. Kim, D. Kim, M. Cho, S. Kwak: Self-Taught Metric Learning without Labels.",
+        summary=("Keeps a slowly changing copy of the model as a teacher, which tells how similar images are by "
+                 "their distance and shared neighbors; the model learns to agree with it. It needs no labels, and "
+                 "helps most when the network itself is trained."),
         idea=("A teacher, the moving average of the network, tells how similar the images of a batch are: by their "
               "distance, and by the number of neighbors that they share. The network learns distances that agree with "
               "these similarities. It has a wide and a narrow head; the narrow head, which is the embedding, also "

@@ -47,6 +47,9 @@ class SupCon(InstanceMethod):
         name="supcon",
         title="SupCon",
         paper="P. Khosla et al.: Supervised Contrastive Learning.",
+        summary=("Pulls randomly changed copies of images of one class together and pushes all other classes away. "
+                 "It needs the label of every training image and large batches, and helps for the classes it was "
+                 "trained on."),
         idea=("All views of images of one class should be more similar to each other than to views of other classes in "
               "the batch. The views are compared behind a small projection head, which is discarded after training. "
               "The gain over SimCLR, which has the same loss without labels, is the gain from the labels."),

@@ -155,6 +155,8 @@ class Triplet(LabeledOnly):
         name="triplet",
         title="Triplet, labels alone",
         paper=PAPER,
+        summary=("Compares each labeled image with one of its class and one of another class, and moves the first "
+                 "nearer than the second. It uses only the labeled images, so it helps if there are enough labels."),
         idea=("Each labeled image should be closer to an image of its class than to an image of another class, by at "
               "least a margin. Unlabeled images are not used. The gain of another method over this one is the gain "
               "from the unlabeled images."),
@@ -181,6 +183,9 @@ class Angular(LabeledOnly):
         name="angular",
         title="Angular, labels alone",
         paper=PAPER,
+        summary=("Looks at triangles of two labeled images of one class and one of another, and moves the third "
+                 "image away until its angle is small. It uses only the labeled images, so it helps if there are "
+                 "enough labels."),
         idea=("In a triangle of an anchor, a positive and a negative image, the angle at the negative should be small. "
               "Unlabeled images are not used. The gain of another method over this one is the gain from the unlabeled "
               "images."),

@@ -30,6 +30,11 @@ class Standing:
     pca: float | None
 
     @property
+    def gain(self) -> float | None:
+        """Difference to before training in percentage points."""
+        return _difference(self.after, self.before)
+
+    @property
     def over_frozen(self) -> float | None:
         """Difference to frozen features in percentage points."""
         return _difference(self.after, self.frozen)

@@ -22,6 +22,7 @@ from torch import Tensor
 from udml_core.analyses import Kind, plan_analysis
 from udml_core.arrays import LARGE, Array
 from udml_core.data.dataset import Report
+from udml_core.data.speed import record_speed
 from udml_core.data.splits import fixed_sample
 from udml_core.data.thumbnails import make_sheets
 from udml_core.data.training import TrainingData
@@ -31,7 +32,7 @@ from udml_core.evaluation import effective_rank, knn_accuracy, map_at_r, neighbo
 from udml_core.explanations import thin
 from udml_core.galleries import Gallery
 from udml_core.jobs import device_lock, devices_of, resolve_device
-from udml_core.jobs.estimate import record_epoch
+from udml_core.jobs.estimate import evaluation_kind, record_epoch
 from udml_core.methods import Embedder, Epoch, Method, Setting, State, names_of
 from udml_core.methods.shared.distributed import agree_on_number
 from udml_core.neighbors import build_index, ignore_progress, write_index
@@ -132,9 +133,11 @@ class _Work:
         if not loaded.dataset.is_large:  # the thumbnails of a few images are made when they are shown
             make_sheets(loaded.dataset, self.reporter.share)
         embedder = self._train(loaded)
+        began = time.monotonic()
         self._keep(loaded, embedder)
         self.reporter.change(phase="evaluation", share=0.0)
         evaluate_run(self.run, loaded, self.reporter.share)
+        record_speed(evaluation_kind(self.spec), time.monotonic() - began)
         if analyse:
             self._analyse(len(loaded.dataset), len(loaded.split.train))
 

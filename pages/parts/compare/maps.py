@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.analyses import KIND_WORDS
-from pages.parts.base.run_status import escaped
 from pages.parts.base.selection import selection
+from pages.parts.compare.colors import run_heading
 from pages.parts.components.map_content import Layout
 from pages.parts.components.scatter import scatter
 from pages.parts.map.coloring import colorings
 from pages.parts.map.frame import UNITS, MapFrame, load_map
 from udml_core.analyses import MAPS, Analysis, list_analyses
+from udml_core.arrays import Array
 from udml_core.exploration.comparison import aligned_layouts
 from udml_core.exploration.maps import bounds
 from udml_core.runs import Run
@@ -50,28 +53,67 @@ def show_maps(runs: Sequence[Run], names: Sequence[str]) -> None:
         "Projection", kinds, default=wanted, required=True, key="compare-kind", format_func=KIND_WORDS.__getitem__,
         label_visibility="collapsed") or wanted
     write_address("kind", kind, kinds[0])
-    shown = [(load_map(run, found[kind][run.id].id), name) for run, name in zip(runs, names, strict=True)
-             if run.id in found[kind]][:MOST_MAPS]
-    if len(shown) < len(runs):
-        st.caption(f"{len(shown)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
+    placed = matched_maps(runs, found[kind])
+    if len(placed) < len(runs):
+        st.caption(f"{len(placed)} of {len(runs)} runs are shown: at most {MOST_MAPS}, and only runs with a finished "
                    f"{KIND_WORDS[kind]} map. Compute missing maps on the page Map.")
-    _draw([frame for frame, _ in shown], [name for _, name in shown])
+    shown = [(number, placed[run.id]) for number, run in enumerate(runs) if run.id in placed]
+    for start in range(0, len(shown), SIDE_PANEL_WIDTH):
+        for column, (number, matched) in zip(st.columns(SIDE_PANEL_WIDTH), shown[start:start + SIDE_PANEL_WIDTH],
+                                             strict=False):
+            with column:
+                run_heading(number, names[number])
+                draw_map(matched, names[number])
     st.caption(f"Each map is rotated, mirrored and scaled to match the first as well as possible. {UNITS}")
 
 
-def _draw(frames: Sequence[MapFrame], names: Sequence[str]) -> None:
-    """Draw aligned maps that share one selection."""
+@dataclass(frozen=True)
+class MatchedMap:
+    """A run's map after training, turned onto the first run's map.
+
+    Attributes:
+        frame: The map.
+        positions: (n, 2) turned positions.
+    """
+
+    frame: MapFrame
+    positions: Array
+
+
+def matched_maps(runs: Sequence[Run], analyses: Mapping[str, Analysis]) -> dict[str, MatchedMap]:
+    """Return the maps of at most four runs in matched orientation, by the run's id.
+
+    Args:
+        runs: The runs.
+        analyses: Finished maps of one kind by the run's id.
+    """
+    frames = [load_map(run, analyses[run.id].id) for run in runs if run.id in analyses][:MOST_MAPS]
     positions = aligned_layouts([(frame.projection.indices, frame.projection.positions[frame.frame])
-                                 for frame in frames])
-    selected = selection(frames[0].dataset)
-    for start in range(0, len(frames), SIDE_PANEL_WIDTH):
-        for column, number in zip(st.columns(SIDE_PANEL_WIDTH), range(start, len(frames)), strict=False):
-            frame = frames[number]
-            layout = Layout(frame.projection.indices, positions[number], f"{frame.run.id} {frame.map_id} matched",
-                            bounds(positions[number]), frame.neighbors)
-            color = next(iter(colorings(frame).values()))()
-            with column:
-                st.markdown(f"**{escaped(names[number])}**")
-                scatter(frame.dataset, layout, color, selected,
-                        f"Map of {names[number]}, {len(layout.indices)} images", f"compare-map-{frame.run.id}",
-                        height=HEIGHT, linked=True)
+                                 for frame in frames]) if frames else []
+    return {frame.run.id: MatchedMap(frame, places) for frame, places in zip(frames, positions, strict=True)}
+
+
+def draw_map(matched: MatchedMap, name: str, query: int | None = None, neighbors: Sequence[int] = (),
+             height: int = HEIGHT) -> int | None:
+    """Draw a map that shares its selection with the other maps.
+
+    Args:
+        matched: The map.
+        name: The run's name.
+        query: Index of the image to mark, joined with its neighbors by lines.
+        neighbors: Indices of the neighbors.
+        height: Height in pixels.
+
+    Returns:
+        The index of the image that was clicked just now, or None.
+    """
+    frame = matched.frame
+    layout = Layout(frame.projection.indices, matched.positions, f"{frame.run.id} {frame.map_id} matched",
+                    bounds(matched.positions), frame.neighbors)
+    color = next(iter(colorings(frame).values()))()
+    marks = [{"row": int(row), "word": "query",
+              "lines": np.flatnonzero(np.isin(layout.indices, neighbors)).tolist()}
+             for row in np.flatnonzero(layout.indices == (-1 if query is None else query))]
+    return scatter(frame.dataset, layout, color, selection(frame.dataset),
+                   f"Map of {name}, {len(layout.indices)} images", f"compare-map-{frame.run.id}", height=height,
+                   linked=True, marks=marks)

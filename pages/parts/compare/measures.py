@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,15 +13,19 @@ from pages.parts.base.run_groups import group_column, group_of
 from pages.parts.base.run_status import METHOD_TITLES, escaped, group_titles, run_titles
 from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
+from pages.parts.compare.colors import swatch
 from pages.parts.compare.verdict import verdict_words
 from pages.parts.kit.palette import percent, points
 from udml_core.jobs.presets import show
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
-from udml_core.runs.verdict import MEASURE_NAMES, best_runs, standing
+from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, standing
 
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 """Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""
+GAIN, OVER_FROZEN, TO_BEST = "change", "against frozen", "against best"
+COLUMNS = ("before", "after", GAIN, OVER_FROZEN, TO_BEST)
+"""Columns of each measure."""
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 
 
@@ -34,8 +39,8 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     """Return a row for each group of runs that differ only in the seed.
 
     Columns: the mean before and after training, with the sample's standard deviation over the seeds, and the mean
-    differences to frozen features and to PCA of the same width. Stars compare only rows with the same data set, split
-    and backbone; a column names them if they differ.
+    differences of the measure after training to before, to frozen features and to the best row of the same group. Stars
+    and best rows compare only rows with the same data set, split and backbone; a column names them if they differ.
     """
     named = repetitions(runs)
     heading, groups = group_column([members[0] for members in named.values()])
@@ -44,17 +49,26 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
         row: dict[str, Any] = {"": "", "Run": name, **({heading: group} if heading else {}), "Seeds": len(members)}
         for measure, title in MEASURE_NAMES.items():
             of = [standing(run.evaluation(), measure) for run in members]
+            rivals = [others for others in named.values() if group_of(others[0]) == group_of(members[0])]
+            after = _mean_after(members, measure)
+            best = max((mean for others in rivals if (mean := _mean_after(others, measure)) is not None), default=None)
             row |= {f"{title} before": spread_text(spread([value.before for value in of])),
                     f"{title} after": spread_text(spread([value.after for value in of])),
-                    f"{title} − frozen": difference_text(spread([value.over_frozen for value in of])),
-                    f"{title} − PCA": difference_text(spread([value.over_pca for value in of]))}
+                    f"{title} {GAIN}": difference_text(spread([value.gain for value in of])),
+                    f"{title} {OVER_FROZEN}": difference_text(spread([value.over_frozen for value in of])),
+                    f"{title} {TO_BEST}": points(None if after is None or best is None else after - best)}
         rows.append(row)
-    means = [spread([standing(run.evaluation()).after for run in members]) for members in named.values()]
-    best = best_runs((str(number), group_of(members[0]), None if mean is None else round(mean.mean, 1))
-                     for number, (members, mean) in enumerate(zip(named.values(), means, strict=True)))
-    for number in best:
+    stars = best_runs((str(number), group_of(members[0]), _mean_after(members))
+                      for number, members in enumerate(named.values()))
+    for number in stars:
         rows[int(number)][""] = "★"
     return pd.DataFrame(rows)
+
+
+def _mean_after(members: Sequence[Run], measure: str = MAIN_MEASURE) -> float | None:
+    """Return the mean over the seeds after training, as it is shown; None without a measure."""
+    mean = spread([standing(run.evaluation(), measure).after for run in members])
+    return None if mean is None else round(mean.mean, 1)
 
 
 def equal_runs(runs: Sequence[Run]) -> list[list[str]]:
@@ -89,12 +103,13 @@ def show_measures(runs: Sequence[Run]) -> None:
         judged = {name: [standing(run.evaluation()) for run in members] for name, members in repetitions(runs).items()}
         if words := verdict_words(judged):
             st.markdown(f":material/emoji_events: {words}")
-    st.dataframe(table, hide_index=True, width="stretch", height="content", column_config=_columns(table),
-                 alt="Measures before and after training, by run.")
+    st.html(table_html(table, [[runs.index(run) for run in members] for members in repetitions(runs).values()]))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
-    st.caption("Measured on the test half. ★ marks the highest MAP@R after training among runs with the same data set, "
-               f"split and backbone.{seeds}")
+    st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
+        "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
+        "frozen: after training minus the features of the untrained network. Against best: minus the best row. ★ marks "
+        "the highest MAP@R after training among runs with the same data set, split and backbone."))
     if repeated := [names for names in equal if len(names) > 1]:
         st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training, so "
                          "differences between them are no effect of a setting." for names in repeated),
@@ -104,21 +119,34 @@ def show_measures(runs: Sequence[Run]) -> None:
                    icon=":material/warning:")
 
 
-def _columns(table: pd.DataFrame) -> dict[str, Any]:
-    """Describe the columns; the widths together fit the page unless long names or several groups need more."""
-    column = st.column_config.TextColumn
-    columns: dict[str, Any] = {"": column(width=30, help="★: the highest MAP@R of its group."),
-                               "Run": column(width=min(340, max(130, 7 * max(map(len, table["Run"])) + 20))),
-                               "Seeds": st.column_config.Column(width=52)}
-    for name in MEASURE_NAMES.values():
-        more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        columns[f"{name} before"] = column(width=92 + more, help=f"{name} before training.")
-        columns[f"{name} after"] = column(width=84 + more, help=f"{name} after training.")
-        columns[f"{name} − frozen"] = column(
-            width=98 + more, help=f"{name} minus that of the frozen features, in percentage points.")
-        columns[f"{name} − PCA"] = column(
-            width=98, help=f"{name} minus that of centered PCA of the same width, in percentage points.")
-    return columns
+def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:
+    """Return the measures as an HTML table, which needs less room than a data frame: two lines of headings.
+
+    Args:
+        table: The table of `measure_table`.
+        positions: Positions of each row's runs among the compared runs, for their colors.
+    """
+    parts = [f"<th scope='colgroup' colspan='{len(COLUMNS)}'>{title}</th>" for title in MEASURE_NAMES.values()]
+    has_seeds = bool((table["Seeds"] > 1).any())
+    plain = [name for name in table.columns if name not in ("", "Run", "Seeds")
+             and name.split(" ")[0] not in MEASURE_NAMES.values()] + (["Seeds"] if has_seeds else [])
+    first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
+    second = "".join(f"<th scope='col'>{name}</th>" for name in COLUMNS) * len(parts)
+    rows = []
+    for row, members in zip(table.to_dict("records"), positions, strict=True):
+        cells = "".join(f"<td>{html.escape(str(row[name]))}</td>" for name in plain)
+        cells += "".join(_cell(row[f"{title} {name}"], name) for title in MEASURE_NAMES.values() for name in COLUMNS)
+        star = " ★" if row[""] else ""
+        rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(row['Run'])}{star}</th>{cells}"
+                    "</tr>")
+    return (f"<div class='compare-table'><table><thead><tr>{first}{''.join(parts)}</tr><tr>{second}</tr></thead><tbody>"
+            f"{''.join(rows)}</tbody></table></div>")
+
+
+def _cell(text: str, column: str) -> str:
+    """Return a cell; the measures after training are bold."""
+    text = html.escape(text.removesuffix(" points"))
+    return f"<td><b>{text}</b></td>" if column == "after" else f"<td>{text}</td>"
 
 
 def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,19 +12,26 @@ from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import load_retrieval
 from pages.parts.base.pools import among
 from pages.parts.base.run_status import escaped
+from pages.parts.compare.colors import run_heading, swatch
+from pages.parts.compare.maps import MOST_MAPS, draw_map, maps_by_kind, matched_maps
 from pages.parts.components.gallery import Tile, clicked_tile, gallery, tile_of
 from pages.parts.kit.palette import color_legend, percent
 from pages.parts.retrieval.rankings import MARKS
 from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
-from udml_core.retrieval import Retrieval
+from udml_core.retrieval import Hit
 from udml_core.runs import Run
 
+SAME_QUERY = "Same query"
 SHOWN_HITS = 10
-STRIP = 11
-A_ROW = 3
-MOST_WON = 60
+STRIP = 13
+MAP_HEIGHT = 280
+FIRST_TWO = (0, 1)
+HITS_IN_ROW = 3
+FEW_ROWS, MOST_ROWS = 3, 12
+"""Rows of queries below other parts, and in a part of their own."""
 SIGNIFICANT, LIKELY = 0.05, 0.5
 
 
@@ -54,67 +62,121 @@ def disputed_queries(atlases: Sequence[Atlas], count: int) -> Array:
 
 
 def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Show the nearest images of one query in every run, and a strip of other queries."""
+    """Show the nearest images of one query in every run, on matched maps too, and a strip of other queries.
+
+    Of two runs, the queries that only one of them answers follow.
+    """
     opened = [load_retrieval(run) for run in runs]
     dataset, test = opened[0].dataset, opened[0].split.test
-    strip = disputed_queries(load_atlases(runs), STRIP) if dataset.labels is not None else test[:STRIP]
+    atlases = load_atlases(runs) if dataset.labels is not None else []
+    strip = disputed_queries(atlases, STRIP) if atlases else test[:STRIP]
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
-    disagree = "The first row shows test images on which these runs disagree. " if dataset.labels is not None else ""
-    st.caption(f"{disagree}Click any image to search with it.")
+    disagree = "These test images are answered differently by the runs. " if atlases else ""
+    if len(atlases) == len(FIRST_TWO):
+        st.markdown(alone_words(names, atlases))
+    pool = among(len(test), opened[0].split, len(dataset))
+    st.caption(f"{disagree}Neighbors are searched {pool}. Click an image, here or on a map, to make it the query.")
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
                                 for index in dict.fromkeys([query, *map(int, strip)])],
-                      "Queries to choose from", "compare-strip", side=64)]
-    for start in range(0, len(runs), A_ROW):
-        row = list(zip(runs, names, opened, strict=True))[start : start + A_ROW]
-        for column, (run, name, retrieval) in zip(st.columns(min(A_ROW, len(runs))), row, strict=False):
+                      "Queries to choose from", "compare-strip", side=64, strip=True)]
+    found = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
+    maps = matched_maps(runs, max(found.values(), key=len)) if found else {}
+    a_row, side = (2, 43) if len(runs) in (2, 4) else (3, 56)  # ten or five images a row on a laptop
+    for start in range(0, len(runs), a_row):
+        for column, number in zip(st.columns(a_row), range(start, len(runs)), strict=False):
+            run, name = runs[number], names[number]
             with column:
-                clicks.append(_ranking(retrieval, query, name, f"compare-hits-{run.id}"))
+                hits = opened[number].search_item(query, SHOWN_HITS, gallery="test")
+                known = [hit.correct for hit in hits if hit.correct is not None]
+                run_heading(number, name, f" · {sum(known)} of {len(known)} hits" if known else "")
+                clicks.append(gallery(dataset, [_tile(dataset, hit) for hit in hits], f"The {len(hits)} nearest test "
+                                      f"images in {name}", f"compare-hits-{run.id}", side))
+                if run.id in maps:
+                    clicks.append(draw_map(maps[run.id], name, query, [hit.index for hit in hits], MAP_HEIGHT))
     if dataset.labels is not None:
         color_legend("query", "hit", "miss")
+    if maps:
+        st.caption("Lines join the query with its nearest images. Each map is turned to match the first; distances on "
+                   "a map carry no unit.")
+    elif len(runs) > MOST_MAPS:
+        st.caption(f"The part Maps shows the maps of up to {MOST_MAPS} runs.")
     _make_query(clicked_tile(clicks))
+    if dataset.labels is not None and len(runs) == len(FIRST_TWO):
+        _show_won(runs, names, FIRST_TWO, FEW_ROWS)
 
 
-def _ranking(retrieval: Retrieval, query: int, name: str, key: str) -> int | None:
-    """Show one run's nearest images of a query."""
-    hits = retrieval.search_item(query, SHOWN_HITS)
-    pool = among(int(retrieval.searched("final").sum()), retrieval.split, len(retrieval.dataset))
-    known = [hit.correct for hit in hits if hit.correct is not None]
-    st.markdown(f"**{escaped(name)}**" + (f" · {sum(known)} of {len(known)} hits {pool}" if known else ""))
-    tiles = [Tile(hit.index, retrieval.dataset.caption(hit.index), MARKS[hit.correct], f"{hit.rank}.") for hit in hits]
-    return gallery(retrieval.dataset, tiles, f"The {len(hits)} nearest images in {name}", key, side=64)
+def alone_words(names: Sequence[str], atlases: Sequence[Atlas]) -> str:
+    """Say in one sentence how many queries only one of two runs answers, the better run first, in Markdown."""
+    alone = [len(only_first_hits(own, other)) for own, other in (atlases, atlases[::-1])]
+    first, second = sorted(FIRST_TWO, key=lambda number: -alone[number])
+    return (f"Of {len(atlases[0].queries):,} queries, **{alone[first]:,} are right only with {escaped(names[first])}** "
+            f"and {alone[second]:,} only with {escaped(names[second])}.")
+
+
+def _tile(dataset: Dataset, hit: Hit) -> Tile:
+    """Return the tile of a search's result, marked as a hit or a miss."""
+    return Tile(hit.index, dataset.caption(hit.index), MARKS[hit.correct], f"{hit.rank}.")
 
 
 def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show the queries that one run answers at rank 1 and another does not, in both directions, and a verdict."""
-    dataset = load_retrieval(runs[0]).dataset
-    if dataset.labels is None:
+    if load_retrieval(runs[0]).dataset.labels is None:
         st.info("Hits need class labels, and this data set has none. Compare the same query instead.",
                 icon=":material/lightbulb:")
         return
-    first, second = _choose_pair(names)
-    if first == second:
+    pair = _choose_pair(names)
+    if pair[0] == pair[1]:
         st.info("Choose two different runs.", icon=":material/lightbulb:")
         return
+    _show_won(runs, names, pair, MOST_ROWS)
+
+
+def _show_won(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], rows: int) -> None:
+    """Show queries that only one of two runs answers, each as a row with its nearest images in both.
+
+    Args:
+        runs: The compared runs.
+        names: Their names.
+        pair: Positions of the two runs.
+        rows: Number of queries to show in each direction.
+    """
+    first, second = pair
     atlases = load_atlases([runs[first], runs[second]])
     won_by = [only_first_hits(own, other) for own, other in (atlases, atlases[::-1])]
     st.markdown(difference_words(names[first], names[second], len(won_by[0]), len(won_by[1])))
     clicks, count = [], len(atlases[0].queries)
-    for column, won, (one, two) in zip(st.columns(2, gap="medium"), won_by, ((first, second), (second, first)),
-                                       strict=True):
+    for column, won, (winner, loser) in zip(st.columns(2, gap="medium"), won_by, (pair, pair[::-1]), strict=True):
         with column:
             share = percent(100 * len(won) / max(1, count))
-            st.markdown(f"**Right only with {escaped(names[one])}**: {len(won):,} of {count:,} queries ({share})")
-            if not len(won):
+            run_heading(winner, f"Right only with {names[winner]}", f": {len(won):,} of {count:,} queries ({share})")
+            if len(won):
+                clicks.append(_won_rows(runs, names, (winner, loser), won[:rows]))
+            else:
                 st.caption("None.")
-                continue
-            tiles = [tile_of(dataset, int(index), "query") for index in won[:MOST_WON]]
-            clicks.append(gallery(dataset, tiles, f"Queries that only {names[one]} answers, not {names[two]}",
-                                  f"compare-won-{runs[one].id}-{runs[two].id}", side=64, height=300))
-            if len(won) > MOST_WON:
-                st.caption(f"The first {MOST_WON} are shown.")
+            if len(won) > rows:
+                st.caption(f"The first {rows} are shown.")
     st.caption("A run is right about a query if the nearest other test image has the query's class. Click an image to "
                "see its neighbors in all runs.")
-    _make_query(clicked_tile(clicks), "Same query")
+    _make_query(clicked_tile(clicks), SAME_QUERY)
+
+
+def _won_rows(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], queries: Array) -> int | None:
+    """Show a row for each query: the query, and its nearest test images in both runs, with hits marked."""
+    opened = [load_retrieval(runs[number]) for number in pair]
+    dataset = opened[0].dataset
+    tiles = []
+    for query in map(int, queries):
+        tiles.append(tile_of(dataset, query, "query"))
+        for retrieval in opened:
+            tiles += [_tile(dataset, hit) for hit in retrieval.search_item(query, HITS_IN_ROW, gallery="test")]
+    heads = "".join(f'<span style="grid-column:span {HITS_IN_ROW};overflow:hidden;text-overflow:ellipsis">'
+                    f"{swatch(number)}{html.escape(names[number])}</span>" for number in pair)
+    columns = 1 + HITS_IN_ROW * len(pair)
+    st.html(f'<div style="display:grid;grid-template-columns:repeat({columns},minmax(0,1fr));gap:8px;'
+            f'font-size:0.8rem;white-space:nowrap"><span>Query</span>{heads}</div>')
+    return gallery(dataset, tiles, f"Queries that {names[pair[0]]} answers and {names[pair[1]]} does not, with the "
+                   f"{HITS_IN_ROW} nearest images in both", f"compare-won-{runs[pair[0]].id}-{runs[pair[1]].id}",
+                   side=64, columns=columns)
 
 
 def difference_words(first: str, second: str, first_only: int, second_only: int) -> str:
@@ -145,7 +207,7 @@ def difference_words(first: str, second: str, first_only: int, second_only: int)
 def _choose_pair(names: Sequence[str]) -> tuple[int, int]:
     """Choose two of the runs, at first the first two."""
     if len(names) == 2:
-        return 0, 1
+        return FIRST_TWO
     positions = list(range(len(names)))
     left, right = st.columns(2)
     first = left.selectbox("Run A", positions, 0, format_func=lambda number: names[number], key="compare-a")

@@ -67,7 +67,7 @@ def clicked_tile(clicks: Iterable[int | None]) -> int | None:
 
 def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int = 104, chosen: int | None = None,
             height: int | None = None, cell: int | None = None, strip: bool = False,
-            on_pick: Callable[[int], None] | None = None, shared: bool = False) -> int | None:
+            on_pick: Callable[[int], None] | None = None, shared: bool = False, columns: int = 0) -> int | None:
     """Show a gallery of images.
 
     A right-click, a long press or the key Q opens the page Retrieval with that image as the query.
@@ -85,6 +85,7 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
         on_pick: Called with the clicked image before the page runs again, so that the same run can show it.
         shared: Whether tiles are cut out of the small thumbnails of all images, which takes no time, in place of a
             sharper sheet of their own.
+        columns: Number of tiles in every row, on a phone too; 0 for as many as fit.
 
     Returns:
         The data set index of the image that was clicked just now, or None.
@@ -96,7 +97,8 @@ def gallery(dataset: Dataset, tiles: list[Tile], label: str, key: str, side: int
 
     message = Message()
     header = _header(message, dataset, tiles, label, cell or side, height, shared) | {
-        "multiple": False, "chosen": chosen, "side": side, "resizable": cell is not None, "strip": strip}
+        "multiple": False, "chosen": chosen, "side": side, "resizable": cell is not None, "strip": strip,
+        "columns": columns}
     result = component("gallery", HTML)(data=message.pack(header), key=key, on_picked_change=picked,
                                         on_searched_change=lambda: None)
     return _clicked_image(dataset, result)

@@ -19,6 +19,8 @@ from udml_core.runs.verdict import Rank, best_runs, standing, verdict
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
 ROW_HEIGHT = 35
+NAME_WIDTH = 190
+"""Width in pixels of the names at most: the measures follow on a phone, and 28 characters fit."""
 RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
                                "baseline": "— line to beat", "unknown": "– no verdict"}
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
@@ -71,13 +73,15 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     for run, group, evaluation, written in zip(runs, groups, evaluations, notes, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
-        row: dict[str, Any] = {"": "★" if run.id in best else "", "Run": titles[run.id]}
+        of_run = {title: standing(evaluation, measure) for measure, title in MEASURES.items()}
+        # A phone shows about 310 pixels: the name and the measures come first.
+        row: dict[str, Any] = {"Run": titles[run.id], **{title: of.after for title, of in of_run.items()},
+                               "": "★" if run.id in best else "",
+                               "Verdict": STATE_MARKS.get(state, RANK_WORDS[judged.rank])}
+        for title, of in of_run.items():
+            row |= {f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}
         if heading:
             row[heading] = group
-        row["Verdict"] = STATE_MARKS.get(state, RANK_WORDS[judged.rank])
-        for measure, title in MEASURES.items():
-            of = standing(evaluation, measure)
-            row |= {title: of.after, f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}
         if are_tagged:
             row["Tags"] = list(written.tags)
         rows.append(row)
@@ -85,11 +89,15 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
 
 
 def show_marks(runs: Sequence[Run]) -> None:
-    """Explain the stars and the verdicts of the leaderboard in one line."""
+    """Explain the stars and the verdicts of the leaderboard."""
     groups = by_group(runs)
     together = f"All runs: {group_words(runs[0])}. " if len(groups) == 1 else ""
-    st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. Both means "
-               "frozen features and PCA of the same width. Differences are in percentage points.")
+    st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
+               "verdict compares MAP@R with two baselines that need no training: the network's own features (frozen), "
+               "and PCA.",
+               help="R@1: how often the nearest image has the query's class. MAP@R: how well the whole ranking puts "
+                    "images of the query's class first. PCA has as many dimensions as the run's embedding. Differences "
+                    "are in percentage points.")
 
 
 def choose_runs(runs: Sequence[Run]) -> list[Run]:
@@ -147,15 +155,15 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     """Describe the columns of the leaderboard."""
     column = st.column_config
     columns: dict[str, Any] = {
+        "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
-        "Run": column.TextColumn(width=_text_width(frame["Run"], 300)),
         "Verdict": column.TextColumn(width=128, help="MAP@R against frozen features and PCA of the same width.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
     for name in MEASURES.values():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
-        columns[name] = column.NumberColumn(width=66, help="After training, on the test half, in percent.")
+        columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on the test half, in percent.")
         columns[f"{name} − frozen"] = column.NumberColumn(
             width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
         columns[f"{name} − PCA"] = column.NumberColumn(

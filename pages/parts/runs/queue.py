@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
 from pages.parts.base.run_status import ICONS, escaped, live_panel, run_title, run_titles, stop_button
 from pages.parts.base.user_errors import show_user_errors
 from udml_core import jobs
-from udml_core.runs import Run, runs_folder
-from udml_core.tasks import LIVE_STATES
+from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.tasks import LIVE_STATES, State
 
 MOST_LINES = 20
 
 
-def live_runs(runs: Sequence[Run]) -> list[Run]:
-    """Return the waiting and running runs."""
-    return [run for run in runs if run.status().state in LIVE_STATES]
+def live_states(runs: Sequence[Run]) -> dict[Run, State]:
+    """Return the states of the waiting and running runs."""
+    states = {run: run.status().state for run in runs}
+    return {run: state for run, state in states.items() if state in LIVE_STATES}
+
+
+def follow_queue(states_before: Mapping[Run, State]) -> None:
+    """Show the queue; the page runs again when a run is queued, starts or ends, so that the leaderboard follows."""
+    states = live_states(list_runs(runs_folder()))
+    show_queue(list(states))
+    if states != states_before:
+        st.rerun(scope="app")
 
 
 def show_queue(live: Sequence[Run]) -> None:

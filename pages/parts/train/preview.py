@@ -69,8 +69,8 @@ def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
                           "train-angles", float(alpha))
         with right:
             statistics = result.clusters
-            st.markdown(f"**{statistics.count:,} clusters** at ε = {epsilon:g}: {statistics.singletons:,} singletons, "
-                        f"largest {int(statistics.sizes.max()):,}")
+            st.markdown(f"**{statistics.count:,} clusters** at ε = {epsilon:g}: {statistics.singletons:,} of a single "
+                        f"image, largest {int(statistics.sizes.max()):,}")
             if len(result.example):
                 gallery(dataset, [tile_of(dataset, int(index)) for index in result.example[:SHOWN]],
                         "Images of one cluster", "train-cluster", 64)
@@ -79,7 +79,8 @@ def show_preview(spec: Spec, dataset: Dataset, form: str) -> None:
         if result.shape is not None and result.violations(float(alpha)) < FEW:
             _warn_of_alpha(result, spec.method, f"{form}-alpha")
         st.caption(f"Before training, in the frozen features of {len(sample.indices):,} images of the training half. "
-                   "Triplets beyond α pull and push hardest; ε decides which images count as the same.")
+                   "A triplet is an image, one of its cluster and one of another cluster; training corrects triplets "
+                   "beyond α. ε decides which images share a cluster.")
 
 
 def _warn_of_alpha(result: Preview, method: str, key: str) -> None:

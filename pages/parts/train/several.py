@@ -50,10 +50,10 @@ def show_several(request: RunRequest, spec: Spec, dataset: Dataset) -> None:
             if count < 2:
                 st.caption("Choose fields to vary, or several seeds.")
                 return
-            st.caption(f"**{count} runs, about {duration(expected.feature_seconds + count * expected.training_seconds)}"
-                       "** one after the other. Runs that exist are not repeated. With labels the best values are "
-                       "chosen on images of the training half that no run trains on, without labels by the effective "
-                       "rank; the test half chooses nothing.")
+            seconds = expected.feature_seconds + count * (expected.seconds - expected.feature_seconds)
+            st.caption(f"**{count} runs, about {duration(seconds)}** one after the other. Runs that exist are not "
+                       "repeated. With labels the best values are chosen on images of the training half that no run "
+                       "trains on, without labels by the effective rank; the test half chooses nothing.")
             if st.button(f"Start {count} runs", icon=":material/play_arrow:", key="several-start"):
                 with st.spinner("Planning and queueing …"):
                     planned = sweeps.make_sweep(content, name.strip() or _title(request, chosen))
