@@ -64,7 +64,7 @@ def interesting_queries(run: Run, label: int = ANY_CLASS) -> Strip:
 
 
 def recorded_images(run: Run) -> Array:
-    """Return the images (m,) that the newest records of every kind contain, if possible among those of every epoch.
+    """Return the images (m,) that the newest records of every kind contain, if possible those in every epoch.
 
     Without records, and if no image is in all of them, there are none.
     """
