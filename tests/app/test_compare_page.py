@@ -8,8 +8,11 @@ import shutil
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.app.opening import opened
+from pages.parts.base.cached import load_retrieval
+from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
+from tests.app.opening import opened, texts
 from tests.app.test_run_picker import go, shown
+from udml_core.exploration.comparison import only_first_hits
 from udml_core.runs import Run
 
 pytestmark = pytest.mark.usefixtures("own_runs")
@@ -81,3 +84,20 @@ def test_a_run_is_called_alone_only_where_the_page_chose_the_comparison(pair: li
     assert spec.read_text() != planned
     assert not opened("compare", runs=f"{pair[1].id}.{pair[0].id}").info
     assert "is the only finished run on its test images" in opened("compare").info[0].value
+
+
+def test_two_runs_show_the_queries_that_only_one_answers_as_rows_with_marked_hits(pair: list[Run]) -> None:
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
+    assert not test.exception
+    assert "queries, **" in texts(test)
+    assert sum("Right only with" in element.proto.body for element in test.get("html")) == 2
+    retrievals = [load_retrieval(run) for run in pair]
+    atlases = [retrieval.atlas("final") for retrieval in retrievals]
+    for order in (1, -1):
+        won = only_first_hits(*atlases[::order])[:FEW_ROWS]
+        assert len(won), "the runs differ"
+        marks = [tile.mark for tile in won_tiles(retrievals[::order], won)]
+        row = 1 + 2 * HITS_IN_ROW
+        assert [marks[number] for number in range(0, len(marks), row)] == ["query"] * len(won)
+        assert [marks[number + 1] for number in range(0, len(marks), row)] == ["hit"] * len(won)
+        assert [marks[number + 1 + HITS_IN_ROW] for number in range(0, len(marks), row)] == ["miss"] * len(won)

@@ -10,11 +10,12 @@ import pytest
 from pages.parts.base.run_groups import by_group, group_column, group_words
 from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_titles
 from pages.parts.compare.measures import opposed_settings, setting_text
-from pages.parts.compare.queries import difference_words
+from pages.parts.compare.queries import alone_words, difference_words
 from pages.parts.compare.verdict import verdict_words
 from pages.parts.curves.run_curves import baseline_words
 from pages.parts.kit.palette import points
 from pages.parts.runs.leaderboard import leaderboard
+from tests.exploration.test_comparison import atlas
 from tests.running import spec
 from udml_core.runs import Run, create_run
 from udml_core.runs.notes import Notes
@@ -56,6 +57,13 @@ def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict
     ((3, 3), "**A and B are level**: each alone is right about 3 queries.")])
 def test_the_queries_on_which_runs_differ_are_weighed_against_chance(counts: tuple[int, int], words: str) -> None:
     assert difference_words("A", "B", *counts).startswith(words)
+
+
+def test_the_run_that_alone_answers_more_queries_is_named_first() -> None:
+    atlases = [atlas([2, 4, 6, 8], [True, True, True, False]), atlas([2, 4, 6, 8], [False, False, True, True])]
+    words = "Of 4 queries, **2 are right only with A** and 1 only with B."
+    assert alone_words(["A", "B"], atlases) == words
+    assert alone_words(["B", "A"], atlases[::-1]) == words, "in either order"
 
 
 def test_settings_with_different_values_come_before_settings_of_one_method() -> None:

@@ -115,3 +115,9 @@ def test_a_section_can_open_another_one() -> None:
     assert not test.exception
     assert "first" in texts(test)
     assert "section" not in test.query_params
+
+
+def test_every_line_differs_and_six_runs_differ_in_color() -> None:
+    styles = [figures.line_style(number) for number in range(24)]
+    assert len({tuple(style.values()) for style in styles}) == 24
+    assert len({style["color"] for style in styles[:6]}) == 6

@@ -79,7 +79,7 @@ class MOM(InstanceMethod):
         title="MOM",
         paper="A. Iscen, G. Tolias, Y. Avrithis, O. Chum: Mining on Manifolds: Metric Learning without Labels.",
         summary=("Walks from image to image along nearest neighbors to find images that look different but belong "
-                 "together, and images that look alike but do not. It trains the network on both kinds; it needs no "
+                 "together, and images that look similar but do not. It trains the network on both kinds; it needs no "
                  "labels, but good pretrained features."),
         idea=("A random walk on the neighbor graph of the frozen features finds images on the same manifold. Images "
               "that the walk reaches easily but that are not among the nearest are hard positives; images among the "

@@ -21,12 +21,12 @@ from udml_core.arrays import Array
 from udml_core.data.dataset import Dataset
 from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
-from udml_core.retrieval import Hit
+from udml_core.retrieval import Hit, Retrieval
 from udml_core.runs import Run
 
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10
-STRIP = 13
+STRIP = 16
 MAP_HEIGHT = 280
 FIRST_TWO = (0, 1)
 HITS_IN_ROW = 3
@@ -71,14 +71,13 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     atlases = load_atlases(runs) if dataset.labels is not None else []
     strip = disputed_queries(atlases, STRIP) if atlases else test[:STRIP]
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
-    disagree = "These test images are answered differently by the runs. " if atlases else ""
-    if len(atlases) == len(FIRST_TWO):
-        st.markdown(alone_words(names, atlases))
+    disagree = alone_words(names, atlases) if len(atlases) == len(FIRST_TWO) else (
+        "The runs answer these test images differently." if atlases else "")
     pool = among(len(test), opened[0].split, len(dataset))
-    st.caption(f"{disagree}Neighbors are searched {pool}. Click an image, here or on a map, to make it the query.")
+    st.markdown(f"{disagree} Neighbors are searched {pool}. Click an image, here or on a map, to make it the query.")
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
                                 for index in dict.fromkeys([query, *map(int, strip)])],
-                      "Queries to choose from", "compare-strip", side=64, strip=True)]
+                      "Queries to choose from", "compare-strip", side=52, strip=True)]
     found = maps_by_kind(runs) if len(runs) <= MOST_MAPS else {}
     maps = matched_maps(runs, max(found.values(), key=len)) if found else {}
     a_row, side = (2, 43) if len(runs) in (2, 4) else (3, 56)  # ten or five images a row on a laptop
@@ -160,23 +159,28 @@ def _show_won(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], 
     _make_query(clicked_tile(clicks), SAME_QUERY)
 
 
-def _won_rows(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], queries: Array) -> int | None:
-    """Show a row for each query: the query, and its nearest test images in both runs, with hits marked."""
-    opened = [load_retrieval(runs[number]) for number in pair]
-    dataset = opened[0].dataset
-    tiles = []
+def won_tiles(opened: Sequence[Retrieval], queries: Array) -> list[Tile]:
+    """Return the tiles of rows: each query, then its nearest test images in every run, marked as hits or misses."""
+    dataset, tiles = opened[0].dataset, []
     for query in map(int, queries):
         tiles.append(tile_of(dataset, query, "query"))
         for retrieval in opened:
             tiles += [_tile(dataset, hit) for hit in retrieval.search_item(query, HITS_IN_ROW, gallery="test")]
+    return tiles
+
+
+def _won_rows(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], queries: Array) -> int | None:
+    """Show a row for each query: the query, and its nearest test images in both runs, with hits marked."""
+    opened = [load_retrieval(runs[number]) for number in pair]
     heads = "".join(f'<span style="grid-column:span {HITS_IN_ROW};overflow:hidden;text-overflow:ellipsis">'
                     f"{swatch(number)}{html.escape(names[number])}</span>" for number in pair)
     columns = 1 + HITS_IN_ROW * len(pair)
     st.html(f'<div style="display:grid;grid-template-columns:repeat({columns},minmax(0,1fr));gap:8px;'
             f'font-size:0.8rem;white-space:nowrap"><span>Query</span>{heads}</div>')
-    return gallery(dataset, tiles, f"Queries that {names[pair[0]]} answers and {names[pair[1]]} does not, with the "
-                   f"{HITS_IN_ROW} nearest images in both", f"compare-won-{runs[pair[0]].id}-{runs[pair[1]].id}",
-                   side=64, columns=columns)
+    return gallery(opened[0].dataset, won_tiles(opened, queries),
+                   f"Queries that {names[pair[0]]} answers and {names[pair[1]]} does not, with the {HITS_IN_ROW} "
+                   "nearest images in both", f"compare-won-{runs[pair[0]].id}-{runs[pair[1]].id}", side=64,
+                   columns=columns)
 
 
 def difference_words(first: str, second: str, first_only: int, second_only: int) -> str:

@@ -17,7 +17,7 @@ from udml_core.exploration import precision as views
 from udml_core.runs import Run, Spec
 
 MOST_LINES = 16
-"""Number of lines that color and dash distinguish."""
+"""Most lines of a chart, which color and dash distinguish."""
 
 
 def precision_of(runs: Sequence[Run]) -> None:

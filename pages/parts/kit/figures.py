@@ -15,6 +15,7 @@ from pages.parts.kit.palette import percent
 DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
+LINE_COLORS = (*COLORS, "#8856a7", "#8a8a00")
 CURVE_WORDS = {
     "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
     "violating": "Share of violating triplets or pairs", "sample map@r": "MAP@R on a sample of the test half",
@@ -79,8 +80,9 @@ def draw(figure: go.Figure, key: str, alt: str, on_click: Callable[[], None] | N
 
 
 def line_style(number: int) -> dict[str, str]:
-    """Return the color and dash of a numbered line; 16 lines differ."""
-    return {"color": COLORS[number % 4], "dash": DASHES[(number + number // 4) % 4]}
+    """Return the color and dash of a numbered line; 24 lines differ, and the first six in color."""
+    colors = len(LINE_COLORS)
+    return {"color": LINE_COLORS[number % colors], "dash": DASHES[(number + number // colors) % 4]}
 
 
 def width_axis(figure: go.Figure, widths: Iterable[int]) -> None:
