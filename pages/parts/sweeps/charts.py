@@ -11,10 +11,11 @@ from typing import Any
 import plotly.graph_objects as go
 import streamlit as st
 
+from pages.parts.base.run_status import METHOD_TITLES
 from pages.parts.base.setting_words import setting_title, short_title
 from pages.parts.kit.figures import COLORS, GRAY, draw
 from pages.parts.kit.palette import AFTER
-from pages.parts.sweeps.words import METHOD_TITLES, combination_words, criterion_text
+from pages.parts.sweeps.words import combination_words, criterion_text
 from udml_core import sweeps
 from udml_core.jobs.presets import show
 from udml_core.sweeps import Combination, Criterion

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 
+from pages.parts.base.run_status import METHOD_TITLES
 from pages.parts.base.setting_words import setting_title
-from pages.parts.sweeps.words import METHOD_TITLES, criterion_text, measured
+from pages.parts.sweeps.words import criterion_text, measured
 from udml_core import sweeps
 from udml_core.jobs.presets import show
 from udml_core.sweeps import Combination, Criterion
