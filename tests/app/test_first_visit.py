@@ -132,7 +132,7 @@ def test_the_html_page_names_the_server() -> None:
     assert " async" not in head, "a module runs after the line, because modules wait for the whole page"
     scripts = "".join(path.read_text(encoding="utf-8") for path in (serve.INDEX.parent / "static" / "js").glob("*.js"))
     assert "window.__streamlit" in scripts
-    assert "BACKEND_BASE_URL" in scripts, "the name by which this Streamlit is told where its server is"
+    assert "BACKEND_BASE_URL" in scripts, "the name that tells Streamlit where its server is"
 
 
 def test_the_scripts_of_frequent_elements_come_with_the_page_and_with_all_that_they_import() -> None:

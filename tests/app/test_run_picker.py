@@ -78,7 +78,7 @@ def test_the_image_that_a_page_shows_by_itself_is_shown_on_the_next_page(newer: 
 def test_titles_in_the_sidebar_are_short_and_equal_ones_differ(newer: Run, older: Run,
                                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_titles([newer, older]) == {run.id: f"RPML on Digits · {run.id[-6:]}" for run in (newer, older)}
-    assert run_title(newer) == run_titles([newer, older])[newer.id], "told apart also from a run that is not listed"
+    assert run_title(newer) == run_titles([newer, older])[newer.id], "runs that are not listed count"
     monkeypatch.delenv("UDML_EXAMPLES")
     examples = run_titles(example_runs())
     assert "Example: PLM on Fashion-MNIST" in examples.values()
