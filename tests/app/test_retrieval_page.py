@@ -55,14 +55,14 @@ def test_without_a_query_an_interesting_one_is_shown_with_its_results(run: Run) 
                          for which in ("initial", "final"))
         assert tile["badge"] == f"{before} → {after}"
         changes.append(abs(after - before))
-    recorded, test_half = changes[:-MOST_TEST], changes[-MOST_TEST:]
+    test_half, recorded = changes[:MOST_TEST], changes[MOST_TEST:]
     assert len(changes) == MOST
     assert recorded == sorted(recorded, reverse=True)
     assert test_half == sorted(test_half, reverse=True)
     assert changes[0] > 0
     ids = [tile["id"] for tile in strip]
-    assert set(ids[:-MOST_TEST]) <= set(retrieval.split.train.tolist()), "images that the run's records contain"
-    assert set(ids[-MOST_TEST:]) <= set(retrieval.split.test.tolist())
+    assert set(ids[:MOST_TEST]) <= set(retrieval.split.test.tolist()), "training has not seen the first queries"
+    assert set(ids[MOST_TEST:]) <= set(retrieval.split.train.tolist()), "images that the run's records contain"
     hits = retrieval.search_item(strip[0]["id"], 10)
     assert [tile["id"] for tile in tiles(test, "The 10 nearest images, after training")] == [hit.index for hit in hits]
     assert texts(test).count("1,797 of 1,797 images searched (training half included)") == 2

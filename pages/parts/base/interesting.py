@@ -23,7 +23,7 @@ from udml_core.exploration.variety import classes_in_turn
 from udml_core.retrieval import Retrieval
 from udml_core.runs import Run
 
-MOST, MOST_TEST = 40, 10
+MOST, MOST_TEST = 40, 20
 """Images in all, and of them images of the test half if the first ones belong to the training half."""
 HITS = 10
 ANY_CLASS = -1

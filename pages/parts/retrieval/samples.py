@@ -17,8 +17,13 @@ CLASS_KEY = "sample-class"
 
 
 def queries_of_class(retrieval: Retrieval) -> Strip:
-    """Return the interesting queries of the class that the user chose, with their badges."""
-    return interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
+    """Return the interesting queries of the class that the user chose, with their badges.
+
+    Images that training has not seen come first: only they show what retrieval of new images is worth.
+    """
+    strip = interesting_queries(retrieval.run, int(st.session_state.get(class_key(retrieval), ANY_CLASS)))
+    seen = set(retrieval.split.train.tolist())
+    return sorted(strip, key=lambda query: query[0] in seen)
 
 
 def class_key(retrieval: Retrieval) -> str:
