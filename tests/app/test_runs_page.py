@@ -356,7 +356,7 @@ def test_a_repetition_with_the_same_seed_is_a_row_of_its_own_and_called_equal(pa
     assert rows["Run"].tolist() == list(run_titles([pair[0], repeated]).values()), "named as in the curves"
     equal = [info.value for info in opened("compare", runs=f"{pair[0].id}.{repeated.id}").info]
     assert len(equal) == 1
-    assert equal[0].startswith("**RPML on Digits, seed 1 · ")
+    assert equal[0].startswith(f"**RPML on Digits, seed {pair[0].spec().seed} · ")
     assert "have equal settings, also the seed" in equal[0]
     assert not opened("compare", runs=f"{pair[0].id}.{pair[1].id}").info, "another seed is no repetition"
 

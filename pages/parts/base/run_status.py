@@ -54,7 +54,7 @@ def title_of(spec: Spec, with_dataset: bool = True) -> str:
     """
     fields = spec.changed_fields() if spec.method in METHOD_TITLES else spec.fields
     changed = ", ".join(setting_words(name, value, spec.method) for name, value in fields.items())
-    parts = [METHOD_TITLES.get(spec.method, f"{spec.method} (unknown method)"),
+    parts = [_method_title(spec),
              f"on {spec.dataset_title}" if with_dataset else "",
              f"({changed})" if changed else "", f"seed {spec.seed}" if spec.seed else "",
              f"continuing {spec.starts_from[-6:]}" if spec.starts_from else ""]
@@ -156,7 +156,11 @@ def _differing_words(runs: Sequence[Run], without: Collection[str]) -> list[list
 
 def method_title(run: Run) -> str:
     """Return the title of a run's method, such as RPML, without its hyper-parameters."""
-    return METHOD_TITLES.get(run.spec().method, run.spec().method)
+    return _method_title(run.spec())
+
+
+def _method_title(spec: Spec) -> str:
+    return METHOD_TITLES.get(spec.method, f"{spec.method} (unknown method)")
 
 
 def escaped(text: str) -> str:

@@ -120,11 +120,12 @@ def _layouts(run: Run) -> list[MapLayout]:
         MapLayout(NOW, KIND_WORDS["pca"], FRAMES)]
     epochs, moving = tuple(map(str, run.epoch_numbers())), []
     if len(epochs) > len(FRAMES):
-        ground = next((spec for spec in specs if spec.scope == "all" and "final" in spec.frames), None)
+        ground = next((spec for spec in specs
+                       if spec.kind != "pca" and spec.scope == "all" and "final" in spec.frames), None)
         of_pca = MapLayout(EPOCHS, f"{KIND_WORDS['pca']} · every epoch", epochs)
         moving = [of_pca if ground is None else
                   MapLayout(MOVING + ground.id, f"{short_title(ground)} · every epoch", epochs)]
-        if ground is not None and ground.kind != "pca" and not any(layout.frames == epochs for layout in maps):
+        if ground is not None and not any(layout.frames == epochs for layout in maps):
             quick.append(of_pca)
     grids = []
     for layout in maps:
