@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base.interesting import interesting_queries
 from pages.parts.map.coloring import ascent_settings
 from pages.parts.map.frame import covering_map
 from pages.parts.triplets.triangle import ARC, HEIGHT, WIDTH, triangle
@@ -296,7 +297,8 @@ def test_clusters_marks_the_current_image_on_the_map_and_opens_its_cluster(run: 
     assert [(shown.projection.indices[mark["row"]], mark["word"]) for mark in header["marks"]] == [(picked, "current")]
     members = {tile["id"] for tile in tiles(test, "Images of the current cluster")}
     assert members == set(indices[labels == labels[np.searchsorted(indices, picked)]].tolist())
-    assert components(opened("clusters", run=run.id), "scatter")[0]["marks"] == []
+    first = components(opened("clusters", run=run.id), "scatter")[0]["marks"]
+    assert [shown.projection.indices[mark["row"]] for mark in first] == [interesting_queries(run)[0][0]]
 
 
 def test_triplets_shows_only_violating_triplets_on_request(run: Run) -> None:

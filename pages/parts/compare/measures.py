@@ -139,8 +139,8 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:
         star = " ★" if row[""] else ""
         rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(row['Run'])}{star}</th>{cells}"
                     "</tr>")
-    return (f"<div class='compare-table'><table><thead><tr>{first}{''.join(parts)}</tr><tr>{second}</tr></thead><tbody>"
-            f"{''.join(rows)}</tbody></table></div>")
+    return ("<div class='compare-table' tabindex='0' role='region' aria-label='Measures of the runs'><table><thead>"
+            f"<tr>{first}{''.join(parts)}</tr><tr>{second}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
 
 
 def _cell(text: str, column: str) -> str:

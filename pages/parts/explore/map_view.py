@@ -88,10 +88,11 @@ def show_facts(layout: MapLayout, shown: MapFrame) -> None:
     """Say in one line what the map shows and how far it can be trusted."""
     show_excluded(shown.dataset, shown.projection.indices, KEY)
     trust = np.nan if is_quick(shown) else np.nanmean(shown.projection.trustworthiness[shown.frame])
-    kept = "" if np.isnan(trust) else f" {100 * trust:.1f} % of the map's neighbors are true neighbors."
+    kept = "" if np.isnan(trust) else f" Trustworthiness {100 * trust:.1f} %."
     text = f"Click an image; Shift and drag to select.{kept}"
-    hint = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The share is "
-            "the trustworthiness. Lines lead to the neighbors of the current image.")
+    hint = ("Distances on a map are not distances in the embedding: areas, gaps and axes carry no units. The "
+            "trustworthiness is 100 % if all neighbors on the map are neighbors in the embedding, and falls with the "
+            "rank of each false one. Lines lead to the neighbors of the current image.")
     if layout.moves:
         hint += " " + MOVING_WORDS
     if layout.moves and is_quick(shown):

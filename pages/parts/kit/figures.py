@@ -15,7 +15,8 @@ from pages.parts.kit.palette import percent
 DASHES = ("solid", "dash", "dot", "dashdot")
 GRAY = "#8b9098"
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
-LINE_COLORS = (*COLORS, "#8856a7", "#8a8a00")
+LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
+"""Colors of runs; the last two mark hits and misses too, which often stand beside runs."""
 CURVE_WORDS = {
     "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
     "violating": "Share of violating triplets or pairs", "sample map@r": "MAP@R on a sample of the test half",

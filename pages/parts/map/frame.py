@@ -103,8 +103,9 @@ def distortion_words(shown: MapFrame) -> str:
     trust, continuity = (100 * float(np.nanmean(values[shown.frame])) for values in (
         shown.projection.trustworthiness, shown.projection.continuity))
     measured = np.isfinite(shown.projection.continuity[shown.frame])
-    return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %** · trustworthiness {trust:.1f} % (map neighbors "
-            f"that are true neighbors) · continuity {continuity:.1f} % (true neighbors that are map neighbors)"
+    return (f"**Distortion {100 - (trust + continuity) / 2:.1f} %**: 100 % minus the mean of trustworthiness "
+            f"{trust:.1f} % (neighbors on the map are near in the embedding) and continuity {continuity:.1f} % "
+            "(neighbors in the embedding are near on the map)"
             + ("" if measured.all() else f", measured among {measured.sum():,} images"))
 
 

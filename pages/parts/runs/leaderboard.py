@@ -19,8 +19,8 @@ from udml_core.runs.verdict import Rank, best_runs, standing, verdict
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
 ROW_HEIGHT = 35
-NAME_WIDTH = 190
-"""Width in pixels of the names at most: the measures follow on a phone, and 28 characters fit."""
+NAME_WIDTH = 202
+"""Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
 RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
                                "baseline": "— line to beat", "unknown": "– no verdict"}
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",

@@ -59,7 +59,7 @@ def browse_triplets(stored: StoredTriplets, violating: Array, alpha: float) -> C
     first = views.first_of_each_anchor(stored.record, ordered)[:MOST_ANCHORS]
     triplet = _current_triplet(stored, ordered)
     tiles = [tile_of(stored.dataset, stored.images[0, position], stored.mark(position),
-                     f"{rank}. {_badge(stored, by, position)}") for rank, position in enumerate(first, 1)]
+                     _badge(stored, by, position)) for position in first]
     st.caption(f"The first {len(first)} anchors, each with its first triplet. Click an anchor to show its triplet. The "
                f"badge is the {by}"
                + ("." if stored.correct is None else "; ✓ marks triplets that agree with the classes, ✕ the others."))
