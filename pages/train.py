@@ -40,7 +40,7 @@ from udml_core.tasks import LIVE_STATES
 NEEDS = {"none": "Needs no labels.", "few": "Needs a few labels.",
          "pairs": "Needs pairs of images marked as similar or dissimilar.", "all": "Needs labels of all images."}
 SHOWN_DISK = 5e7  # Bytes of new files below which they are not mentioned.
-PROMISES = {"gain": "Expected to end better than it began", "may fall": "May end worse than it began"}
+PROMISES = {"gain": "With suitable settings it ends better than it began", "may fall": "It may end worse than it began"}
 
 
 def choose_dataset() -> Dataset | None:

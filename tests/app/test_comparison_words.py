@@ -46,6 +46,14 @@ def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict
     assert words in verdict_words(measured)
 
 
+@pytest.mark.parametrize(("after", "frozen", "words"), [
+    (81.9, 96.1, "and 4.7 points above frozen features; its R@1 is 14.2 points below them."),
+    (97.0, 96.1, "and 4.7 points above frozen features. "), (96.1, 96.1, "and 4.7 points above frozen features. ")])
+def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen: float, words: str) -> None:
+    measured = {"A": standings(57.4, frozen=52.7), "B": standings(36.3, frozen=52.7)}
+    assert words in verdict_words(measured, {"A": standings(after, frozen=frozen), "B": standings(99.0, frozen=1.0)})
+
+
 @pytest.mark.parametrize(("counts", "words"), [
     ((47, 4), "**A is right about 47 queries that B gets wrong**, B about 4 that A gets wrong. Two equally good runs "
               "differ at least this much in fewer than 1 of 1,000 cases (sign test), so chance is an unlikely "

@@ -152,6 +152,12 @@ def test_a_run_is_linked_to_the_example_on_its_test_images(
     example = jobs.examples_on(pair[0].spec().fingerprint, pair[0].folder.parent)[0]
     links = {link.proto.label: link.proto.query_string for link in opened("runs", run=pair[0].id).get("page_link")}
     assert links["Compare with the example"] == f"runs={pair[0].id}.{example.id}"
+    repeated = Run(shutil.copytree(example.folder, pair[0].folder.parent / "20250101-000000-rpml-0000aa"))
+    links = {link.proto.label: link.proto.query_string for link in opened("runs", run=repeated.id).get("page_link")}
+    best = max(jobs.examples_on(repeated.spec().fingerprint, repeated.folder.parent),
+               key=lambda run: (run.evaluation() or {})["final"]["map@r"])
+    assert links["Compare with the example"] == f"runs={repeated.id}.{best.id}", "a repetition of an example"
+    assert best.spec().method != example.spec().method
 
 
 def test_a_run_is_shown_and_can_be_deleted_without_its_data_set(pair: list[Run]) -> None:

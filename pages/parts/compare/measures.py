@@ -100,8 +100,9 @@ def show_measures(runs: Sequence[Run]) -> None:
     table = measure_table(runs)
     equal = equal_runs(runs)
     if share_images(runs) and len(equal) > 1:
-        judged = {name: [standing(run.evaluation()) for run in members] for name, members in repetitions(runs).items()}
-        if words := verdict_words(judged):
+        judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
+                            for name, members in repetitions(runs).items()} for measure in MEASURE_NAMES)
+        if words := verdict_words(judged, nearest):
             st.markdown(f":material/emoji_events: {words}")
     st.html(table_html(table, [[runs.index(run) for run in members] for members in repetitions(runs).values()]))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \

@@ -11,13 +11,15 @@ from udml_core.runs.comparison import Spread, spread
 from udml_core.runs.verdict import Standing
 
 
-def verdict_words(measured: Mapping[str, Sequence[Standing]]) -> str:
+def verdict_words(measured: Mapping[str, Sequence[Standing]],
+                  nearest: Mapping[str, Sequence[Standing]] | None = None) -> str:
     """Judge runs on the same test images by MAP@R.
 
     Means are compared as they are shown, with one decimal.
 
     Args:
         measured: The standings over the seeds, by the runs' name.
+        nearest: The same of R@1, which is named where it contradicts.
 
     Returns:
         Two sentences in Markdown; an empty text if fewer than two names have a measure.
@@ -29,22 +31,30 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]]) -> str:
     best, second, *_ = sorted(after, key=lambda name: -after[name].mean)
     gap = _gap(after[best].mean, after[second].mean)
     shown = percent(after[best].mean)
+    frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
     if not gap:
-        return (f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R"
-                f"{_against_frozen(after[best].mean, measured[best])}.")
-    return (f"**{escaped(best)} is best**: {shown} MAP@R, {gap:.1f} points above {escaped(second)}"
-            f"{_against_frozen(after[best].mean, measured[best])}. {_against_spread(gap, after[best], after[second])}")
+        return f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R{frozen}."
+    return (f"**{escaped(best)} is best**: {shown} MAP@R, {gap:.1f} points above {escaped(second)}{frozen}. "
+            f"{_against_spread(gap, after[best], after[second])}")
 
 
-def _against_frozen(mean: float, standings: Sequence[Standing]) -> str:
-    """Compare the best mean with the frozen features."""
-    frozen = spread([standing.frozen for standing in standings])
-    if frozen is None:
+def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) -> str:
+    """Compare a run's means with the frozen features: MAP@R, and R@1 where it is on the other side."""
+    gap, of_nearest = _over_frozen(standings), _over_frozen(nearest)
+    if gap is None:
         return ""
-    gap = _gap(mean, frozen.mean)
+    contrast = ""
+    if of_nearest is not None and gap * of_nearest < 0:
+        contrast = f"; its R@1 is {abs(of_nearest):.1f} points {'below' if of_nearest < 0 else 'above'} them"
     if gap < 0:
-        return f", but {-gap:.1f} points below frozen features"
-    return f" and {gap:.1f} points above frozen features" if gap else " and level with frozen features"
+        return f", but {-gap:.1f} points below frozen features{contrast}"
+    return f" and {gap:.1f} points above frozen features{contrast}" if gap else " and level with frozen features"
+
+
+def _over_frozen(standings: Sequence[Standing]) -> float | None:
+    """Return the difference of the means to the frozen features; None if one was not measured."""
+    after, frozen = (spread([getattr(standing, name) for standing in standings]) for name in ("after", "frozen"))
+    return None if after is None or frozen is None else _gap(after.mean, frozen.mean)
 
 
 def _against_spread(gap: float, first: Spread, second: Spread) -> str:

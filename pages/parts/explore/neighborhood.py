@@ -43,6 +43,8 @@ def show_neighborhood(bench: Workbench) -> DeepLink:
             st.markdown(f"**{word}: {len(images)}** of {len(candidates)} candidates, {when}")
             bench.tiles([bench.tile(index, f"s {similar[index]:.3f}" if index in similar else "") for index in images],
                         f"{word} of the linear neighborhood", f"neighborhood-{word.lower()}")
+    if bench.frame.isdecimal() and bench.frame not in ("0", str(bench.run.kept_epoch())):
+        st.caption("Linear neighborhoods are shown before and after training, not at single epochs.")
     used = "" if bench.run.spec().method == PLM.card.name else " PLM trains with it; this run did not."
     st.caption(f"s is PLM's similarity (eq. 5): high for images along the flat, low for images across it.{used}")
     return link("neighborhoods", bench, picked=bench.focus, **({"embedding": which} if which == "initial" else {}))

@@ -22,7 +22,7 @@ from pages.parts.instances.competitors import (
     share_chart,
 )
 from pages.parts.kit.field_slider import field_slider
-from pages.parts.kit.palette import CLASSES, color_legend
+from pages.parts.kit.palette import CLASSES, color_legend, percent
 from pages.parts.kit.sections import Section, show_sections
 from udml_core.declaration import describe_field
 from udml_core.exploration import instances as views
@@ -135,7 +135,7 @@ def strongest_competitors(current: ChosenImage, competition: Competition, which:
     title = f"Strongest competitors {EMBEDDINGS[which]}"
     st.markdown(f"**{title}**")
     images = competition.others.indices[:MOST_TILES].tolist()
-    tiles = [tile_of(current.dataset, index, mark_of(current.dataset, index, current.index), f"{share:.2g} %")
+    tiles = [tile_of(current.dataset, index, mark_of(current.dataset, index, current.index), percent(share))
              for index, share in zip(images, 100 * competition.softmax.shares, strict=False)]
     return gallery(current.dataset, tiles, title, f"instance-{which}", 84, height=300)
 

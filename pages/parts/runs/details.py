@@ -13,7 +13,8 @@ from pages.parts.runs.trash import delete_menu
 from udml_core import jobs
 from udml_core.runs import Run, runs_folder
 from udml_core.runs.command import command_limits, command_of
-from udml_core.runs.verdict import verdict
+from udml_core.runs.comparison import settings_of
+from udml_core.runs.verdict import standing, verdict
 from udml_core.tasks import LIVE_STATES
 
 VERDICT_ICONS = {"above": ":green[:material/trending_up:]", "between": ":orange[:material/trending_flat:]",
@@ -63,13 +64,17 @@ def show_actions(run: Run, known_tags: list[str]) -> None:
 
 
 def _compare_with_example(run: Run) -> None:
-    """Link to the comparison with an example that has the same test images.
+    """Link to the comparison with an example that has the same test images and other settings.
 
-    Only an example's data set is loaded, which comes with the app: the run's own may be gone.
+    An example of the same method comes first, then the best one. Only an example's data set is loaded, which comes with
+    the app: the run's own may be gone.
     """
-    examples = [] if run.is_example else jobs.examples_on(run.spec().fingerprint, runs_folder())
-    example = next((example for example in examples
-                    if jobs.shares_test_images(run.spec(), example, dataset_of(example))), None)
+    spec, settings = run.spec(), settings_of(run)
+    examples = [] if run.is_example else [
+        example for example in jobs.examples_on(spec.fingerprint, runs_folder())
+        if jobs.shares_test_images(spec, example, dataset_of(example)) and settings_of(example) != settings]
+    example = max(examples, key=lambda example: (example.spec().method == spec.method,
+                                                 standing(example.evaluation()).after or 0.0), default=None)
     if example is not None:
         st.page_link("pages/compare.py", label="Compare with the example", icon=":material/compare:",
                      query_params={"runs": f"{run.id}.{example.id}"})
