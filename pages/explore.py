@@ -5,7 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from pages.parts.base.analyses import frame_words, show_analysis_progress
-from pages.parts.base.cached import dataset_of
+from pages.parts.base.cached import dataset_of, load_retrieval
 from pages.parts.base.run_header import run_header
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.selection import selection
@@ -35,7 +35,9 @@ def show_focus(bench: Workbench) -> None:
     with left:
         picture(bench.dataset.images[bench.focus], 64, f"Current image: {bench.caption}")
     half = "Training half." if bench.focus in bench.split.train else "Test half."
-    why = " Its neighbors changed most through training." if bench.focus in interesting_images(bench.run)[:1] else ""
+    why = ""
+    if load_retrieval(bench.run).is_changed and bench.focus in interesting_images(bench.run)[:1]:
+        why = " Its neighbors changed most through training."
     middle.markdown(f"**{bench.title}**  \n:small[{bench.file}. {half}{why}]")
     with right.container(gap=None):
         # Without tooltips, which would cover the other button.

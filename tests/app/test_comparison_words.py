@@ -61,7 +61,7 @@ def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen
     ((1, 5), "**B is right about 5 queries that A gets wrong**, A about 1 that B gets wrong. Two equally good runs "
              "differ at least this much in 21.9 % of cases (sign test), so chance may explain it."),
     ((5, 4), "**A is right about 5 queries that B gets wrong**, B about 4 that A gets wrong. Two equally good runs "
-             "differ at least this much in 100.0 % of cases (sign test), so chance explains it."),
+             "differ at least this much in 100.0 % of cases (sign test), so chance alone could explain it."),
     ((3, 3), "**A and B are level**: each alone is right about 3 queries.")])
 def test_the_queries_on_which_runs_differ_are_weighed_against_chance(counts: tuple[int, int], words: str) -> None:
     assert difference_words("A", "B", *counts).startswith(words)

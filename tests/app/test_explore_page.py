@@ -176,6 +176,13 @@ def test_the_first_layout_has_the_cursor_right_before_the_map(rpml: Run, frozen:
     without = explored(frozen)
     assert without.selectbox(key=f"explore-map-{frozen.id}").options[0] == "PCA", "a run of one epoch has no cursor"
     assert not components(without, "slider")
+    words = texts(without)
+    assert "changed most through training" not in words
+    assert "Before training" not in words, "nothing was trained, so there is one list of neighbors"
+    assert "**Frozen features** · " in words
+    header = next(html.proto.body for html in without.get("html") if "run-header" in html.proto.body)
+    assert "→" not in header
+    assert "<b>frozen features</b>" in header
 
 
 def test_cluster_shows_size_and_purity_of_the_images_own_cluster(rpml: Run) -> None:

@@ -69,7 +69,7 @@ def test_a_run_with_one_value_is_named_beside_the_lines_of_the_others(drawn: Dra
                                       "pca": rows("sample recall@1", 0.754)}, "recall")
     assert [trace.name for trace in drawn["recall"].data] == ["rpml"]
     assert list(drawn["recall"].data[0].y) == [50.0, 90.0]
-    assert said == ["**Recall@1 on a sample of the test half**, pca: 75.4 % (epoch 0, the only value)"]
+    assert said == ["**R@1 on a sample of the test half**, pca: 75.4 % (epoch 0, the only value)"]
 
 
 @pytest.mark.parametrize("shares", [[0.0, 0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [0.98, 0.999]])

@@ -132,13 +132,13 @@ def test_a_link_shows_the_figures_of_its_recipe(recipe: str, run: Run) -> None:
     ranking = exact.neighbors(int(np.bincount(labels).max())).indices
     expected = retrieval_measures(ranking, labels, labels, True)
     # Neighbors are searched among candidates only, so live figures are close but not equal.
-    assert float(metric(test, "Recall@1").split()[0]) == pytest.approx(expected["recall@1"], abs=1)
+    assert float(metric(test, "R@1").split()[0]) == pytest.approx(expected["recall@1"], abs=1)
     assert float(metric(test, "MAP@R").split()[0]) == pytest.approx(expected["map@r"], abs=2)
 
 
 def test_a_fall_of_recall_is_said_in_words(run: Run) -> None:
     test = opened("refine", run=run.id, recipe="average:k=60,times=4")
-    assert any("Recall@1 falls by" in warning.value for warning in test.warning)
+    assert any("R@1 falls by" in warning.value for warning in test.warning)
     assert not opened("refine", run=run.id, recipe="average:k=0").warning
 
 
@@ -218,7 +218,7 @@ def test_an_exact_fall_of_recall_is_a_warning(run: Run) -> None:
     test = opened("refine", run=run.id, recipe=recipe)
     assert not [box for box in test.success if "Applied to all" in box.value]
     (warning,) = [box.value for box in test.warning if "Applied to all" in box.value]
-    assert f"Recall@1 falls by {round(before, 1) - round(after, 1):.1f} points" in warning
+    assert f"R@1 falls by {round(before, 1) - round(after, 1):.1f} points" in warning
     rising = opened("refine", run=run.id, recipe=APPLIED)
     values = analysis_at(run, plan_analysis(kind="refine", recipe=APPLIED)).refined().measures["recall@1"]
     assert bool(rising.success) == (round(values[1], 1) >= round(values[0], 1))
@@ -232,7 +232,7 @@ def test_images_without_classes_have_label_free_measures_only(places: Path, tmp_
         test = opened("refine", run=unlabeled.id, recipe=recipe)
         assert not test.exception
         assert not test.error
-        assert not {"Recall@1", "MAP@R"} & {metric.label for metric in test.metric}
+        assert not {"R@1", "MAP@R"} & {metric.label for metric in test.metric}
         assert "Neighbors kept" in {metric.label for metric in test.metric}
         assert {tile["mark"] for tile in tiles(test, "The 24 nearest images, after")} == {""}
     assert "whitening: all unlabeled test images" in texts(

@@ -24,6 +24,7 @@ from udml_core.analyses import (
     list_analyses,
     plan_analysis,
 )
+from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 from udml_core.tasks import ADVICE, LIVE_STATES
 
@@ -34,11 +35,16 @@ SCOPE_WORDS = {"all": "all images", "test": "test half", "train": "training half
 
 
 def frame_words(frame: str, run: Run | None = None) -> str:
-    """Return the name of an embedding, such as `after training`; with a run, also for the epoch that it keeps."""
+    """Return the name of an embedding, such as `after training`; with a run, also for the epoch that it keeps.
+
+    Frozen features are not trained, so that their embedding has one name.
+    """
+    if run is not None and run.spec().method == FROZEN and not frame.startswith(REFINED):
+        frame = FROZEN
     if run is not None and frame.isdecimal():
         return epoch_words(run, int(frame))
     names = {"initial": "before training", "0": "before training", "final": "after training",
-             "frozen": "frozen features"}
+             FROZEN: "frozen features"}
     return "refined" if frame.startswith(REFINED) else names.get(frame, f"epoch {frame}")
 
 

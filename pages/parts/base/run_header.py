@@ -9,12 +9,12 @@ import streamlit as st
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.run_status import method_title, title_of
 from pages.parts.kit.palette import percent
+from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 
 MEASURES = {"R@1": "recall@1", "MAP@R": "map@r"}
-HELP = {"R@1": "Queries of the test half whose nearest image has the same class. Before training → after training.",
-        "MAP@R": "Mean average precision among as many neighbors as the query's class has images. "
-                 "Before training → after training."}
+HELP = {"R@1": "Queries of the test half whose nearest image has the same class.",
+        "MAP@R": "Mean average precision among as many neighbors as the query's class has images."}
 
 
 def run_header(run: Run, embedding: str | None = None) -> None:
@@ -36,12 +36,16 @@ def _measures(run: Run) -> list[str]:
     """Return the measures that the run has: images without classes have none."""
     evaluation = run.evaluation() or {}
     before, after = evaluation.get("initial", {}), evaluation.get("final", {})
-    return [_part(name, f"{percent(before.get(key))} → {percent(after[key])}", HELP[name])
+    if run.spec().method == FROZEN:
+        return [_part(name, percent(after[key]), HELP[name])
+                for name, key in MEASURES.items() if after.get(key) is not None]
+    return [_part(name, f"{percent(before.get(key))} → {percent(after[key])}",
+                  f"{HELP[name]} Before training → after training.")
             for name, key in MEASURES.items() if after.get(key) is not None]
 
 
 def _kept(run: Run) -> str:
-    return frame_words("frozen" if run.spec().method == "frozen" else "final")
+    return frame_words("final", run)
 
 
 def _part(name: str, text: str, hint: str = "") -> str:

@@ -173,12 +173,13 @@ def end_page() -> None:
     runs = list_runs(runs_folder())
     if any(run.id == st.query_params.get(PARAMETER) for run in runs):
         st.session_state[CHOSEN] = st.query_params[PARAMETER]
-    finished = [run for run in runs if run.stored_status().state == "done"]
-    if finished:
-        if all(run.id != st.session_state.get(CHOSEN) for run in runs):
-            st.session_state[CHOSEN] = finished[0].id  # so that every page keeps it when a newer run finishes
-        wanted = next((run for run in finished if run.id == st.session_state[CHOSEN]), finished[0])
-        _draw_box(finished, wanted, _open_choice)
+    # A chosen run is listed before it has finished, because a box that changes at its end looks like a click.
+    listed = [run for run in runs
+              if run.id == st.session_state.get(CHOSEN) or run.stored_status().state == "done"]
+    if listed:
+        if all(run.id != st.session_state.get(CHOSEN) for run in listed):
+            st.session_state[CHOSEN] = listed[0].id  # so that every page keeps it when a newer run finishes
+        _draw_box(listed, next(run for run in listed if run.id == st.session_state[CHOSEN]), _open_choice)
 
 
 def app_run() -> str | None:

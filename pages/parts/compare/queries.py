@@ -202,7 +202,8 @@ def difference_words(first: str, second: str, first_only: int, second_only: int)
         return f"**{first} and {second} are level**: each alone is right about {first_only:,} queries."
     p = sign_test(first_only, second_only)
     chance = "in fewer than 1 of 1,000 cases" if p < 0.001 else f"in {percent(100 * p)} of cases"
-    words = "is an unlikely explanation" if p < SIGNIFICANT else "may explain it" if p < LIKELY else "explains it"
+    words = ("is an unlikely explanation" if p < SIGNIFICANT else
+             "may explain it" if p < LIKELY else "alone could explain it")
     return (f"**{first} is right about {first_only:,} queries that {second} gets wrong**, {second} about "
             f"{second_only:,} that {first} gets wrong. Two equally good runs differ at least this much {chance} "
             f"(sign test), so chance {words}. The spread over seeds is not part of this test.")

@@ -19,6 +19,7 @@ from pages.parts.map.frame import MapFrame, load_map
 from udml_core.analyses import MAPS, ImageGrid, Projection, analysis_at, list_analyses, plan_analysis
 from udml_core.exploration.epoch_places import place_among_neighbors
 from udml_core.exploration.quick_frames import quick_frames
+from udml_core.retrieval import FROZEN
 from udml_core.runs import Run
 
 NOW, EPOCHS, GRID, MOVING = "pca-now", "pca-epochs", "grid-of-", "epochs-of-"
@@ -133,7 +134,10 @@ def _layouts(run: Run) -> list[MapLayout]:
             kind="grid", source=layout.id, frame=frame)).is_done())
         if frames:
             grids.append(MapLayout(GRID + layout.id, f"Grid of {layout.title}", frames))
-    return [*moving, *maps, *quick, *grids]
+    layouts = [*moving, *maps, *quick, *grids]
+    if run.spec().method == FROZEN:  # nothing was trained
+        return [replace(layout, frames=("final",)) for layout in layouts if "final" in layout.frames]
+    return layouts
 
 
 @st.cache_resource(max_entries=8, show_spinner=False, hash_funcs=RUN_HASH)

@@ -63,6 +63,8 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     if is_epoch and not in_epochs:
         st.caption(f"{bench.frame_words.capitalize()} is stored for {count:,} images, which the current image is not "
                    "among. Click an image on the map to see its neighbors in that epoch.")
+    if not load_retrieval(bench.run).is_changed:
+        frames = frames[1:]  # nothing was trained
     rankings = [_epoch_ranking(bench, int(name)) if in_epochs and name.isdecimal() else _ranking(bench, name)
                 for name in frames]
     for position, ranking in enumerate(rankings):

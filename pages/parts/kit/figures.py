@@ -20,9 +20,9 @@ LINE_COLORS = ("#8856a7", "#8a8a00", "#cc79a7", "#009e73", "#0072b2", "#d55e00")
 CURVE_WORDS = {
     "loss": "Mean loss", "mean weight": "Mean weight of a triplet",
     "violating": "Share of violating triplets or pairs", "sample map@r": "MAP@R on a sample of the test half",
-    "sample recall@1": "Recall@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
-    "validation recall@1": "Recall@1 on the validation images",
-    "given recall@1": "Recall@1 among the assigned labels",
+    "sample recall@1": "R@1 on a sample of the test half", "validation map@r": "MAP@R on the validation images",
+    "validation recall@1": "R@1 on the validation images",
+    "given recall@1": "R@1 among the assigned labels",
     "effective rank": "Effective rank", "training effective rank": "Effective rank of training images",
     "neighbor stability": "Neighbors kept since the last epoch",
     "sample knn@200": "Weighted kNN accuracy on the sample",
@@ -38,8 +38,8 @@ CURVE_WORDS = {
     "anchors": "Share of images with a neighborhood", "teacher similarity": "Mean similarity of a batch to the teacher",
 }
 AXES = {
-    "mean weight": "weight", "violating": "share, %", "sample map@r": "MAP@R, %", "sample recall@1": "Recall@1, %",
-    "validation map@r": "MAP@R, %", "validation recall@1": "Recall@1, %", "given recall@1": "Recall@1, %",
+    "mean weight": "weight", "violating": "share, %", "sample map@r": "MAP@R, %", "sample recall@1": "R@1, %",
+    "validation map@r": "MAP@R, %", "validation recall@1": "R@1, %", "given recall@1": "R@1, %",
     "effective rank": "rank, dimensions", "training effective rank": "rank, dimensions",
     "neighbor stability": "share, %", "sample knn@200": "accuracy, %", "positive similarity": "cosine",
     "mean similarity": "cosine", "latent positive similarity": "cosine", "latent mean similarity": "cosine",

@@ -12,7 +12,7 @@ from udml_core.exploration.refining import NEIGHBORS, Refined
 from udml_core.refinement import STEPS
 
 MEASURES = {
-    "recall@1": ("Recall@1", "%", "Share of queries whose nearest image has their class."),
+    "recall@1": ("R@1", "%", "Share of queries whose nearest image has their class."),
     "map@r": ("MAP@R", "%", "Mean average precision at R, the number of images of the query's class."),
     "reciprocity": ("Reciprocity", "%", f"Share of the {NEIGHBORS} nearest neighbors that are mutual."),
     "hubness": ("Hubness", "", "Skewness of how often images occur in neighbor lists; 0 without hubs."),
@@ -45,12 +45,12 @@ def show_measures(live: Live, refined: Refined) -> None:
 
 
 def warn_of_fall(live: Live, refined: Refined) -> None:
-    """Show a warning if Recall@1 falls."""
+    """Show a warning if R@1 falls."""
     if live.labels is not None:
         fall, error = refining.recall_change(refined, live.labels)
         if fall < -error:  # a smaller fall may be an accident of the sample
             sample = f" (± {error:.1f}, because it is measured on a sample)" if error else ""
-            st.warning(f"Recall@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
+            st.warning(f"R@1 falls by {-fall:.1f} points{sample}: the nearest image is wrong more often, even "
                        "where the whole list improves. Fewer neighbors or repetitions, views, or re-ranking instead of "
                        "averaging often help.", icon=":material/trending_down:")
 

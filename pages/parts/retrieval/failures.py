@@ -84,7 +84,7 @@ def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
     fixed = int((before.misses & ~after.misses).sum())
     broken = int((~before.misses & after.misses).sum())
     gain = f"{100 * (after.recall - before.recall):+.1f} points" if is_changed else None
-    st.metric("Recall@1", percent(100 * after.recall), gain, width="content",
+    st.metric("R@1", percent(100 * after.recall), gain, width="content",
               help="Share of test images whose nearest other test image has their class, after training. The training "
                    "half is not searched.")
     st.metric("Misses", f"{after.misses.sum():,}", f"of {len(after.queries):,} test images", width="content",
@@ -146,7 +146,7 @@ def _show_classes(dataset: Dataset, atlases: dict[Which, Atlas]) -> None:
     before, after = (100 * atlases[which].recall_by_class(count) for which in ("initial", "final"))
     tested = np.flatnonzero(~np.isnan(after))
     sizes = np.bincount(atlases["final"].classes, minlength=count)
-    table_behind("Recall@1 of every class", pd.DataFrame({
+    table_behind("R@1 of every class", pd.DataFrame({
         "Class": [dataset.class_names[label] for label in tested], "Test images": sizes[tested],
         "Before training, %": before[tested].round(1), "After training, %": after[tested].round(1)}
     ).sort_values("After training, %"))
