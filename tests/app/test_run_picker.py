@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.parts.base import run_picker
 from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_status import escaped, run_title, run_titles
 from tests.app.opening import opened, texts
 from tests.running import worked
 from udml_core.runs import Run, example_runs, list_runs, runs_folder
+from udml_core.tasks import Status
 
 pytestmark = pytest.mark.usefixtures("own_places")
 
@@ -139,3 +142,26 @@ def test_a_link_to_a_removed_run_warns_once_and_keeps_the_choice(newer: Run, old
     assert "The link names a run that cannot be shown here: nonsense" in texts(test)
     assert shown(test) == older.id
     assert "The link names" not in texts(test.run())
+
+
+def test_a_chosen_run_is_in_the_box_under_one_name_before_and_after_its_end(newer: Run, older: Run) -> None:
+    run = Run(shutil.copytree(older.folder, older.folder.parent / "20250101-000000-rpml-0000bb"))
+    try:
+        run.write_status(Status(state="waiting", ticket=time.time()))
+        begun = opened("runs", run=run.id)
+        during, name = shown(begun), begun.sidebar.selectbox(key="choose-run").proto.options
+        run.write_status(newer.stored_status())
+        begun.run()
+        assert (during, shown(begun)) == (run.id, run.id), "the end of a run changes no choice"
+        assert list(begun.sidebar.selectbox(key="choose-run").proto.options) == list(name)
+        assert begun.query_params["run"] in (run.id, [run.id])
+    finally:
+        shutil.rmtree(run.folder)
+
+
+def test_a_former_name_that_the_browser_sends_is_no_choice(newer: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    state = {run_picker.BOX: "RPML on Digits · waiting", run_picker.CHOSEN: newer.id}
+    monkeypatch.setattr(run_picker.st, "session_state", state)
+    run_picker._remember_choice()
+    run_picker._open_choice()
+    assert state == {run_picker.BOX: "RPML on Digits · waiting", run_picker.CHOSEN: newer.id}

@@ -16,6 +16,7 @@ from pages.parts.base.focus import carry_image, note_page
 from pages.parts.base.run_status import escaped, run_title, run_titles
 from udml_core.data.dataset import Dataset
 from udml_core.runs import Run, list_runs, runs_folder
+from udml_core.tasks import LIVE_STATES
 
 ADVICE = "Train a run, then come back."
 IMAGE_PARAMETERS = ("add", "subtract", "classes", "clusters", "pair", "picked", "selected", "cluster", "triplet",
@@ -121,23 +122,34 @@ def _draw_box(runs: Sequence[Run], preferred: Run, on_change: Callable[[], None]
 
 
 def _titles_with_states(runs: Sequence[Run]) -> dict[str, str]:
-    """Return the names of runs by id; the state follows where a run has not finished."""
+    """Return the names of runs by id, with the state where a run ended early.
+
+    A name must not change when a run starts or finishes, because the browser would send the former name as a choice.
+    """
     states = {run.id: run.stored_status().state for run in runs}
-    return {run_id: title if states[run_id] == "done" else f"{title} · {states[run_id]}"
+    return {run_id: title if states[run_id] in ("done", *LIVE_STATES) else f"{title} · {states[run_id]}"
             for run_id, title in run_titles(runs).items()}
 
 
 def _remember_choice() -> None:
     """Remember the run chosen in the sidebar; the page then writes it to the address, which has the previous one."""
-    st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
-    st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
+    if _is_choice():
+        st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
+        st.session_state[INSTEAD] = st.query_params.get(PARAMETER, "")
 
 
 def _open_choice() -> None:
     """Remember the run chosen in the sidebar, and show it on a page that reads the address itself."""
+    if not _is_choice():
+        return
     st.session_state[CHOSEN] = st.session_state[IN_BOX] = st.session_state[BOX]
     if PARAMETER in st.query_params:
         st.query_params[PARAMETER] = st.session_state[BOX]
+
+
+def _is_choice() -> bool:
+    """Return whether the box holds a run: the browser sends a former name back when a name has just changed."""
+    return any(run.id == st.session_state[BOX] for run in list_runs(runs_folder()))
 
 
 def _say_instead(wanted: Run, shown: Run) -> None:
