@@ -52,7 +52,7 @@ def show_neighbors(bench: Workbench) -> DeepLink:
     frame = "final" if bench.frame == str(bench.run.kept_epoch()) else bench.frame
     is_epoch = frame.isdecimal()
     in_epochs = is_epoch and (epoch_images(bench.run).indices == bench.focus).any()
-    frames = ("initial", "final") if frame == "initial" or is_epoch else ("initial", frame)
+    frames: tuple[str, ...] = ("initial", "final") if frame == "initial" or is_epoch else ("initial", frame)
     if in_epochs:
         frames = ("0", frame if frame != "0" else str(bench.run.kept_epoch()))
     count = len(epoch_images(bench.run).indices) if is_epoch else 0
