@@ -11,7 +11,7 @@ from pages.parts.base.run_groups import by_group, group_column, group_words
 from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_titles
 from pages.parts.compare.measures import opposed_settings, setting_text
 from pages.parts.compare.queries import alone_words, difference_words
-from pages.parts.compare.verdict import verdict_words
+from pages.parts.compare.verdict import unequal_words, verdict_words
 from pages.parts.curves.run_curves import baseline_words
 from pages.parts.kit.palette import points
 from pages.parts.runs.leaderboard import leaderboard
@@ -47,11 +47,20 @@ def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict
 
 
 @pytest.mark.parametrize(("after", "frozen", "words"), [
-    (81.9, 96.1, "and 4.7 points above frozen features; its R@1 is 14.2 points below them."),
+    (81.9, 96.1, "and 4.7 points above frozen features; its R@1 is 14.2 points below that of frozen features."),
     (97.0, 96.1, "and 4.7 points above frozen features. "), (96.1, 96.1, "and 4.7 points above frozen features. ")])
 def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen: float, words: str) -> None:
     measured = {"A": standings(57.4, frozen=52.7), "B": standings(36.3, frozen=52.7)}
     assert words in verdict_words(measured, {"A": standings(after, frozen=frozen), "B": standings(99.0, frozen=1.0)})
+
+
+@pytest.mark.parametrize(("supervision", "dimensions", "words"), [
+    (["none", "none"], [4, 4], ""), ([], [], ""),
+    (["pairs", "none"], [16, 4], "These runs learn from no labels or pairs of similar and dissimilar images and have 4 "
+                                 "or 16 dimensions, so their order does not rank the methods."),
+    (["few", "few"], [8, 4], "These runs have 4 or 8 dimensions, so their order does not rank the methods.")])
+def test_an_unequal_comparison_is_named(supervision: list[str], dimensions: list[int], words: str) -> None:
+    assert unequal_words(supervision, dimensions) == words
 
 
 @pytest.mark.parametrize(("counts", "words"), [

@@ -93,7 +93,7 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     assert rows["MAP@R"].tolist() == [31.24, 35.06]
     assert rows["MAP@R − frozen"].tolist() == [-2.0, 1.9], "differences of the shown values"
     assert rows["MAP@R − PCA"].tolist() == [-1.8, 2.1]
-    assert rows["Verdict"].tolist() == ["▼ below frozen", "▲ above both"]
+    assert rows["Verdict"].tolist() == ["▼ below both", "▲ above both"]
     test = opened("runs", run=pair[0].id)
     assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R" in texts(test)
     assert "None" not in texts(test)

@@ -14,9 +14,10 @@ from pages.parts.base.run_status import METHOD_TITLES, escaped, group_titles, ru
 from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
 from pages.parts.compare.colors import swatch
-from pages.parts.compare.verdict import verdict_words
+from pages.parts.compare.verdict import unequal_words, verdict_words
 from pages.parts.kit.palette import percent, points
 from udml_core.jobs.presets import show
+from udml_core.methods import METHODS
 from udml_core.runs import Run
 from udml_core.runs.comparison import Spread, differing_settings, seed_groups, settings_of, spread
 from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, standing
@@ -26,6 +27,7 @@ PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 GAIN, OVER_FROZEN, TO_BEST = "change", "against frozen", "against best"
 COLUMNS = ("before", "after", GAIN, OVER_FROZEN, TO_BEST)
 """Columns of each measure."""
+SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 
 
@@ -95,6 +97,12 @@ def difference_text(value: Spread | None) -> str:
     return points(None if value is None else value.mean)
 
 
+def _unequal(runs: Sequence[Run]) -> str:
+    supervision = [SUPERVISION[method] for run in runs if (method := run.spec().method) in SUPERVISION]
+    measured = [(run.evaluation() or {}).get("final", {}).get("dimension") for run in runs]
+    return unequal_words(supervision, [round(dimension) for dimension in measured if dimension is not None])
+
+
 def show_measures(runs: Sequence[Run]) -> None:
     """Show the verdict, and the measures of all runs; a star marks the highest MAP@R."""
     table = measure_table(runs)
@@ -103,14 +111,14 @@ def show_measures(runs: Sequence[Run]) -> None:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
                             for name, members in repetitions(runs).items()} for measure in MEASURE_NAMES)
         if words := verdict_words(judged, nearest):
-            st.markdown(f":material/emoji_events: {words}")
+            st.markdown(f":material/emoji_events: {words} {_unequal(runs)}")
     st.html(table_html(table, [[runs.index(run) for run in members] for members in repetitions(runs).values()]))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
     st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
         "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
-        "frozen: after training minus the features of the untrained network. Against best: minus the best row. ★ marks "
-        "the highest MAP@R after training among runs with the same data set, split and backbone."))
+        "frozen: after training minus the backbone's features, which are not trained. Against best: minus the best "
+        "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone."))
     if repeated := [names for names in equal if len(names) > 1]:
         st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training, so "
                          "differences between them are no effect of a setting." for names in repeated),

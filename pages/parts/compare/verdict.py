@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pages.parts.base.run_status import escaped
 from pages.parts.kit.palette import percent
 from udml_core.runs.comparison import Spread, spread
 from udml_core.runs.verdict import Standing
+
+LEARNS_FROM = {"none": "no labels", "few": "few labels", "pairs": "pairs of similar and dissimilar images",
+               "all": "the labels of all training images"}
 
 
 def verdict_words(measured: Mapping[str, Sequence[Standing]],
@@ -45,10 +48,29 @@ def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) 
         return ""
     contrast = ""
     if of_nearest is not None and gap * of_nearest < 0:
-        contrast = f"; its R@1 is {abs(of_nearest):.1f} points {'below' if of_nearest < 0 else 'above'} them"
+        side = "below" if of_nearest < 0 else "above"
+        contrast = f"; its R@1 is {abs(of_nearest):.1f} points {side} that of frozen features"
     if gap < 0:
         return f", but {-gap:.1f} points below frozen features{contrast}"
     return f" and {gap:.1f} points above frozen features{contrast}" if gap else " and level with frozen features"
+
+
+def unequal_words(supervision: Collection[str], dimensions: Collection[int]) -> str:
+    """Say what compared runs do not share, so that their order does not rank the methods.
+
+    Args:
+        supervision: What their methods learn from, as `Card.supervision` names it.
+        dimensions: The dimensions of their embeddings.
+    """
+    differing = []
+    if len(set(supervision)) > 1:
+        sources = [words for name, words in LEARNS_FROM.items() if name in supervision]
+        differing.append(f"learn from {' or '.join(sources)}")
+    if len(set(dimensions)) > 1:
+        differing.append(f"have {' or '.join(map(str, sorted(set(dimensions))))} dimensions")
+    if not differing:
+        return ""
+    return f"These runs {' and '.join(differing)}, so their order does not rank the methods."
 
 
 def _over_frozen(standings: Sequence[Standing]) -> float | None:

@@ -14,7 +14,7 @@ from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of,
 from pages.parts.base.run_status import method_title, run_titles
 from pages.parts.kit.palette import percent, points
 from udml_core.runs import Run
-from udml_core.runs.verdict import Rank, best_runs, standing, verdict
+from udml_core.runs.verdict import Rank, Standing, best_runs, standing, verdict
 
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
@@ -23,6 +23,7 @@ NAME_WIDTH = 202
 """Width in pixels of the names at most: the measures follow on a phone, and 29 characters fit."""
 RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not above both", "below": "▼ below frozen",
                                "baseline": "— line to beat", "unknown": "– no verdict"}
+BELOW_BOTH = "▼ below both"
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 MEASURES = {"map@r": "MAP@R", "recall@1": "R@1"}
@@ -77,7 +78,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         # A phone shows about 310 pixels: the name and the measures come first.
         row: dict[str, Any] = {"Run": titles[run.id], **{title: of.after for title, of in of_run.items()},
                                "": "★" if run.id in best else "",
-                               "Verdict": STATE_MARKS.get(state, RANK_WORDS[judged.rank])}
+                               "Verdict": STATE_MARKS.get(state, _rank_words(judged.rank, of_run["MAP@R"]))}
         for title, of in of_run.items():
             row |= {f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}
         if heading:
@@ -86,6 +87,10 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
             row["Tags"] = list(written.tags)
         rows.append(row)
     return pd.DataFrame(rows)
+
+
+def _rank_words(rank: Rank, of: Standing) -> str:
+    return BELOW_BOTH if rank == "below" and (of.over_pca or 0.0) < 0 else RANK_WORDS[rank]
 
 
 def show_marks(runs: Sequence[Run]) -> None:
