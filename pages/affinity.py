@@ -6,6 +6,7 @@ import streamlit as st
 
 from pages.parts.base.address import write_address
 from pages.parts.base.cached import dataset_of
+from pages.parts.base.interesting import image_in_address
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.curves.spectrum import explore_spectrum
@@ -16,7 +17,6 @@ from pages.parts.labels.few_labels import gamma_slider
 from pages.parts.labels.graph_view import (
     GraphView,
     has_labels,
-    image_in_address,
     load_view,
     offer_labeling,
     pick_graph_epoch,

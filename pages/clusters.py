@@ -2,11 +2,11 @@
 
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.address import write_address
 from pages.parts.base.analyses import request_analysis, show_analysis_progress
 from pages.parts.base.cached import load_split
 from pages.parts.base.empty_state import offer_example
-from pages.parts.base.interesting import default_image
+from pages.parts.base.interesting import current_image, image_in_address
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.clusters.ascent import show_moved, show_path
@@ -61,17 +61,15 @@ def explore(run: Run) -> None:
     shown = covering_map(run, clustering.indices)
     if shown is not None and follow_click(MAP_KEY, shown.projection.indices):
         open_section(SECTIONS, PATH)
-    chosen = int(number_from_address("picked", -1, 0, len(clustering.dataset) - 1))
-    current = chosen if chosen >= 0 else default_image(run)
+    current = current_image(run, clustering.dataset)
     show_map(clustering, shown, current)
 
-    def path() -> int | None:
-        return show_path(clustering, current)
-
-    first = "path" if chosen in clustering.indices and "cluster" not in st.query_params else ""
+    is_named = image_in_address(clustering.dataset) in clustering.indices
+    first = "path" if is_named and "cluster" not in st.query_params else ""
     clicked = show_sections([
         Section("largest", "Largest clusters", lambda: largest_clusters(clustering, current)),
-        Section("path", PATH, path), Section("moved", "Moved images", lambda: show_moved(clustering)),
+        Section("path", PATH, lambda: show_path(clustering, current)),
+        Section("moved", "Moved images", lambda: show_moved(clustering)),
         Section("sweep", "Over ε", lambda: show_sweep(clustering, shown.map_id if shown else None)),
         Section("sizes", "Sizes", lambda: show_sizes(clustering))], SECTIONS, first)
     pick_clicked([clicked])

@@ -8,7 +8,7 @@ import streamlit as st
 from pages.parts.base.address import choice_from_address, number_from_address, write_address
 from pages.parts.base.cached import dataset_of, load_split
 from pages.parts.base.epochs import has_record
-from pages.parts.base.interesting import default_image
+from pages.parts.base.interesting import current_image
 from pages.parts.base.run_picker import pick_run
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.instances.chosen import EMBEDDINGS, ChosenImage, as_compared, random_views
@@ -73,8 +73,7 @@ def pick_representation(has_latent: bool) -> bool:
 def explore(run: Run) -> None:
     """Show the current image, its views and the softmax against other images."""
     dataset, split = dataset_of(run), load_split(run)
-    index = int(number_from_address("picked", -1, 0, len(dataset) - 1))
-    index = index if index >= 0 else default_image(run)
+    index = current_image(run, dataset)
     current = ChosenImage(run, dataset, split, index, int(number_from_address("draw", 0, 0, LARGEST_DRAW)))
     has_latent = has_record(run, LatentLayer)
     controls, right = st.columns([6, 1], vertical_alignment="bottom")

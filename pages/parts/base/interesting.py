@@ -11,12 +11,14 @@ from functools import reduce
 import numpy as np
 import streamlit as st
 
+from pages.parts.base.address import number_from_address
 from pages.parts.base.cached import load_retrieval, load_split
 from pages.parts.base.epoch_images import epoch_images
 from pages.parts.base.epochs import epochs_with, load_record
 from pages.parts.base.focus import suggest_image
 from pages.parts.base.run_hash import RUN_HASH
 from udml_core.arrays import Array
+from udml_core.data.dataset import Dataset
 from udml_core.explanations import Affinities, Clusters, Explanation, Pairs, Triplets, Uncertainty
 from udml_core.exploration.interesting import most_changed, recorded_rows
 from udml_core.exploration.variety import classes_in_turn
@@ -38,6 +40,17 @@ def default_image(run: Run) -> int:
     index = next((image for image, _ in interesting_queries(run)), int(load_split(run).test[0]))
     suggest_image(index)
     return index
+
+
+def image_in_address(dataset: Dataset) -> int:
+    """Return the index of the image that the address names, −1 without one."""
+    return int(number_from_address("picked", -1, 0, len(dataset) - 1))
+
+
+def current_image(run: Run, dataset: Dataset) -> int:
+    """Return the image in the address, else the image that pages show first."""
+    index = image_in_address(dataset)
+    return index if index >= 0 else default_image(run)
 
 
 @st.cache_data(max_entries=32, show_spinner=False, hash_funcs=RUN_HASH)

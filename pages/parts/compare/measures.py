@@ -105,14 +105,13 @@ def _unequal(runs: Sequence[Run]) -> str:
 
 def show_measures(runs: Sequence[Run]) -> None:
     """Show the verdict, and the measures of all runs; a star marks the highest MAP@R."""
-    table = measure_table(runs)
-    equal = equal_runs(runs)
+    table, named, equal = measure_table(runs), repetitions(runs), equal_runs(runs)
     if share_images(runs) and len(equal) > 1:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
-                            for name, members in repetitions(runs).items()} for measure in MEASURE_NAMES)
+                            for name, members in named.items()} for measure in MEASURE_NAMES)
         if words := verdict_words(judged, nearest):
             st.markdown(f":material/emoji_events: {words} {_unequal(runs)}")
-    st.html(table_html(table, [[runs.index(run) for run in members] for members in repetitions(runs).values()]))
+    st.html(table_html(table, [[runs.index(run) for run in members] for members in named.values()]))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
     st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 import streamlit as st
 
-from pages.parts.base.address import number_from_address, write_address
+from pages.parts.base.address import write_address
 from pages.parts.base.analyses import frame_words
 from pages.parts.base.cached import load_split
 from pages.parts.base.epochs import epochs_with
-from pages.parts.base.interesting import default_image, interesting_queries
+from pages.parts.base.interesting import interesting_queries
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Tile, gallery, mark_of, tile_of
 from udml_core.arrays import Array
@@ -111,12 +111,6 @@ def _record(run: Run, epoch: int, kind: type[Record]) -> Record | None:
 def interesting_images(run: Run) -> list[int]:
     """Return the queries of the page Retrieval, whose neighbors changed most through training, in its order."""
     return [image for image, _ in interesting_queries(run)]
-
-
-def current_image(run: Run, dataset: Dataset) -> int:
-    """Return the image in the address, else the image that pages show first."""
-    index = int(number_from_address(PARAMETER, -1, 0, len(dataset) - 1))
-    return index if index >= 0 else default_image(run)
 
 
 def set_current_image(index: int) -> None:

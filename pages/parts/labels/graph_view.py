@@ -8,11 +8,11 @@ from functools import cached_property
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from pages.parts.base.address import choice_from_address, number_from_address, write_address
+from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.cached import load_split
 from pages.parts.base.empty_state import offer_example
 from pages.parts.base.epochs import epochs_with, load_record, pick_epoch
-from pages.parts.base.interesting import default_image
+from pages.parts.base.interesting import current_image
 from pages.parts.components.gallery import Mark
 from pages.parts.labels.few_labels import assigned_now, graph_of_run
 from udml_core.arrays import Array
@@ -158,14 +158,8 @@ def load_view(run: Run, dataset: Dataset, source: str, epoch: int) -> GraphView:
             labels, names = assigned_now(dataset), assigned_classes(dataset)
             codes = spreading.label_codes(labels, names, images)
         graph = views.LabelGraph(images, neighbors, codes)
-    image = image_in_address(dataset)
-    row = graph.row_of(image if image >= 0 else default_image(run))
+    row = graph.row_of(current_image(run, dataset))
     return GraphView(run, dataset, source, graph, names, trained, graph.most_informative_row if row is None else row)
-
-
-def image_in_address(dataset: Dataset) -> int:
-    """Return the index of the image that the address names, −1 without one."""
-    return int(number_from_address("picked", -1, 0, len(dataset) - 1))
 
 
 def warn_if_outside(container: DeltaGenerator, view: GraphView, image: int) -> bool:

@@ -11,7 +11,7 @@ from PIL import Image
 
 from pages.parts.base.address import number_from_address, write_address
 from pages.parts.base.cached import load_retrieval
-from pages.parts.base.interesting import default_image
+from pages.parts.base.interesting import current_image
 from pages.parts.base.run_hash import RUN_HASH
 from pages.parts.components.gallery import Mark, mark_of
 from pages.parts.retrieval.own_images import OwnImage, embed_image
@@ -110,8 +110,7 @@ def load_center(run: Run, dataset: Dataset, which: Which) -> Center:
     if own is not None:
         around = _surroundings(run, which, own.digest, embed_image(load_retrieval(run), own, which))
         return Center(run, dataset, which, -1, own.name, own.image, around)
-    index = int(number_from_address("picked", -1, 0, len(dataset) - 1))
-    index = index if index >= 0 else default_image(run)
+    index = current_image(run, dataset)
     around = _surroundings(run, which, index, None)
     return Center(run, dataset, which, index, dataset.caption(index), dataset.images[index], around)
 

@@ -14,7 +14,7 @@ from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of,
 from pages.parts.base.run_status import method_title, run_titles
 from pages.parts.kit.palette import percent, points
 from udml_core.runs import Run
-from udml_core.runs.verdict import Rank, Standing, best_runs, standing, verdict
+from udml_core.runs.verdict import MEASURE_NAMES, Rank, Standing, best_runs, standing, verdict
 
 MOST_LISTED = 200
 SHORT_TABLE = 7  # A longer table has a scroll bar, so that the chosen run stays above the fold.
@@ -26,7 +26,6 @@ RANK_WORDS: dict[Rank, str] = {"above": "▲ above both", "between": "◆ not ab
 BELOW_BOTH = "▼ below both"
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
-MEASURES = {"map@r": "MAP@R", "recall@1": "R@1"}
 ALL = "All data sets"
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
@@ -74,7 +73,7 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
     for run, group, evaluation, written in zip(runs, groups, evaluations, notes, strict=True):
         judged = verdict(method_title(run), evaluation, run.spec().method == "frozen")
         state = run.status().state
-        of_run = {title: standing(evaluation, measure) for measure, title in MEASURES.items()}
+        of_run = {title: standing(evaluation, measure) for measure, title in MEASURE_NAMES.items()}
         # A phone shows about 310 pixels: the name and the measures come first.
         row: dict[str, Any] = {"Run": titles[run.id], **{title: of.after for title, of in of_run.items()},
                                "": "★" if run.id in best else "",
@@ -150,9 +149,9 @@ def _in_address() -> list[str]:
 
 def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
-    formats = dict.fromkeys(MEASURES.values(), percent) | {
+    formats = dict.fromkeys(MEASURE_NAMES.values(), percent) | {
         f"{name} − {baseline}": lambda value: points(value).removesuffix(" points")
-        for name in MEASURES.values() for baseline in ("frozen", "PCA")}
+        for name in MEASURE_NAMES.values() for baseline in ("frozen", "PCA")}
     return frame.style.format(formats, na_rep="–")
 
 
@@ -166,7 +165,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
-    for name in MEASURES.values():
+    for name in MEASURE_NAMES.values():
         more = 7 * (len(name) - len("R@1"))  # a longer name needs wider columns
         columns[name] = column.NumberColumn(width=58 + more // 3, help="After training, on the test half, in percent.")
         columns[f"{name} − frozen"] = column.NumberColumn(
