@@ -19,6 +19,7 @@ from sklearn.metrics import normalized_mutual_info_score
 
 from udml_core.arrays import Array
 from udml_core.evaluation import (
+    average_precisions,
     distortion,
     effective_rank,
     evaluate,
@@ -179,8 +180,10 @@ def test_map_at_r_by_hand() -> None:
 
     The first point has a hit at rank 1, with AP (1/1)/2, the last one at rank 2, with AP (1/2)/2.
     """
-    score, left_out = map_at_r(np.array([[0.0], [1], [2.5], [4]]), np.array([0, 0, 1, 0]))
-    assert (score, left_out) == (pytest.approx((0.5 + 0.5 + 0.25) / 3), 1)
+    points, labels, shares = np.array([[0.0], [1], [2.5], [4]]), np.array([0, 0, 1, 0]), list[float]()
+    np.testing.assert_allclose(average_precisions(points, labels, shares.append), [0.5, 0.5, np.nan, 0.25])
+    assert shares == [1.0]
+    assert map_at_r(points, labels) == (pytest.approx((0.5 + 0.5 + 0.25) / 3), 1)
 
 
 @with_examples

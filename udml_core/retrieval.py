@@ -19,6 +19,7 @@ from udml_core.data.dataset import Dataset, Report
 from udml_core.data.features import embed_pixels, features_path
 from udml_core.data.splits import Split
 from udml_core.errors import UserError
+from udml_core.evaluation import average_precisions
 from udml_core.exploration.failures import Atlas, History, failure_atlas, history
 from udml_core.files import read_array
 from udml_core.methods import Embedder
@@ -150,6 +151,7 @@ class Retrieval:
         self._stored: dict[str, StoredEmbedding] = {}
         self._embedders: dict[str, Embedder] = {}
         self._atlases: dict[Which, Atlas] = {}
+        self._precisions: Array | None = None
         self._history: History | None = None
 
     @cached_property
@@ -378,6 +380,25 @@ class Retrieval:
             self._atlases[which] = failure_atlas(np.asarray(self._of_all(which)[test]), test,
                                                  self.dataset.labels[test], lambda share: report(share, phase))
         return self._atlases[which]
+
+    def precisions(self, report: Report = lambda _share, _what: None) -> Array:
+        """Return the average precision at R of every test image after training, whose mean is MAP@R.
+
+        The result is cached.
+
+        Returns:
+            (t,) from 0 to 1 in the order of `split.test`; NaN for an image that is alone in its class.
+
+        Raises:
+            UserError: The data set has no classes.
+        """
+        if self.dataset.labels is None:
+            raise UserError(f"MAP@R needs class labels, and {self.dataset.title} {self.dataset.without_labels}.")
+        if self._precisions is None:
+            test = self.split.test
+            self._precisions = average_precisions(np.asarray(self._of_all("final")[test]), self.dataset.labels[test],
+                                                  lambda share: report(share, "ranking all test images"))
+        return self._precisions
 
     def history(self, report: Report = lambda _share, _what: None) -> History:
         """Find the nearest image of each image of the fixed sample after every epoch.

@@ -89,8 +89,8 @@ def test_a_run_is_called_alone_only_where_the_page_chose_the_comparison(pair: li
 def test_two_runs_show_the_queries_that_only_one_answers_as_rows_with_marked_hits(pair: list[Run]) -> None:
     test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}")
     assert not test.exception
-    assert "queries, **" in texts(test)
-    assert sum("Right only with" in element.proto.body for element in test.get("html")) == 2
+    assert "queries only with " in texts(test)
+    assert sum("Hit only with" in element.proto.body for element in test.get("html")) == 2
     retrievals = [load_retrieval(run) for run in pair]
     atlases = [retrieval.atlas("final") for retrieval in retrievals]
     for order in (1, -1):

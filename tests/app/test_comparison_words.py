@@ -9,8 +9,8 @@ import pytest
 
 from pages.parts.base.run_groups import by_group, group_column, group_words
 from pages.parts.base.run_status import LEGIBLE, begin_with_differences, run_titles
-from pages.parts.compare.measures import opposed_settings, setting_text
-from pages.parts.compare.queries import alone_words, difference_words
+from pages.parts.compare.measures import full_titles, opposed_settings, setting_text, settings_by_words
+from pages.parts.compare.queries import best_two, count_words, difference_words
 from pages.parts.compare.verdict import unequal_words, verdict_words
 from pages.parts.curves.run_curves import baseline_words
 from pages.parts.kit.palette import points
@@ -28,14 +28,14 @@ def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standin
 
 @pytest.mark.parametrize(("measured", "words"), [
     ({"A": standings(66.2), "B": standings(57.44), "C": standings(36.0)},
-     "**A is best**: 66.2 % MAP@R, 8.8 points above B and 16.2 points above frozen features. The spread over seeds is "
-     "unknown"),
+     "**A is best**: 66.2 % MAP@R, 8.8 points above B and 16.2 points above frozen features. Runs with other seeds "
+     "would show the spread."),
     ({"B": standings(57.0, 59.0), "A": standings(66.0, 68.0)},
      "**A is best**: 67.0 % MAP@R, 9.0 points above B and 17.0 points above frozen features. The difference is larger "
      "than its spread over seeds, ± 2.0 points."),
     ({"A": standings(58.0, 59.0), "B": standings(57.0, 59.0)},
      "The difference is within its spread over seeds, ± 1.6 points, so the order may be chance."),
-    ({"A": standings(58.0, 59.0), "B": standings(57.0)}, "The spread over seeds is unknown"),
+    ({"A": standings(58.0, 59.0), "B": standings(57.0)}, "Runs with other seeds would show the spread."),
     ({"A": standings(40.04), "B": standings(39.96)},
      "**A and B are level**: 40.0 % MAP@R, but 10.0 points below frozen features."),
     ({"A": standings(50.04), "B": standings(39.96)}, "10.0 points above B and level with frozen features."),
@@ -43,7 +43,7 @@ def standings(*after: float | None, frozen: float | None = 50.0) -> list[Standin
 ])
 def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict[str, list[Standing]],
                                                                   words: str) -> None:
-    assert words in verdict_words(measured)
+    assert words in " ".join(verdict_words(measured))
 
 
 @pytest.mark.parametrize(("after", "frozen", "words"), [
@@ -51,49 +51,94 @@ def test_the_verdict_names_the_best_run_and_weighs_the_difference(measured: dict
     (97.0, 96.1, "and 4.7 points above frozen features. "), (96.1, 96.1, "and 4.7 points above frozen features. ")])
 def test_the_verdict_names_a_nearest_image_that_contradicts(after: float, frozen: float, words: str) -> None:
     measured = {"A": standings(57.4, frozen=52.7), "B": standings(36.3, frozen=52.7)}
-    assert words in verdict_words(measured, {"A": standings(after, frozen=frozen), "B": standings(99.0, frozen=1.0)})
+    nearest = {"A": standings(after, frozen=frozen), "B": standings(99.0, frozen=1.0)}
+    assert words in " ".join(verdict_words(measured, nearest))
 
 
 @pytest.mark.parametrize(("supervision", "dimensions", "words"), [
     (["none", "none"], [4, 4], ""), ([], [], ""),
-    (["pairs", "none"], [16, 4], "These runs learn from no labels or pairs of similar and dissimilar images and have 4 "
-                                 "or 16 dimensions, so their order does not rank the methods."),
-    (["few", "few"], [8, 4], "These runs have 4 or 8 dimensions, so their order does not rank the methods.")])
+    (["pairs", "none"], [16, 4], "These runs learn from different labels and have different dimensions, so their order "
+                                 "does not rank the methods."),
+    (["pairs", "none"], [4, 4], "These runs learn from different labels, so their order does not rank the methods."),
+    (["few", "few"], [8, 4], "These runs have different dimensions, so their order does not rank the methods.")])
 def test_an_unequal_comparison_is_named(supervision: list[str], dimensions: list[int], words: str) -> None:
     assert unequal_words(supervision, dimensions) == words
 
 
+@pytest.mark.parametrize(("interval", "words"), [
+    ((4.14, 5.31), "10.0 points above B (95 % interval over queries: 4.1 to 5.3) and level with frozen features. Runs "
+                   "with other seeds would show the spread."),
+    ((-0.31, 5.3), "(95 % interval over queries: −0.3 to 5.3) and level with frozen features. The interval includes 0, "
+                   "so the order may be chance. Runs with"),
+    (None, "10.0 points above B and level with frozen features. Runs with other seeds")])
+def test_the_verdict_states_the_interval_of_the_gap_over_queries(interval: tuple[float, float] | None,
+                                                                 words: str) -> None:
+    asked = []
+
+    def of_gap(best: str, second: str) -> tuple[float, float] | None:
+        asked.append((best, second))
+        return interval
+
+    measured = {"C": standings(1.0), "B": standings(40.0), "A": standings(50.0)}
+    assert words in " ".join(verdict_words(measured, None, of_gap))
+    assert asked == [("A", "B")]
+
+
 @pytest.mark.parametrize(("counts", "words"), [
-    ((47, 4), "**A is right about 47 queries that B gets wrong**, B about 4 that A gets wrong. Two equally good runs "
-              "differ at least this much in fewer than 1 of 1,000 cases (sign test), so chance is an unlikely "
-              "explanation."),
-    ((1, 5), "**B is right about 5 queries that A gets wrong**, A about 1 that B gets wrong. Two equally good runs "
-             "differ at least this much in 21.9 % of cases (sign test), so chance may explain it."),
-    ((5, 4), "**A is right about 5 queries that B gets wrong**, B about 4 that A gets wrong. Two equally good runs "
-             "differ at least this much in 100.0 % of cases (sign test), so chance alone could explain it."),
-    ((3, 3), "**A and B are level**: each alone is right about 3 queries.")])
+    ((47, 4), "By R@1, **A is ahead of B**: the nearest image is a hit with it alone for 47 queries, with the other "
+              "alone for 4. Two equally good runs differ at least this much in fewer than 1 of 1,000 cases (sign "
+              "test), so chance is an unlikely explanation."),
+    ((1, 5), "By R@1, **B is ahead of A**: the nearest image is a hit with it alone for 5 queries, with the other "
+             "alone for 1. Two equally good runs differ at least this much in 21.9 % of cases (sign test), so chance "
+             "may explain it."),
+    ((5, 4), "in 100.0 % of cases (sign test), so chance alone could explain it."),
+    ((3, 3), "By R@1, **A and B are level**: the nearest image is a hit with each of them alone for 3 queries.")])
 def test_the_queries_on_which_runs_differ_are_weighed_against_chance(counts: tuple[int, int], words: str) -> None:
-    assert difference_words("A", "B", *counts).startswith(words)
+    assert words in difference_words("A", "B", *counts)
 
 
-def test_the_run_that_alone_answers_more_queries_is_named_first() -> None:
-    atlases = [atlas([2, 4, 6, 8], [True, True, True, False]), atlas([2, 4, 6, 8], [False, False, True, True])]
-    words = "Of 4 queries, **2 are right only with A** and 1 only with B."
-    assert alone_words(["A", "B"], atlases) == words
-    assert alone_words(["B", "A"], atlases[::-1]) == words, "in either order"
+def test_queries_with_a_hit_in_one_run_only_are_counted() -> None:
+    two = [atlas([2, 4, 6, 8], [True, True, True, False]), atlas([2, 4, 6, 8], [False, False, True, True])]
+    words = ("The nearest image is a hit (it has the query's class) for **2 of 4 queries only with A** and 1 only with "
+             "B.")
+    assert count_words(["A", "B"], two) == words
+    assert count_words(["B", "A"], two[::-1]) == words, "in either order"
+    three = [atlas(list(range(6)), hits) for hits in ([True, True, True, False, False, False],
+                                                      [True, True, False, True, False, True],
+                                                      [True, False, False, True, False, True])]
+    assert count_words(["A", "B", "C"], three) == (
+        "The nearest image is a hit (it has the query's class) for **1 of 6 queries only with A**, 0 only with B, 0 "
+        "only with C, 1 with all runs and 1 with none.")
 
 
 def test_settings_with_different_values_come_before_settings_of_one_method() -> None:
-    settings = [{"method": "rpml", "alpha": 15.0, "mining": "random", "epochs": 5},
-                {"method": "ssdml", "alpha": 40.0, "orthogonal": True, "epochs": 5}]
-    assert opposed_settings(settings) == ["method", "alpha"]
-    assert [setting_text(value, name) for value, name in (("ssdml", "method"), (True, "orthogonal"), (5e-6, "rate"))
+    settings = [{"Method": "rpml", "Largest angle": 15.0, "Mining": "random", "Epochs": 5},
+                {"Method": "ssdml", "Largest angle": 40.0, "Orthogonal": True, "Epochs": 5}]
+    assert opposed_settings(settings) == ["Method", "Largest angle"]
+    assert [setting_text(value, name) for value, name in (("ssdml", "Method"), (True, "Orthogonal"), (5e-6, "Rate"))
             ] == ["SSDML", "on", "5e-06"]
+
+
+def test_a_field_that_means_something_else_in_another_method_is_a_setting_of_its_own(tmp_path: Path) -> None:
+    runs = [create_run(spec(method=method), tmp_path) for method in ("rpml", "ssdml", "nml")]
+    authority, walk, pairs = (settings_by_words(run) for run in runs)
+    assert (authority["Authority factor"], walk["Walk probability"]) == (100.0, 0.99)
+    assert "Authority factor" not in walk
+    assert "Walk probability" not in authority
+    titles = full_titles(runs)
+    assert titles["Largest angle"] == "Largest angle · α in °", "both methods have this symbol"
+    assert titles["Dimension"] == "Dimension", "the methods have different symbols"
+    assert "Dimension" in pairs
+
+
+def test_where_runs_differ_the_best_two_are_compared_first(tmp_path: Path) -> None:
+    runs = [measured(create_run(spec(seed=seed), tmp_path), value) for seed, value in enumerate((20.0, 60.0, 40.0))]
+    assert best_two(runs) == (1, 2)
 
 
 @pytest.mark.parametrize(("beaten", "count", "words"), [
     (("frozen", "centered pca"), 3, "Gray lines: the backbone's frozen features (dotted) and centered PCA"),
-    (("frozen",), 3, "PCA is not drawn, because these runs have no common width."),
+    (("frozen",), 3, "PCA is not drawn, because these runs have different dimensions."),
     (("frozen",), 1, "on the same images. Compare MAP@R first")])
 def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple[str, ...], count: int,
                                                                    words: str) -> None:
@@ -104,7 +149,7 @@ def test_the_words_on_the_baselines_name_only_lines_that_are_drawn(beaten: tuple
 
 
 def test_no_verdict_without_two_measured_runs() -> None:
-    assert verdict_words({"A": standings(40.0), "B": standings(None)}) == ""
+    assert verdict_words({"A": standings(40.0), "B": standings(None)}) == ("", "")
 
 
 def test_differences_have_a_real_minus_sign_and_a_unit() -> None:

@@ -20,7 +20,7 @@ from pages.parts.curves.run_curves import common_baselines, shown_rows
 from pages.parts.kit.figures import line_style
 from pages.parts.kit.palette import points
 from pages.parts.kit.tables import evaluation_table
-from pages.parts.runs.leaderboard import leaderboard
+from pages.parts.runs.leaderboard import VERDICT, leaderboard
 from pages.parts.runs.trash import loss_words, size_words
 from tests.app.opening import opened, texts
 from tests.exploration.test_comparison import atlas
@@ -47,7 +47,7 @@ def address_value(test: AppTest, parameter: str) -> str:
 
 def table_of_runs(test: AppTest) -> Any:
     """Return the leaderboard as the browser receives it."""
-    return next(table for table in test.dataframe if "Verdict" in table.value.columns)
+    return next(table for table in test.dataframe if VERDICT in table.value.columns)
 
 
 def ticked(test: AppTest) -> list[str]:
@@ -93,7 +93,8 @@ def test_the_leaderboard_marks_the_winner_and_shows_the_differences(pair: list[R
     assert rows["MAP@R"].tolist() == [31.24, 35.06]
     assert rows["MAP@R − frozen"].tolist() == [-2.0, 1.9], "differences of the shown values"
     assert rows["MAP@R − PCA"].tolist() == [-1.8, 2.1]
-    assert rows["Verdict"].tolist() == ["▼ below both", "▲ above both"]
+    assert rows["Labels"].tolist() == ["none", "none"]
+    assert rows[VERDICT].tolist() == ["▼ below both", "▲ above both"]
     test = opened("runs", run=pair[0].id)
     assert "RPML ended below frozen features: 31.2 % against 33.2 % MAP@R" in texts(test)
     assert "None" not in texts(test)
@@ -334,9 +335,9 @@ def test_the_table_of_compare_heads_its_columns_and_has_the_color_of_each_run(pa
     other = Run(shutil.copytree(pair[0].folder, pair[0].folder.with_name("20250101-000000-rpml-0000aa")))
     runs = [pair[1], pair[0], other]
     shown = table_html(measure_table(runs), [[0, 1], [2]])
-    headings = ["before", "after", "change", "against frozen", "against best"]
+    headings = ["before", "after", "change", "against frozen", "against PCA", "against best"]
     assert re.findall(r"<th scope='col'>(.*?)</th>", shown) == headings * 2
-    assert re.findall(r"colspan='5'>(.*?)</th>", shown) == ["MAP@R", "R@1"]
+    assert re.findall(r"colspan='6'>(.*?)</th>", shown) == ["MAP@R", "R@1"]
     assert "A &lt;b&gt; &amp; a long name" in shown
     colors = [line_style(number)["color"] for number in range(3)]
     assert re.findall("solid (#......)|dashed (#......)|dotted (#......)", shown) == [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from udml_core.exploration.comparison import aligned_layouts, only_first_hits, sign_test
+from udml_core.exploration.comparison import aligned_layouts, mean_interval, only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
 
 
@@ -29,6 +29,16 @@ def test_only_queries_of_both_are_compared() -> None:
 def test_the_sign_test_counts_the_splits_that_are_at_least_as_uneven() -> None:
     assert sign_test(5, 1) == sign_test(1, 5) == pytest.approx(2 * (1 + 6) / 2**6)
     assert sign_test(3, 3) == sign_test(0, 0) == 1.0
+
+
+def test_the_bootstrap_interval_of_a_mean_is_as_wide_as_the_normal_one_and_leaves_unknown_values_out() -> None:
+    values = np.random.default_rng(2).normal(0.3, 2.0, 4_000)
+    low, high = mean_interval(np.append(values, np.nan)) or (0.0, 0.0)
+    half = 1.96 * values.std() / np.sqrt(len(values))
+    assert (low, high) == (pytest.approx(values.mean() - half, abs=0.1 * half),
+                           pytest.approx(values.mean() + half, abs=0.1 * half))
+    assert mean_interval(np.full(5, 0.25)) == (0.25, 0.25)
+    assert mean_interval(np.array([0.5, np.nan])) is None
 
 
 @pytest.mark.parametrize("mirrored", [False, True])

@@ -14,6 +14,7 @@ from udml_core.evaluation.clusters import (
 )
 from udml_core.evaluation.ranking import rankings
 from udml_core.evaluation.retrieval import (
+    average_precisions,
     map_at_r,
     mean_precision_at_k,
     neighbor_stability,
@@ -23,7 +24,7 @@ from udml_core.evaluation.retrieval import (
 from udml_core.evaluation.structure import distortion, distortion_neighbors, effective_rank, trustworthiness
 from udml_core.evaluation.summary import evaluate, headline_measures
 
-__all__ = ["distortion", "distortion_neighbors", "effective_rank", "evaluate", "headline_measures", "kmeans_clusters",
-           "knn_accuracy", "label_purity", "linear_accuracy", "map_at_r", "mean_precision_at_k", "neighbor_stability",
-           "neighborhood_purity", "nmi", "pairwise_f", "rankings", "recall_at_k", "recall_in_gallery",
-           "similarity_correlation", "trustworthiness"]
+__all__ = ["average_precisions", "distortion", "distortion_neighbors", "effective_rank", "evaluate",
+           "headline_measures", "kmeans_clusters", "knn_accuracy", "label_purity", "linear_accuracy", "map_at_r",
+           "mean_precision_at_k", "neighbor_stability", "neighborhood_purity", "nmi", "pairwise_f", "rankings",
+           "recall_at_k", "recall_in_gallery", "similarity_correlation", "trustworthiness"]

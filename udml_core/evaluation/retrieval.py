@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import torch
@@ -70,17 +70,18 @@ def recall_in_gallery(embeddings: Array, labels: Array, queries: Booleans, ks: S
     return {k: float((first_hit < min(k, deepest)).mean()) for k in ks}
 
 
-def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
-    """Compute MAP@R, the mean average precision at R.
+def average_precisions(embeddings: Array, labels: Array, report: Callable[[float], None] = lambda _: None) -> Array:
+    """Compute the average precision at R of every point.
 
     A point's value is (1/R_i) Σ_{r ≤ R_i} precision@r · hit(r), where R_i counts the other points of its class.
 
     Args:
         embeddings: (n, d), n ≥ 2.
         labels: (n,) int.
+        report: Receives the completed share, from 0 to 1.
 
     Returns:
-        The mean over the points with R_i > 0 (NaN if there are none), and the number of points with R_i = 0.
+        (n,) fractions; NaN for a point with R_i = 0.
 
     References:
         K. Musgrave, S. Belongie, S.-N. Lim, "A Metric Learning Reality Check", ECCV 2020.
@@ -88,17 +89,34 @@ def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
     labels = _check_labels(embeddings, labels)
     _, inverse, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     others = sizes[inverse] - 1
+    scores = np.full(len(labels), np.nan)
     deepest = int(others.max())
     if deepest == 0:
-        return float("nan"), len(labels)
-    scores = np.zeros(len(labels))
+        return scores
     ranks = np.arange(1, deepest + 1)
     for queries, neighbors in rankings(embeddings, deepest):
         hits = (labels[neighbors] == labels[queries, None]) & (ranks <= others[queries, None])
         precision = np.cumsum(hits, axis=1) / ranks
         scores[queries] = (precision * hits).sum(axis=1) / np.maximum(others[queries], 1)
-    counted = others > 0
-    return float(scores[counted].mean()), int((~counted).sum())
+        report((int(queries[-1]) + 1) / len(labels))
+    scores[others == 0] = np.nan
+    return scores
+
+
+def map_at_r(embeddings: Array, labels: Array) -> tuple[float, int]:
+    """Compute MAP@R, the mean average precision at R.
+
+    Args:
+        embeddings: (n, d), n ≥ 2.
+        labels: (n,) int.
+
+    Returns:
+        The mean of `average_precisions` over the points with another point of their class (NaN if there are none), and
+        the number of the other points.
+    """
+    scores = average_precisions(embeddings, labels)
+    counted = ~np.isnan(scores)
+    return float(scores[counted].mean()) if counted.any() else float("nan"), int((~counted).sum())
 
 
 def mean_precision_at_k(embeddings: Array, labels: Array, ks: Sequence[int] = (10,)) -> dict[int, float]:

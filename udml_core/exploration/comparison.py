@@ -1,11 +1,11 @@
-"""Compare the embeddings of several runs: queries that only one answers, and aligned maps."""
+"""Compare the embeddings of several runs: queries for which only one has a hit, and aligned maps."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binomtest
+from scipy.stats import binomtest, bootstrap
 
 from udml_core.arrays import Array
 from udml_core.exploration.failures import Atlas
@@ -35,6 +35,26 @@ def sign_test(first_only: int, second_only: int) -> float:
     """
     count = first_only + second_only
     return float(binomtest(first_only, count).pvalue) if count else 1.0
+
+
+RESAMPLES = 2_000
+"""Number of draws of the bootstrap."""
+
+
+def mean_interval(values: Array) -> tuple[float, float] | None:
+    """Return the 95 % percentile interval of the bootstrap for a mean; None for fewer than two values.
+
+    With the differences of two runs on the same queries, it is the paired bootstrap of the mean difference.
+
+    Args:
+        values: (n,); NaN entries are left out.
+    """
+    known = values[~np.isnan(values)]
+    if len(known) < 2:
+        return None
+    found = bootstrap((known,), np.mean, n_resamples=RESAMPLES, batch=100, method="percentile",
+                      rng=np.random.default_rng(0)).confidence_interval
+    return float(found.low), float(found.high)
 
 
 def aligned_layouts(layouts: Sequence[tuple[Array, Array]]) -> list[Array]:

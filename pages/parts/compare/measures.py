@@ -6,16 +6,20 @@ import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import streamlit as st
 
+from pages.parts.base.cached import load_retrieval
 from pages.parts.base.run_groups import group_column, group_of
 from pages.parts.base.run_status import METHOD_TITLES, escaped, group_titles, run_titles
 from pages.parts.base.setting_words import setting_title
 from pages.parts.compare.choosing import share_images
 from pages.parts.compare.colors import swatch
-from pages.parts.compare.verdict import unequal_words, verdict_words
+from pages.parts.compare.verdict import Interval, unequal_words, verdict_words
 from pages.parts.kit.palette import percent, points
+from udml_core.arrays import Array
+from udml_core.exploration.comparison import mean_interval
 from udml_core.jobs.presets import show
 from udml_core.methods import METHODS
 from udml_core.runs import Run
@@ -24,10 +28,19 @@ from udml_core.runs.verdict import MAIN_MEASURE, MEASURE_NAMES, best_runs, stand
 
 PAGE_WIDTH, TITLE_WIDTH, MOST_WIDTH = 1014, 230, 260
 """Widths in pixels: of the page at 1400 pixels, of the titles of settings, and of a run's settings at most."""
-GAIN, OVER_FROZEN, TO_BEST = "change", "against frozen", "against best"
-COLUMNS = ("before", "after", GAIN, OVER_FROZEN, TO_BEST)
+GAIN, OVER_FROZEN, OVER_PCA, TO_BEST = "change", "against frozen", "against PCA", "against best"
+COLUMNS = ("before", "after", GAIN, OVER_FROZEN, OVER_PCA, TO_BEST)
 """Columns of each measure."""
 SUPERVISION = {method.card.name: method.card.supervision for method in METHODS}
+METHOD = "Method"
+"""The title of the setting that names the method."""
+FACTS = "Facts"
+"""Column with a run's dimension and labels, which the page writes below its name."""
+LABELS = {"none": "no labels", "few": "few labels", "pairs": "pairs of images", "all": "all labels"}
+MOST_RANKED = 10_000
+"""Test images that are ranked without being asked, for the interval of the gap."""
+RESAMPLED = ("95 % interval: of 2,000 draws of as many test images with replacement, the middle 95 % have such a gap "
+             "between the two runs (paired bootstrap). What another seed would change is not part of it.")
 HIGHLIGHT = "background-color: rgba(230, 159, 0, 0.22)"
 
 
@@ -41,14 +54,15 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
     """Return a row for each group of runs that differ only in the seed.
 
     Columns: the mean before and after training, with the sample's standard deviation over the seeds, and the mean
-    differences of the measure after training to before, to frozen features and to the best row of the same group. Stars
-    and best rows compare only rows with the same data set, split and backbone; a column names them if they differ.
+    differences of the measure after training to before, frozen features, PCA and the best row of the group. Stars and
+    best rows compare only rows with the same data set, split and backbone; a column names them if they differ.
     """
     named = repetitions(runs)
     heading, groups = group_column([members[0] for members in named.values()])
     rows: list[dict[str, Any]] = []
     for (name, members), group in zip(named.items(), groups, strict=True):
-        row: dict[str, Any] = {"": "", "Run": name, **({heading: group} if heading else {}), "Seeds": len(members)}
+        row: dict[str, Any] = {"": "", "Run": name, FACTS: facts(members[0]), **({heading: group} if heading else {}),
+                               "Seeds": len(members)}
         for measure, title in MEASURE_NAMES.items():
             of = [standing(run.evaluation(), measure) for run in members]
             rivals = [others for others in named.values() if group_of(others[0]) == group_of(members[0])]
@@ -58,6 +72,7 @@ def measure_table(runs: Sequence[Run]) -> pd.DataFrame:
                     f"{title} after": spread_text(spread([value.after for value in of])),
                     f"{title} {GAIN}": difference_text(spread([value.gain for value in of])),
                     f"{title} {OVER_FROZEN}": difference_text(spread([value.over_frozen for value in of])),
+                    f"{title} {OVER_PCA}": difference_text(spread([value.over_pca for value in of])),
                     f"{title} {TO_BEST}": points(None if after is None or best is None else after - best)}
         rows.append(row)
     stars = best_runs((str(number), group_of(members[0]), _mean_after(members))
@@ -71,6 +86,49 @@ def _mean_after(members: Sequence[Run], measure: str = MAIN_MEASURE) -> float | 
     """Return the mean over the seeds after training, as it is shown; None without a measure."""
     mean = spread([standing(run.evaluation(), measure).after for run in members])
     return None if mean is None else round(mean.mean, 1)
+
+
+def dimension_of(run: Run) -> int | None:
+    """Return the dimension of a run's embedding; None before its evaluation."""
+    measured = (run.evaluation() or {}).get("final", {}).get("dimension")
+    return None if measured is None else round(measured)
+
+
+def facts(run: Run) -> str:
+    """Say how many dimensions a run's embedding has and what its method learns from."""
+    dimension, source = dimension_of(run), LABELS.get(SUPERVISION.get(run.spec().method, ""))
+    return " · ".join(filter(None, ["" if dimension is None else f"{dimension} dimensions", source]))
+
+
+def gap_interval(first: Sequence[Run], second: Sequence[Run]) -> Interval | None:
+    """Return the 95 % interval of the difference of MAP@R over resampled queries, in percentage points.
+
+    Args:
+        first: Runs that differ only in the seed; a query's value is its mean over them.
+        second: The same of the other row of the table.
+
+    Returns:
+        None if the runs do not have the same test images with classes, or more than `MOST_RANKED`.
+    """
+    opened = [load_retrieval(run) for run in (*first, *second)]
+    test = opened[0].split.test
+    if opened[0].dataset.labels is None or len(test) > MOST_RANKED or not all(
+            np.array_equal(test, retrieval.split.test) for retrieval in opened):
+        return None
+    bar = st.empty()
+
+    def report(share: float, phase: str) -> None:
+        bar.progress(min(1.0, share), f"{phase.capitalize()} …")
+
+    scores = [retrieval.precisions(report) for retrieval in opened]
+    bar.empty()
+    gaps = np.mean(scores[:len(first)], axis=0) - np.mean(scores[len(first):], axis=0)
+    return _interval(100 * gaps)
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def _interval(gaps: Array) -> Interval | None:
+    return mean_interval(gaps)
 
 
 def equal_runs(runs: Sequence[Run]) -> list[list[str]]:
@@ -99,8 +157,7 @@ def difference_text(value: Spread | None) -> str:
 
 def _unequal(runs: Sequence[Run]) -> str:
     supervision = [SUPERVISION[method] for run in runs if (method := run.spec().method) in SUPERVISION]
-    measured = [(run.evaluation() or {}).get("final", {}).get("dimension") for run in runs]
-    return unequal_words(supervision, [round(dimension) for dimension in measured if dimension is not None])
+    return unequal_words(supervision, [dimension for run in runs if (dimension := dimension_of(run)) is not None])
 
 
 def show_measures(runs: Sequence[Run]) -> None:
@@ -109,14 +166,18 @@ def show_measures(runs: Sequence[Run]) -> None:
     if share_images(runs) and len(equal) > 1:
         judged, nearest = ({name: [standing(run.evaluation(), measure) for run in members]
                             for name, members in named.items()} for measure in MEASURE_NAMES)
-        if words := verdict_words(judged, nearest):
-            st.markdown(f":material/emoji_events: {words} {_unequal(runs)}")
+        words, certainty = verdict_words(judged, nearest, lambda best, second: gap_interval(named[best], named[second]))
+        if words:
+            st.markdown(f":material/emoji_events: {words}")
+            if cautions := " ".join(filter(None, [_unequal(runs), certainty])):
+                st.caption(cautions, help=RESAMPLED)
     st.html(table_html(table, [[runs.index(run) for run in members] for members in named.values()]))
     seeds = " Runs that differ only in the seed share a row: mean ± standard deviation." if any(table["Seeds"] > 1) \
         else ""
     st.caption(f"Measured on the test half; differences are in percentage points.{seeds}", help=(
         "MAP@R judges the whole ranking, R@1 only the nearest image. Change: after minus before training. Against "
-        "frozen: after training minus the backbone's features, which are not trained. Against best: minus the best "
+        "frozen: after training minus the backbone's features, which are not trained. Against PCA: minus centered PCA "
+        "of these features with the run's dimension. Against best: minus the best "
         "row. ★ marks the highest MAP@R after training among runs with the same data set, split and backbone."))
     if repeated := [names for names in equal if len(names) > 1]:
         st.info(" ".join(f"{' and '.join(names)} have equal settings, also the seed: they repeat one training, so "
@@ -136,7 +197,7 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:
     """
     parts = [f"<th scope='colgroup' colspan='{len(COLUMNS)}'>{title}</th>" for title in MEASURE_NAMES.values()]
     has_seeds = bool((table["Seeds"] > 1).any())
-    plain = [name for name in table.columns if name not in ("", "Run", "Seeds")
+    plain = [name for name in table.columns if name not in ("", "Run", FACTS, "Seeds")
              and name.split(" ")[0] not in MEASURE_NAMES.values()] + (["Seeds"] if has_seeds else [])
     first = "".join(f"<th scope='col' rowspan='2'>{html.escape(name)}</th>" for name in ("Run", *plain))
     second = "".join(f"<th scope='col'>{name}</th>" for name in COLUMNS) * len(parts)
@@ -144,9 +205,9 @@ def table_html(table: pd.DataFrame, positions: Sequence[Sequence[int]]) -> str:
     for row, members in zip(table.to_dict("records"), positions, strict=True):
         cells = "".join(f"<td>{html.escape(str(row[name]))}</td>" for name in plain)
         cells += "".join(_cell(row[f"{title} {name}"], name) for title in MEASURE_NAMES.values() for name in COLUMNS)
-        star = " ★" if row[""] else ""
-        rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{html.escape(row['Run'])}{star}</th>{cells}"
-                    "</tr>")
+        star = "★ " if row[""] else ""
+        rows.append(f"<tr><th scope='row'>{''.join(map(swatch, members))}{star}{html.escape(row['Run'])}"
+                    f"<small>{html.escape(row[FACTS])}</small></th>{cells}</tr>")
     return ("<div class='compare-table' tabindex='0' role='region' aria-label='Measures of the runs'><table><thead>"
             f"<tr>{first}{''.join(parts)}</tr><tr>{second}</tr></thead><tbody>{''.join(rows)}</tbody></table></div>")
 
@@ -159,18 +220,18 @@ def _cell(text: str, column: str) -> str:
 
 def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show the settings of all runs; differing ones are marked by ≠ and a color, and come first."""
-    settings = [settings_of(run) for run in runs]
+    settings, titles = [settings_by_words(run) for run in runs], full_titles(runs)
     differing = differing_settings(settings)
     opposed = opposed_settings(settings)
     everything = st.toggle("Show equal settings too", key="compare-equal")
-    equal = [name for name in dict.fromkeys(name for row in settings for name in row) if name not in differing]
-    fields = [*opposed, *(name for name in differing if name not in opposed), *(equal if everything else [])]
-    if not fields:
+    equal = [name for name in titles if name not in differing]
+    shown = [*opposed, *(name for name in differing if name not in opposed), *(equal if everything else [])]
+    if not shown:
         st.info("All settings of these runs are equal.", icon=":material/info:")
         return
-    titles = [next(setting_title(field, row["method"]) for row in settings if field in row) for field in fields]
-    frame = pd.DataFrame({"": ["≠" if field in opposed else "" for field in fields], "Setting": titles} | {
-        name: [setting_text(row.get(field), field) for field in fields]
+    frame = pd.DataFrame({"": ["≠" if name in opposed else "" for name in shown],
+                          "Setting": [titles[name] for name in shown]} | {
+        name: [setting_text(row.get(setting), setting) for setting in shown]
         for name, row in zip(names, settings, strict=True)})
     styled = frame.style.apply(lambda row: [HIGHLIGHT if row[""] else ""] * len(row), axis=1)
     width = min(MOST_WIDTH, (PAGE_WIDTH - 30 - TITLE_WIDTH) // len(names))
@@ -181,6 +242,25 @@ def show_settings(runs: Sequence[Run], names: Sequence[str]) -> None:
     st.caption("≠ marks settings with different values. A dash: the run's method has no such setting.")
 
 
+def settings_by_words(run: Run) -> dict[str, Any]:
+    """Return a run's settings by their names in words: a name such as gamma means something else in another method."""
+    return {title.split(" · ")[0]: value for title, value in _settings_by_title(run).items()}
+
+
+def full_titles(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the titles of settings with symbol and unit, by their words; the words alone where the symbols differ."""
+    titles: dict[str, set[str]] = {}
+    for run in runs:
+        for title in _settings_by_title(run):
+            titles.setdefault(title.split(" · ")[0], set()).add(title)
+    return {words: min(found) if len(found) == 1 else words for words, found in titles.items()}
+
+
+def _settings_by_title(run: Run) -> dict[str, Any]:
+    settings = settings_of(run)
+    return {setting_title(name, settings["method"]): value for name, value in settings.items()}
+
+
 def opposed_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return the settings that at least two runs have with different values, in order."""
     known = {name: [value for value in values if value is not None]
@@ -188,10 +268,10 @@ def opposed_settings(settings: Sequence[Mapping[str, Any]]) -> list[str]:
     return [name for name, values in known.items() if any(value != values[0] for value in values)]
 
 
-def setting_text(value: Any, name: str = "") -> str:
+def setting_text(value: Any, title: str = "") -> str:
     """Return a setting as text: the method's title, on or off, a number; a dash if the run has no such setting."""
     if value is None:
         return "–"
-    if name == "method":
+    if title == METHOD:
         return METHOD_TITLES.get(value, str(value))
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else show(value)

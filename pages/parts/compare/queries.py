@@ -1,4 +1,4 @@
-"""The same query in all runs, and the queries on which two runs differ."""
+"""The same query in all runs, and the queries for which only one of two runs has a hit."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from udml_core.exploration.comparison import only_first_hits, sign_test
 from udml_core.exploration.failures import Atlas
 from udml_core.retrieval import Hit, Retrieval
 from udml_core.runs import Run
+from udml_core.runs.verdict import standing
 
 SAME_QUERY = "Same query"
 SHOWN_HITS = 10
@@ -54,7 +55,7 @@ def load_atlases(runs: Sequence[Run]) -> list[Atlas]:
 def disputed_queries(atlases: Sequence[Atlas], count: int) -> Array:
     """Return the test images on which the runs disagree most, at most `count`.
 
-    Queries that half of the runs answer come first; equal ones keep their order.
+    Queries with a hit in half of the runs come first; equal ones keep their order.
     """
     share = np.mean([~atlas.misses for atlas in atlases], axis=0)
     chosen: Array = atlases[0].queries[np.argsort(np.abs(share - 0.5), kind="stable")[:count]]
@@ -64,17 +65,16 @@ def disputed_queries(atlases: Sequence[Atlas], count: int) -> Array:
 def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
     """Show the nearest images of one query in every run, on matched maps too, and a strip of other queries.
 
-    Of two runs, the queries that only one of them answers follow.
+    Of two runs, the queries for which only one of them has a hit follow.
     """
     opened = [load_retrieval(run) for run in runs]
     dataset, test = opened[0].dataset, opened[0].split.test
     atlases = load_atlases(runs) if dataset.labels is not None else []
     strip = disputed_queries(atlases, STRIP) if atlases else test[:STRIP]
     query = int(number_from_address("query", int(strip[0]), 0, len(dataset) - 1))
-    disagree = alone_words(names, atlases) if len(atlases) == len(FIRST_TWO) else (
-        "The runs answer these test images differently." if atlases else "")
+    counts = count_words(names, atlases) if atlases else ""
     pool = among(len(test), opened[0].split, len(dataset))
-    st.markdown(f"{disagree} Neighbors are searched {pool}. Click an image, here or on a map, to make it the query.")
+    st.markdown(f"{counts} Neighbors are searched {pool}. Click an image, here or on a map, to make it the query.")
     clicks = [gallery(dataset, [tile_of(dataset, int(index), "query" if index == query else "")
                                 for index in dict.fromkeys([query, *map(int, strip)])],
                       "Queries to choose from", "compare-strip", side=52, strip=True)]
@@ -104,12 +104,17 @@ def show_same_query(runs: Sequence[Run], names: Sequence[str]) -> None:
         _show_won(runs, names, FIRST_TWO, FEW_ROWS)
 
 
-def alone_words(names: Sequence[str], atlases: Sequence[Atlas]) -> str:
-    """Say in one sentence how many queries only one of two runs answers, the better run first, in Markdown."""
-    alone = [len(only_first_hits(own, other)) for own, other in (atlases, atlases[::-1])]
-    first, second = sorted(FIRST_TWO, key=lambda number: -alone[number])
-    return (f"Of {len(atlases[0].queries):,} queries, **{alone[first]:,} are right only with {escaped(names[first])}** "
-            f"and {alone[second]:,} only with {escaped(names[second])}.")
+def count_words(names: Sequence[str], atlases: Sequence[Atlas]) -> str:
+    """Say for how many queries the nearest image is a hit in one run only, in Markdown, the run with most first."""
+    hits = np.stack([~atlas.misses for atlas in atlases])
+    alone = [int((hits[number] & (hits.sum(axis=0) == 1)).sum()) for number in range(len(names))]
+    (most, best), *others = sorted(zip(alone, names, strict=True), key=lambda entry: -entry[0])
+    rest = [f"{count:,} only with {escaped(name)}" for count, name in others]
+    of_all = "" if len(names) == len(FIRST_TWO) else (
+        f", {int(hits.all(axis=0).sum()):,} with all runs and {int((~hits.any(axis=0)).sum()):,} with none")
+    joint = " and " if len(rest) == 1 else ", "
+    return (f"The nearest image is a hit (it has the query's class) for **{most:,} of {hits.shape[1]:,} queries only "
+            f"with {escaped(best)}**{joint}{', '.join(rest)}{of_all}.")
 
 
 def _tile(dataset: Dataset, hit: Hit) -> Tile:
@@ -118,12 +123,12 @@ def _tile(dataset: Dataset, hit: Hit) -> Tile:
 
 
 def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
-    """Show the queries that one run answers at rank 1 and another does not, in both directions, and a verdict."""
+    """Show the queries whose nearest image is a hit in one run and not in another, in both directions."""
     if load_retrieval(runs[0]).dataset.labels is None:
         st.info("Hits need class labels, and this data set has none. Compare the same query instead.",
                 icon=":material/lightbulb:")
         return
-    pair = _choose_pair(names)
+    pair = _choose_pair(names, best_two(runs))
     if pair[0] == pair[1]:
         st.info("Choose two different runs.", icon=":material/lightbulb:")
         return
@@ -131,7 +136,7 @@ def show_wins(runs: Sequence[Run], names: Sequence[str]) -> None:
 
 
 def _show_won(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], rows: int) -> None:
-    """Show queries that only one of two runs answers, each as a row with its nearest images in both.
+    """Show queries whose nearest image is a hit in one of two runs only, each as a row with its nearest images.
 
     Args:
         runs: The compared runs.
@@ -147,14 +152,14 @@ def _show_won(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], 
     for column, won, (winner, loser) in zip(st.columns(2, gap="medium"), won_by, (pair, pair[::-1]), strict=True):
         with column:
             share = percent(100 * len(won) / max(1, count))
-            run_heading(winner, f"Right only with {names[winner]}", f": {len(won):,} of {count:,} queries ({share})")
+            run_heading(winner, f"Hit only with {names[winner]}", f": {len(won):,} of {count:,} queries ({share})")
             if len(won):
                 clicks.append(_won_rows(runs, names, (winner, loser), won[:rows]))
             else:
                 st.caption("None.")
             if len(won) > rows:
                 st.caption(f"The first {rows} are shown.")
-    st.caption("A run is right about a query if the nearest other test image has the query's class. Click an image to "
+    st.caption("Only the nearest other test image counts; it is a hit if it has the query's class. Click an image to "
                "see its neighbors in all runs.")
     _make_query(clicked_tile(clicks), SAME_QUERY)
 
@@ -178,45 +183,53 @@ def _won_rows(runs: Sequence[Run], names: Sequence[str], pair: tuple[int, int], 
     st.html(f'<div style="display:grid;grid-template-columns:repeat({columns},minmax(0,1fr));gap:8px;'
             f'font-size:0.8rem;white-space:nowrap"><span>Query</span>{heads}</div>')
     return gallery(opened[0].dataset, won_tiles(opened, queries),
-                   f"Queries that {names[pair[0]]} answers and {names[pair[1]]} does not, with the {HITS_IN_ROW} "
-                   "nearest images in both", f"compare-won-{runs[pair[0]].id}-{runs[pair[1]].id}", side=64,
+                   f"Queries with a hit in {names[pair[0]]} only, with the {HITS_IN_ROW} nearest images in it and in "
+                   f"{names[pair[1]]}", f"compare-won-{runs[pair[0]].id}-{runs[pair[1]].id}", side=64,
                    columns=columns)
 
 
 def difference_words(first: str, second: str, first_only: int, second_only: int) -> str:
-    """Say which of two runs is right about more queries, and how likely chance alone splits them so unevenly.
+    """Say for how many queries only one of two runs has a hit, and how likely chance alone splits them so unevenly.
 
     Args:
         first: Name of a run.
         second: Name of another run.
-        first_only: Number of queries about which only the first run is right.
-        second_only: Number of queries about which only the second run is right.
+        first_only: Number of queries whose nearest image is a hit with the first run only.
+        second_only: The same of the second run.
 
     Returns:
-        Two sentences in Markdown.
+        Markdown.
     """
     if first_only < second_only:
         first, second, first_only, second_only = second, first, second_only, first_only
     first, second = escaped(first), escaped(second)
     if first_only == second_only:
-        return f"**{first} and {second} are level**: each alone is right about {first_only:,} queries."
+        return (f"By R@1, **{first} and {second} are level**: the nearest image is a hit with each of them alone for "
+                f"{first_only:,} queries.")
     p = sign_test(first_only, second_only)
     chance = "in fewer than 1 of 1,000 cases" if p < 0.001 else f"in {percent(100 * p)} of cases"
     words = ("is an unlikely explanation" if p < SIGNIFICANT else
              "may explain it" if p < LIKELY else "alone could explain it")
-    return (f"**{first} is right about {first_only:,} queries that {second} gets wrong**, {second} about "
-            f"{second_only:,} that {first} gets wrong. Two equally good runs differ at least this much {chance} "
-            f"(sign test), so chance {words}. The spread over seeds is not part of this test.")
+    return (f"By R@1, **{first} is ahead of {second}**: the nearest image is a hit with it alone for "
+            f"{first_only:,} queries, with the other alone for {second_only:,}. Two equally good runs differ at least "
+            f"this much {chance} (sign test), so chance {words}. The spread over seeds is not part of this test.")
 
 
-def _choose_pair(names: Sequence[str]) -> tuple[int, int]:
-    """Choose two of the runs, at first the first two."""
+def best_two(runs: Sequence[Run]) -> tuple[int, int]:
+    """Return the positions of the two runs with the highest MAP@R after training."""
+    after = [standing(run.evaluation()).after for run in runs]
+    first, second, *_ = sorted(range(len(runs)), key=lambda number: -(after[number] or 0.0))
+    return first, second
+
+
+def _choose_pair(names: Sequence[str], begin: tuple[int, int]) -> tuple[int, int]:
+    """Choose two of the runs, at first the given positions; two runs leave no choice."""
     if len(names) == 2:
         return FIRST_TWO
     positions = list(range(len(names)))
     left, right = st.columns(2)
-    first = left.selectbox("Run A", positions, 0, format_func=lambda number: names[number], key="compare-a")
-    second = right.selectbox("Run B", positions, 1, format_func=lambda number: names[number], key="compare-b")
+    first = left.selectbox("Run A", positions, begin[0], format_func=lambda number: names[number], key="compare-a")
+    second = right.selectbox("Run B", positions, begin[1], format_func=lambda number: names[number], key="compare-b")
     return first, second
 
 

@@ -1,21 +1,22 @@
-"""The verdict on several runs in two sentences: which is best, by how much, and whether that exceeds the spread."""
+"""The verdict on several runs: which is best, by how much, and what may explain the difference."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pages.parts.base.run_status import escaped
 from pages.parts.kit.palette import percent
 from udml_core.runs.comparison import Spread, spread
 from udml_core.runs.verdict import Standing
 
-LEARNS_FROM = {"none": "no labels", "few": "few labels", "pairs": "pairs of similar and dissimilar images",
-               "all": "the labels of all training images"}
+Interval = tuple[float, float]
 
 
 def verdict_words(measured: Mapping[str, Sequence[Standing]],
-                  nearest: Mapping[str, Sequence[Standing]] | None = None) -> str:
+                  nearest: Mapping[str, Sequence[Standing]] | None = None,
+                  interval: Callable[[str, str], Interval | None] = lambda _best, _second: None
+                  ) -> tuple[str, str]:
     """Judge runs on the same test images by MAP@R.
 
     Means are compared as they are shown, with one decimal.
@@ -23,22 +24,29 @@ def verdict_words(measured: Mapping[str, Sequence[Standing]],
     Args:
         measured: The standings over the seeds, by the runs' name.
         nearest: The same of R@1, which is named where it contradicts.
+        interval: Returns the 95 % interval of the first name's gap to the second in percentage points, if it is known.
 
     Returns:
-        Two sentences in Markdown; an empty text if fewer than two names have a measure.
+        The verdict, and how certain it is, in Markdown; empty texts if fewer than two names have a measure.
     """
     after = {name: mean for name, standings in measured.items()
              if (mean := spread([standing.after for standing in standings])) is not None}
     if len(after) < 2:
-        return ""
+        return "", ""
     best, second, *_ = sorted(after, key=lambda name: -after[name].mean)
     gap = _gap(after[best].mean, after[second].mean)
     shown = percent(after[best].mean)
     frozen = _against_frozen(measured[best], () if nearest is None else nearest[best])
     if not gap:
-        return f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R{frozen}."
-    return (f"**{escaped(best)} is best**: {shown} MAP@R, {gap:.1f} points above {escaped(second)}{frozen}. "
-            f"{_against_spread(gap, after[best], after[second])}")
+        return f"**{escaped(best)} and {escaped(second)} are level**: {shown} MAP@R{frozen}.", ""
+    found = interval(best, second)
+    span, chance = "", ""
+    if found is not None:
+        low, high = (f"{value:.1f}".replace("-", "−") for value in found)
+        span = f" (95 % interval over queries: {low} to {high})"
+        chance = "The interval includes 0, so the order may be chance. " if found[0] <= 0 <= found[1] else ""
+    return (f"**{escaped(best)} is best**: {shown} MAP@R, {gap:.1f} points above {escaped(second)}{span}{frozen}.",
+            chance + _against_spread(gap, after[best], after[second]))
 
 
 def _against_frozen(standings: Sequence[Standing], nearest: Sequence[Standing]) -> str:
@@ -64,10 +72,9 @@ def unequal_words(supervision: Collection[str], dimensions: Collection[int]) -> 
     """
     differing = []
     if len(set(supervision)) > 1:
-        sources = [words for name, words in LEARNS_FROM.items() if name in supervision]
-        differing.append(f"learn from {' or '.join(sources)}")
+        differing.append("learn from different labels")
     if len(set(dimensions)) > 1:
-        differing.append(f"have {' or '.join(map(str, sorted(set(dimensions))))} dimensions")
+        differing.append("have different dimensions")
     if not differing:
         return ""
     return f"These runs {' and '.join(differing)}, so their order does not rank the methods."
@@ -85,7 +92,7 @@ def _against_spread(gap: float, first: Spread, second: Spread) -> str:
     The spread of the difference of two runs is √(s₁² + s₂²) for the standard deviations s₁ and s₂ of the runs.
     """
     if first.deviation is None or second.deviation is None:
-        return "The spread over seeds is unknown: repeat both with other seeds to measure it."
+        return "Runs with other seeds would show the spread."
     deviation = round(math.hypot(first.deviation, second.deviation), 1)
     if gap > deviation:
         return f"The difference is larger than its spread over seeds, ± {deviation:.1f} points."

@@ -29,6 +29,8 @@ LABEL_WIDTH = 54
 SHOWN_FIRST = ("sample map@r", "sample recall@1")
 A_ROW = 3
 FEWEST_POINTS = 3
+LOSS = "loss"
+"""The curve whose scale depends on the method."""
 JUDGE = "Compare MAP@R first: it judges the whole ranking, R@1 only the nearest image."
 
 
@@ -37,7 +39,7 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
 
     A curve of fewer than three points is listed in the table only.
     """
-    names = run_titles(runs)
+    names, whole = run_titles(runs), judges_all(runs)
     metrics = {names[run.id]: shown_rows(run.metrics()[0]) for run in runs}
     rows = [row for of_run in metrics.values() for row in of_run]
     if not rows:
@@ -45,30 +47,54 @@ def show_curves(runs: Sequence[Run], key: str) -> None:
         return
     drawn = [name for name in curve_names(rows) if any(
         sum(row.get(name) is not None for row in of_run) >= FEWEST_POINTS for of_run in metrics.values())]
+    of_methods = [name for name in drawn if name == LOSS and len({run.spec().method for run in runs}) > 1]
+    drawn = [name for name in drawn if name not in of_methods]
     if not drawn:
         st.caption(f"A curve needs {FEWEST_POINTS} epochs. These runs have fewer, or their method has a closed form "
                    "without epochs.")
+        if max(map(len, metrics.values())) < 2:
+            return
     drawn.sort(key=lambda name: SHOWN_FIRST.index(name) if name in SHOWN_FIRST else len(SHOWN_FIRST))
     beaten = common_baselines(runs)
     for start in range(0, len(drawn), A_ROW):
         for column, name in zip(st.columns(A_ROW), drawn[start : start + A_ROW], strict=False):
             with column:
-                _chart(name, metrics, beaten, f"{key}-{name}")
-    if beaten:
+                _chart(name, curve_title(name, whole), metrics, beaten, f"{key}-{name}")
+    if of_methods:
+        st.caption("The mean loss is not drawn: losses of different methods have different scales. See the table.")
+    if drawn and beaten:
         st.caption(baseline_words(beaten, len(runs)))
     elif len(runs) > 1 and any(name in drawn for name in SHOWN_FIRST):
         st.caption("Frozen features and PCA are not drawn, because these runs differ in data set, split, backbone or "
-                   "width. Choose one run to see its own.")
+                   "dimension. Choose one run to see its own.")
     table_behind("The curves as a table",
                  pd.concat([pd.DataFrame(of_run).assign(run=name) for name, of_run in metrics.items()]))
+
+
+def judges_all(runs: Sequence[Run]) -> bool:
+    """Return whether the images that the curves judge after every epoch are all test images of every run."""
+    evaluations = [run.evaluation() for run in runs]
+    return all(evaluation is not None and evaluation["final"]["images"] == min(JUDGED, len(run.sample_indices()))
+               for run, evaluation in zip(runs, evaluations, strict=True))
+
+
+def curve_title(name: str, whole: bool) -> str:
+    """Return the title of a curve.
+
+    Args:
+        name: The curve's name in the metrics.
+        whole: Whether its sample is the whole test half.
+    """
+    title = CURVE_WORDS.get(name, name.capitalize())
+    return title.replace(" on a sample of the test half", " on all test images") if whole else title
 
 
 def baseline_words(beaten: Baselines, count: int) -> str:
     """Explain the gray lines, and why several runs may have no common PCA."""
     lines = "the backbone's frozen features (dotted)"
     if "centered pca" in beaten:
-        return f"Gray lines: {lines} and centered PCA of the same width (dashed) on the same images. {JUDGE}"
-    missing = " PCA is not drawn, because these runs have no common width." if count > 1 else ""
+        return f"Gray lines: {lines} and centered PCA of the same dimension (dashed) on the same images. {JUDGE}"
+    missing = " PCA is not drawn, because these runs have different dimensions." if count > 1 else ""
     return f"Gray line: {lines} on the same images. {JUDGE}{missing}"
 
 
@@ -79,7 +105,7 @@ def shown_rows(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def common_baselines(runs: Sequence[Run]) -> Baselines:
-    """Return the baselines that hold for all runs: the same images, backbone and measure; PCA also the same width.
+    """Return the baselines that hold for all runs: the same images, backbone and measure; PCA also the same dimension.
 
     Returns:
         Measures from 0 to 1 by baseline; empty if the runs have none in common.
@@ -119,7 +145,7 @@ def _baselines(run: Run, has_trained: bool) -> Baselines | None:
     return stored if stored is not None or not has_trained else _computed(run)
 
 
-def _chart(name: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Baselines, key: str) -> None:
+def _chart(name: str, title: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Baselines, key: str) -> None:
     """Draw one curve of all runs, with the baselines that have this measure."""
     figure = go.Figure()
     unit, last = " %" if name in SHARES else "", []
@@ -133,15 +159,14 @@ def _chart(name: str, metrics: Mapping[str, list[dict[str, Any]]], beaten: Basel
     drawn = {baseline: 100 * row[name] for baseline, row in beaten.items()
              if row.get(name) is not None and baseline in LINES}
     for baseline, value in drawn.items():
-        title, dash = LINES[baseline]
+        label, dash = LINES[baseline]
         figure.add_hline(value, line={"color": BEFORE, "dash": dash, "width": 2})
-        figure.add_annotation(text=f"{title}<br>{percent(value)}", font={"size": 11}, showarrow=False, align="left",
+        figure.add_annotation(text=f"{label}<br>{percent(value)}", font={"size": 11}, showarrow=False, align="left",
                               x=1, xref="paper", xanchor="left", y=value,  # close lines keep their labels apart
                               yanchor="bottom" if value == max(drawn.values()) else "top")
         figure.add_scatter(x=[0], y=[value], mode="markers", marker={"opacity": 0}, showlegend=False,
                            hoverinfo="skip")  # keeps the line inside the chart's range
-        last.append(f"{title} {percent(value)}")
-    title = CURVE_WORDS.get(name, name.capitalize())
+        last.append(f"{label} {percent(value)}")
     figure.update_layout(title={"text": title, "font": {"size": 14}},
                          height=240 if len(metrics) == 1 else 240 + 22 * len(metrics),
                          margin={"l": 8, "r": LABEL_WIDTH if drawn else 8, "t": 36, "b": 8},

@@ -13,6 +13,7 @@ from pages.parts.base.address import choice_from_address, write_address
 from pages.parts.base.run_groups import PARTS, by_group, group_column, group_of, group_words
 from pages.parts.base.run_status import method_title, run_titles
 from pages.parts.kit.palette import percent, points
+from udml_core.methods import METHODS
 from udml_core.runs import Run
 from udml_core.runs.verdict import MEASURE_NAMES, Rank, Standing, best_runs, standing, verdict
 
@@ -27,6 +28,8 @@ BELOW_BOTH = "▼ below both"
 STATE_MARKS = {"waiting": "… waiting", "running": "▶ running", "failed": "✕ failed", "stopped": "■ stopped",
                "interrupted": "✕ interrupted"}
 ALL = "All data sets"
+VERDICT = "MAP@R verdict"
+LABELS = {method.card.name: method.card.supervision for method in METHODS}
 SEEN = "runs-address"
 """Session key of the runs that the page last wrote to the address."""
 
@@ -77,9 +80,10 @@ def leaderboard(runs: Sequence[Run]) -> pd.DataFrame:
         # A phone shows about 310 pixels: the name and the measures come first.
         row: dict[str, Any] = {"Run": titles[run.id], **{title: of.after for title, of in of_run.items()},
                                "": "★" if run.id in best else "",
-                               "Verdict": STATE_MARKS.get(state, _rank_words(judged.rank, of_run["MAP@R"]))}
-        for title, of in of_run.items():
-            row |= {f"{title} − frozen": of.over_frozen, f"{title} − PCA": of.over_pca}
+                               VERDICT: STATE_MARKS.get(state, _rank_words(judged.rank, of_run["MAP@R"]))}
+        row |= {"MAP@R − frozen": of_run["MAP@R"].over_frozen, "MAP@R − PCA": of_run["MAP@R"].over_pca,
+                "R@1 − frozen": of_run["R@1"].over_frozen}
+        row["Labels"] = LABELS.get(run.spec().method, "")
         if heading:
             row[heading] = group
         if are_tagged:
@@ -97,10 +101,10 @@ def show_marks(runs: Sequence[Run]) -> None:
     groups = by_group(runs)
     together = f"All runs: {group_words(runs[0])}. " if len(groups) == 1 else ""
     st.caption(f"{together}★ marks the highest MAP@R among runs with the same data set, split and backbone. The "
-               "verdict compares MAP@R with two baselines that need no training: the network's own features (frozen), "
-               "and PCA.",
+               "verdict compares MAP@R with two baselines that need no training: the features that training begins "
+               "with (frozen), and PCA of them.",
                help="R@1: how often the nearest image has the query's class. MAP@R: how well the whole ranking puts "
-                    "images of the query's class first. PCA has as many dimensions as the run's embedding. Differences "
+                    "images of the query's class first. PCA has the dimension of the run's embedding. Differences "
                     "are in percentage points.")
 
 
@@ -150,8 +154,7 @@ def _in_address() -> list[str]:
 def _formatted(frame: pd.DataFrame) -> Any:
     """Format measures and differences as text, in columns that a click on the heading still sorts as numbers."""
     formats = dict.fromkeys(MEASURE_NAMES.values(), percent) | {
-        f"{name} − {baseline}": lambda value: points(value).removesuffix(" points")
-        for name in MEASURE_NAMES.values() for baseline in ("frozen", "PCA")}
+        name: lambda value: points(value).removesuffix(" points") for name in frame.columns if " − " in name}
     return frame.style.format(formats, na_rep="–")
 
 
@@ -161,7 +164,9 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
     columns: dict[str, Any] = {
         "Run": column.TextColumn(width=_text_width(frame["Run"], NAME_WIDTH)),
         "": column.TextColumn(width=30, help="★: the highest MAP@R of the group."),
-        "Verdict": column.TextColumn(width=128, help="MAP@R against frozen features and PCA of the same width.")}
+        VERDICT: column.TextColumn(width=118, help="MAP@R against frozen features and PCA of the same dimension."),
+        "Labels": column.TextColumn(width=62, help="What the method learns from: no labels, few labels, pairs of "
+                                                   "similar and dissimilar images, or all labels.")}
     for heading in (name for name in frame.columns if name.split(" · ")[0] in PARTS):
         columns[heading] = column.TextColumn(width=_text_width([heading, *frame[heading]], 230),
                                              help="Only runs of the same group can be compared.")
@@ -171,7 +176,7 @@ def _columns(frame: pd.DataFrame) -> dict[str, Any]:
         columns[f"{name} − frozen"] = column.NumberColumn(
             width=94 + more, help=f"{name} minus that of the frozen features, in percentage points.")
         columns[f"{name} − PCA"] = column.NumberColumn(
-            width=80 + more, help=f"{name} minus that of centered PCA of the same width, in percentage points.")
+            width=80 + more, help=f"{name} minus that of centered PCA of the same dimension, in percentage points.")
     return columns
 
 
