@@ -107,12 +107,16 @@ def _opened() -> _Opened:
 
 
 @contextmanager
-def progress_bar(text: str) -> Iterator[Report]:
-    """Show a progress bar while something is read; yield the function that moves it."""
-    bar = st.progress(0.0, text)
+def progress_bar(text: str = "") -> Iterator[Report]:
+    """Show a progress bar while something is read or computed; yield the function that moves it.
+
+    Args:
+        text: Shown at once; without it the bar appears with the first report.
+    """
+    bar = st.progress(0.0, text) if text else st.empty()
 
     def report(share: float, phase: str) -> None:
-        bar.progress(min(1.0, share), phase)
+        bar.progress(min(1.0, share), f"{phase[:1].upper()}{phase[1:]} …")
 
     try:
         yield report

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import streamlit as st
 
-from pages.parts.base.cached import load_retrieval
+from pages.parts.base.cached import load_retrieval, progress_bar
 from pages.parts.base.run_groups import group_column, group_of
 from pages.parts.base.run_status import METHOD_TITLES, escaped, group_titles, run_titles
 from pages.parts.base.setting_words import setting_title
@@ -115,13 +115,8 @@ def gap_interval(first: Sequence[Run], second: Sequence[Run]) -> Interval | None
     if opened[0].dataset.labels is None or len(test) > MOST_RANKED or not all(
             np.array_equal(test, retrieval.split.test) for retrieval in opened):
         return None
-    bar = st.empty()
-
-    def report(share: float, phase: str) -> None:
-        bar.progress(min(1.0, share), f"{phase.capitalize()} …")
-
-    scores = [retrieval.precisions(report) for retrieval in opened]
-    bar.empty()
+    with progress_bar() as report:
+        scores = [retrieval.precisions(report) for retrieval in opened]
     gaps = np.mean(scores[:len(first)], axis=0) - np.mean(scores[len(first):], axis=0)
     return _interval(100 * gaps)
 

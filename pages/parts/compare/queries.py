@@ -9,7 +9,7 @@ import numpy as np
 import streamlit as st
 
 from pages.parts.base.address import number_from_address, write_address
-from pages.parts.base.cached import load_retrieval
+from pages.parts.base.cached import load_retrieval, progress_bar
 from pages.parts.base.pools import among
 from pages.parts.base.run_status import escaped
 from pages.parts.compare.colors import run_heading, swatch
@@ -41,15 +41,8 @@ def load_atlases(runs: Sequence[Run]) -> list[Atlas]:
 
     A progress bar appears the first time.
     """
-    bar = st.empty()
-
-    def report(share: float, phase: str) -> None:
-        bar.progress(min(1.0, share), f"{phase.capitalize()} …")
-
-    try:
+    with progress_bar() as report:
         return [load_retrieval(run).atlas("final", report) for run in runs]
-    finally:
-        bar.empty()
 
 
 def disputed_queries(atlases: Sequence[Atlas], count: int) -> Array:

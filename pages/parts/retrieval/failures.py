@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from pages.parts.base.address import choice_from_address, write_address
+from pages.parts.base.cached import progress_bar
 from pages.parts.components.gallery import gallery, tile_of
 from pages.parts.components.image_size import image_size
 from pages.parts.kit.downloads import Download, share, table_file
@@ -68,15 +69,8 @@ def _load(retrieval: Retrieval) -> tuple[dict[Which, Atlas], History]:
 
     A progress bar appears the first time.
     """
-    bar = st.empty()
-
-    def report(share: float, phase: str) -> None:
-        bar.progress(min(1.0, share), f"{phase.capitalize()} …")
-
-    try:
+    with progress_bar() as report:
         return {which: retrieval.atlas(which, report) for which in EMBEDDING_WORDS}, retrieval.history(report)
-    finally:
-        bar.empty()
 
 
 def _show_numbers(atlases: dict[Which, Atlas], is_changed: bool) -> None:
