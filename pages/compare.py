@@ -10,16 +10,18 @@ from pages.parts.base.focus import carry_image
 from pages.parts.base.run_status import run_titles
 from pages.parts.base.user_errors import show_user_errors
 from pages.parts.compare.choosing import FEWEST, choose_compared, share_images
+from pages.parts.compare.classes import show_classes
 from pages.parts.compare.maps import show_maps
 from pages.parts.compare.measures import show_measures, show_settings
 from pages.parts.compare.queries import show_same_query, show_wins
 from pages.parts.curves.run_curves import show_curves
 from udml_core.runs import Run, list_runs, runs_folder
 
-QUERY, WINS, MAPS, CURVES, SETTINGS = "Same query", "Where they differ", "Maps", "Curves", "Settings"
-PARTS = (QUERY, WINS, MAPS, CURVES, SETTINGS)
+QUERY, WINS, CLASSES = "Same query", "Where they differ", "Classes"
+MAPS, CURVES, SETTINGS = "Maps", "Curves", "Settings"
+PARTS = (QUERY, WINS, CLASSES, MAPS, CURVES, SETTINGS)
 PART = "compare-part"  # key of the choice
-OF_IMAGES = (QUERY, WINS, MAPS)
+OF_IMAGES = (QUERY, WINS, CLASSES, MAPS)
 FORMER = {"Who wins?": WINS}  # parts by the names that older links hold
 MOST_SEARCHED = 10_000  # test images that are searched without being asked: the first part searches with every one
 
@@ -62,6 +64,8 @@ def compare(runs: Sequence[Run]) -> None:
         show_same_query(runs, names)
     elif part == WINS:
         show_wins(runs, names)
+    elif part == CLASSES:
+        show_classes(runs, names)
     elif part == MAPS:
         show_maps(runs, names)
     elif part == SETTINGS:

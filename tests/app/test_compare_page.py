@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import shutil
 
+import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.parts.base.cached import load_retrieval
+from pages.parts.compare.classes import class_means
 from pages.parts.compare.queries import FEW_ROWS, HITS_IN_ROW, won_tiles
 from tests.app.opening import opened, texts
 from tests.app.test_run_picker import go, shown
@@ -61,6 +64,27 @@ def test_every_chart_of_a_comparison_names_its_axes(pair: list[Run]) -> None:
         layout = json.loads(chart.proto.spec)["layout"]
         assert layout["xaxis"]["title"]["text"] == "epoch"
         assert layout["yaxis"]["title"]["text"]
+
+
+def test_every_class_has_the_mean_of_its_queries_in_each_run(pair: list[Run]) -> None:
+    labels = np.array([3, 1, 1, 3, 5])
+    classes, means = class_means([labels, labels], [np.array([0.1, 0.2, 0.4, 0.3, np.nan]), np.full(5, 0.5)])
+    assert classes.tolist() == [1, 3], "class 5 has one image only"
+    np.testing.assert_allclose(means, [[30, 20], [50, 50]])
+    test = opened("compare", runs=f"{pair[0].id}.{pair[1].id}", part="Classes")
+    assert not test.exception
+    [chart] = test.get("plotly_chart")
+    drawn = [trace for trace in json.loads(chart.proto.spec)["data"] if trace["mode"] == "markers"]
+    retrievals = [load_retrieval(run) for run in pair]
+    gaps = []
+    for trace, retrieval in zip(drawn, retrievals, strict=True):
+        of_test = retrieval.dataset.labels[retrieval.split.test]
+        expected = {retrieval.dataset.class_names[label]: 100 * np.nanmean(retrieval.precisions()[of_test == label])
+                    for label in np.unique(of_test)}
+        values = trace["x"] if isinstance(trace["x"], list) else np.frombuffer(base64.b64decode(trace["x"]["bdata"]))
+        assert dict(zip(trace["y"], values, strict=True)) == pytest.approx(expected)
+        gaps.append(np.asarray(values))
+    assert np.all(np.diff(np.ptp(gaps, axis=0)) <= 1e-9), "the classes on which the runs differ most come first"
 
 
 def test_back_and_forward_restore_the_part_in_the_address(pair: list[Run]) -> None:
