@@ -51,8 +51,7 @@ class PCA(Method):
         title="PCA",
         paper="K. Pearson, 1901.",
         summary=("Keeps only the directions in which the images differ most, and drops the rest as noise. It needs "
-                 "no labels, takes seconds, and is hard to beat at the same width if the network's features are "
-                 "good."),
+                 "no labels, takes seconds, and is hard to beat at the same dimension if the features are good."),
         idea=("Subtract the mean and keep the directions in which the unit features vary most. Nothing is learned "
               "about similarity, but noise is removed and the embedding is small. With strong features, PCA is hard "
               "to beat at the same dimension."),
@@ -62,7 +61,7 @@ class PCA(Method):
                 "page Results."))
 
     dimension: Dimension = 128
-    """Dimension of the embedding, at most the features' width and the number of images."""
+    """Dimension of the embedding, at most the features' dimension and the number of images."""
 
     centered: Annotated[bool, Shown(label="Subtract the mean")] = True
     """Subtract the mean first; the cosine then compares differences from the mean image. Without it, the first

@@ -61,7 +61,7 @@ class SERAPH(Method):
               "Certainty alone is also reached if all images move together, so the result depends on the start."),
         supervision="few",
         promise="may fall",
-        source="Paper, table 1: recall@1 rises over Initial on every data set.")
+        source="Paper, table 1: R@1 rises over Initial on every data set.")
     rank_shows_collapse: ClassVar[bool] = False  # M itself changes the effective rank with every partition
 
     main_fields: ClassVar[tuple[str, ...]] = ("n_neighbors", "threshold", "trains", "epochs", "batch", "learning_rate")

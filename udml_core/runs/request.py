@@ -83,8 +83,8 @@ class RunRequest(Options):
 
     select: Annotated[Select | None, Field(description=(
         f"Which epoch is kept: the last, or the best on {100 * VALIDATION_SHARE:g} % of the training half, by MAP@R "
-        "(validation) or by recall@1 (recall) on a share of each class, or by MAP@R on a share of the classes "
-        "(classes). Labels that you assigned select by leave-one-out recall@1 and hold out "
+        "(validation) or by R@1 (recall) on a share of each class, or by MAP@R on a share of the classes "
+        "(classes). Labels that you assigned select by leave-one-out R@1 and hold out "
         "no image. Default: validation with assigned labels, else last.")),
         Shown(label="Keep the epoch", placeholder="chosen by the labels")] = None
 
