@@ -26,8 +26,8 @@ class Frozen(Method):
         name="frozen",
         title="Frozen features",
         paper="No paper; the baseline of all training.",
-        summary=("Compares images by the features of the pretrained network and changes nothing. It shows what the "
-                 "network can do without training, so every other method should do better."),
+        summary=("Compares images by the features of the backbone, or by their pixels, and changes nothing. It shows "
+                 "what a search finds without training, so every other method should do better."),
         idea=("Nothing is learned. Images are compared by the angle between their features. A method that does not "
               "beat this baseline gains nothing from training."),
         supervision="none",
@@ -93,8 +93,8 @@ class Whiten(Method):
         title="Whitening from mutual neighbors",
         paper="Within-class whitening (R. Fisher, 1936), with mutual neighbors in place of classes.",
         summary=("Looks for pairs of images that are each other's nearest neighbors, and pays less attention to "
-                 "whatever differs within such pairs. It needs no labels, takes seconds, and helps if the network's "
-                 "features are already good."),
+                 "whatever differs within such pairs. It needs no labels, takes seconds, and helps if the features "
+                 "are already good."),
         idea=("Two images that are among each other's nearest neighbors probably show the same class. Whitening "
               "shrinks the directions in which such pairs differ. It needs a covariance matrix and no training loop."),
         supervision="none",

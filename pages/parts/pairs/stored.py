@@ -22,7 +22,7 @@ from udml_core.runs import Run
 
 MOST_TILES = 60
 ORDERS = {"hardest": "Hardest", "contradictory": "Contradictory"}
-KINDS = {"both": "Both", "same": "Same", "different": "Different"}
+KINDS = {"both": "Both", "same": "Similar", "different": "Dissimilar"}
 
 
 @dataclass(frozen=True)

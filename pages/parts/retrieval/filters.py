@@ -133,7 +133,7 @@ def _cluster_words(dataset: Dataset, indices: Array, clusters: Clusters, sizes: 
     if dataset.labels is None:
         return words
     majority, purity = cluster_purity(clusters, dataset.labels[indices])
-    return [f"{word}, {100 * share:.1f} % {dataset.class_names[label]}"
+    return [f"{word}, {100 * share:.1f} % of class {dataset.class_names[label]}"
             for word, share, label in zip(words, purity, majority, strict=True)]
 
 
